@@ -1,0 +1,115 @@
+"""The only settings: where arithmetic runs, how much memory it may take, how many threads.
+
+`set_config` changes the process; `config` changes a `with` block of the current thread or task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings in force.
+
+    Attributes
+    ----------
+    backend : str or None
+        "native" or "reference"; None takes the fastest that is installed.
+    memory : int or None
+        Bytes that one call may take; None means a share of the memory that is free.
+    threads : int or None
+        Upper limit; None means what the environment, the process affinity and the container allow.
+    """
+
+    backend: str | None = None
+    memory: int | None = None
+    threads: int | None = None
+
+
+_process = Config()
+_local: ContextVar[Config | None] = ContextVar("mercer_config", default=None)
+
+
+def get_config() -> Config:
+    """Return the settings in force.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> with mercer.config(memory="2 GB"):
+    ...     mercer.get_config().memory
+    2000000000
+    """
+    return _local.get() or _process
+
+
+def set_config(**settings: Any) -> None:
+    """Change settings for the whole process; see `Config` for the names.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.set_config(threads=2)
+    >>> mercer.set_config(threads=None)
+    """
+    global _process  # noqa: PLW0603  the one global of the library
+    _process = _changed(_process, settings)
+
+
+@contextmanager
+def config(**settings: Any) -> Iterator[Config]:
+    """Change settings inside a `with` block.
+
+    Parameters
+    ----------
+    **settings
+        Any of `backend`, `memory` (bytes, or text such as "2 GB") and `threads`.
+
+    Yields
+    ------
+    Config
+        The settings in force inside the block.
+    """
+    token = _local.set(_changed(get_config(), settings))
+    try:
+        yield get_config()
+    finally:
+        _local.reset(token)
+
+
+def parse_bytes(size: int | float | str) -> int:
+    """Read a number of bytes, given as a number or as text such as "1.5 GB".
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB")
+    1500000000
+    """
+    if isinstance(size, int | float):
+        return int(size)
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)b?\s*", size.lower())
+    if match is None:
+        raise ValueError(f"memory={size!r} is not a size; write bytes or text such as '2 GB'")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def _changed(base: Config, settings: dict[str, Any]) -> Config:
+    unknown = set(settings) - {"backend", "memory", "threads"}
+    if unknown:
+        raise TypeError(f"no setting {sorted(unknown)[0]!r}; there are backend, memory, threads")
+    if settings.get("memory") is not None:
+        settings = {**settings, "memory": parse_bytes(settings["memory"])}
+        if settings["memory"] <= 0:
+            raise ValueError(f"memory={settings['memory']} must be positive")
+    threads = settings.get("threads")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads={threads!r} must be a positive integer")
+    return replace(base, **settings)

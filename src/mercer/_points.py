@@ -1,0 +1,99 @@
+"""Points: what a row is. Dense rows, CSR rows, or objects such as strings; nothing else.
+
+Everything above this file may assume one of three shapes of `X`: a C-contiguous float32/float64
+array, a canonical CSR array of those, or a one-dimensional object array. Sparsity is a property of
+the points; only backends look at it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer._types import Array, Index, Points
+
+
+def as_points(X: Any) -> Points:
+    """Turn an array-like into points: float rows, CSR rows, or an object array of sequences.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, DataFrame, or list of str / list of token lists
+        Rows are samples.
+
+    Returns
+    -------
+    Points
+        float32 and float64 are kept; other numbers become float64.
+
+    Examples
+    --------
+    >>> as_points([[1, 2], [3, 4]]).dtype
+    dtype('float64')
+    >>> as_points(["spam", "ham"]).shape
+    (2,)
+    """
+    if sparse.issparse(X):
+        return _csr(X)
+    if _is_objects(X):
+        return _objects(X)
+    array = np.asarray(X)
+    if array.dtype == object:
+        array = array.astype(np.float64)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: kernels compare real rows")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"points must be numbers or sequences, not {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(
+            f"points must be a two-dimensional array, rows are samples; got {array.ndim} "
+            "dimension(s). Reshape one sample with X.reshape(1, -1)."
+        )
+    return np.ascontiguousarray(array, dtype=working_dtype(array.dtype))
+
+
+def working_dtype(dtype: Any) -> Any:
+    """Give float32 for float32 and float16 data, float64 for everything else."""
+    return np.float32 if np.dtype(dtype) in (np.float32, np.float16) else np.float64
+
+
+def row_count(X: Points) -> int:
+    """Count the rows."""
+    return int(X.shape[0])
+
+
+def take(X: Points, index: Index) -> Points:
+    """Select rows, keeping the kind of points."""
+    return X[index]
+
+
+def is_objects(X: Points) -> bool:
+    """Tell whether the points are sequences rather than rows of numbers."""
+    return isinstance(X, np.ndarray) and X.dtype == object
+
+
+def _csr(X: Any) -> Points:
+    rows = sparse.csr_array(X, dtype=working_dtype(X.dtype))
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # never sort the caller's own index arrays
+        rows.sum_duplicates()
+    return rows
+
+
+def _is_objects(X: Any) -> bool:
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "OUS"
+    if isinstance(X, list | tuple) and X:
+        return isinstance(X[0], str) or (
+            isinstance(X[0], list | tuple) and any(isinstance(token, str) for token in X[0])
+        )
+    return False
+
+
+def _objects(X: Any) -> Array:
+    out = np.empty(len(X), dtype=object)
+    for i, item in enumerate(X):
+        out[i] = item if isinstance(item, str) else tuple(item)
+    return out

@@ -1,0 +1,130 @@
+"""What the machine lets us use: threads and memory, read before work starts.
+
+Limits are read anew for each large call (they are cheap to read), because affinity, container
+quotas and the memory taken by others change while a process runs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from mercer._config import get_config
+
+_CGROUP = Path("/sys/fs/cgroup")
+_SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and other processes
+_UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
+
+
+class MemoryBudgetError(MemoryError):
+    """The work needs more memory than the budget; the message has the estimate and alternatives."""
+
+
+def thread_limit() -> int:
+    """Count the threads one call may use: the smallest of all limits in force."""
+    limits = [_affinity(), _quota()]
+    configured = get_config().threads
+    if configured is not None:
+        limits.append(configured)
+    for name in ("MERCER_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "").split(",")[0].strip()
+        if value.isdigit() and int(value) > 0:
+            limits.append(int(value))
+    return max(1, min(limits))
+
+
+def memory_budget() -> int:
+    """Give the bytes one call may take: the configured budget, else a share of what is free."""
+    configured = get_config().memory
+    free = available_memory()
+    return int(_SHARE * free) if configured is None else min(configured, free)
+
+
+def available_memory() -> int:
+    """Give the bytes this process could still take: system, container and address-space limits."""
+    limits = [_system_available(), _container_available(), _address_space_left()]
+    return max(0, int(min(limits)))
+
+
+def require_memory(needed: int, what: str, alternatives: str) -> None:
+    """Refuse before allocation when `needed` bytes exceed the budget.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes about to be taken.
+    what : str
+        What takes them, for the message.
+    alternatives : str
+        What the user can do instead, for the message.
+    """
+    budget = memory_budget()
+    if needed > budget:
+        raise MemoryBudgetError(
+            f"{what} needs {format_bytes(needed)}, but the memory budget is "
+            f"{format_bytes(budget)}. {alternatives}"
+        )
+
+
+def format_bytes(size: float) -> str:
+    """Write a size for people: 1_600_000_000 is '1.6 GB'."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB" if size < 1000 else f"{size / 1000:.3g} TB"
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _quota() -> int:
+    """CPUs that the container's quota allows, rounded up."""
+    try:
+        quota, period = (_CGROUP / "cpu.max").read_text().split()
+        if quota != "max":
+            return max(1, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):
+        pass
+    return 1 << 16
+
+
+def _system_available() -> float:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    except (ValueError, OSError, AttributeError):
+        return _UNKNOWN
+
+
+def _container_available() -> float:
+    try:
+        limit = (_CGROUP / "memory.max").read_text().strip()
+        used = int((_CGROUP / "memory.current").read_text())
+        return math.inf if limit == "max" else max(0, int(limit) - used)
+    except (OSError, ValueError):
+        return math.inf
+
+
+def _address_space_left() -> float:
+    try:
+        import resource  # noqa: PLC0415  not on every system
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft == resource.RLIM_INFINITY:
+            return math.inf
+        with open("/proc/self/statm") as statm:
+            pages = int(statm.read().split()[0])
+        return max(0, soft - pages * os.sysconf("SC_PAGE_SIZE"))
+    except (ImportError, OSError, ValueError):
+        return math.inf
