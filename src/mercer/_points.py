@@ -35,9 +35,9 @@ def as_points(X: Any) -> Points:
     >>> as_points(["spam", "ham"]).shape
     (2,)
     """
-    if sparse.issparse(X):
+    if is_sparse(X):
         return _csr(X)
-    if _is_objects(X):
+    if is_sequence_data(X):
         return _objects(X)
     array = np.asarray(X)
     if array.dtype == object:
@@ -69,6 +69,16 @@ def take(X: Points, index: Index) -> Points:
     return X[index]
 
 
+def is_sparse(X: Any) -> bool:
+    """Tell whether the points are CSR rows (or any SciPy sparse array)."""
+    return bool(sparse.issparse(X))
+
+
+def to_dense(X: Any, dtype: Any = np.float64) -> Array:
+    """Give rows or a matrix as an ordinary array."""
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=dtype)
+
+
 def is_objects(X: Points) -> bool:
     """Tell whether the points are sequences rather than rows of numbers."""
     return isinstance(X, np.ndarray) and X.dtype == object
@@ -82,7 +92,8 @@ def _csr(X: Any) -> Points:
     return rows
 
 
-def _is_objects(X: Any) -> bool:
+def is_sequence_data(X: Any) -> bool:
+    """Tell whether raw input is a collection of strings or token lists, not of numeric rows."""
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and X.dtype.kind in "OUS"
     if isinstance(X, list | tuple) and X:

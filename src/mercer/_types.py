@@ -1,4 +1,4 @@
-"""Names for the arrays that travel between the rooms, and the one value type for constant arrays."""
+"""Names for the arrays that travel between the rooms, and a value type for constant arrays."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ class FrozenArray(Sequence[Any]):
     __slots__ = ("array",)
 
     def __init__(self, values: npt.ArrayLike) -> None:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: equal, so equal hash
         array.setflags(write=False)
         self.array = array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenArray, (self.array,)  # a plain copy would come back writeable
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self.array if dtype is None else self.array.astype(dtype, copy=False)

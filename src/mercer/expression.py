@@ -21,7 +21,7 @@ What belongs here: the shape of formulas, and rewriting them. What does not: ari
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 from mercer._types import FrozenArray
@@ -136,7 +136,7 @@ class SymmetricSum(Statistic):
 
 @dataclass(frozen=True)
 class Opaque(Expression):
-    """A function of two blocks of rows that returns their matrix; nothing is known of its inside."""
+    """A function of two blocks of rows that returns their matrix; its inside is unknown."""
 
     function: Callable[[Any, Any], Any]
     steps: Steps = ()
@@ -296,22 +296,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
         yield from walk(child)
 
 
-def rebuild(
-    expression: Expression, leaf: Callable[[Steps], Steps]
-) -> Expression:
+def rebuild(expression: Expression, leaf: Callable[[Steps], Steps]) -> Expression:
     """Copy the tree with `leaf` applied to the steps of every leaf, row terms included."""
 
     def rewrite(value: Any) -> Any:
         if isinstance(value, Expression | SelfValue | RowFunction):
-            return replace(
-                value,
-                **{
-                    f.name: leaf(getattr(value, f.name))
-                    if f.name == "steps"
-                    else rewrite(getattr(value, f.name))
-                    for f in fields(value)
-                },
-            )
+            changed = {f.name: rewrite(getattr(value, f.name)) for f in fields(value)}
+            if "steps" in changed:
+                changed["steps"] = leaf(changed["steps"])
+            return type(value)(**changed)
         if isinstance(value, tuple):
             return tuple(rewrite(v) for v in value)
         return value
@@ -342,6 +335,8 @@ def bind_columns(expression: Expression, names: list[str] | None) -> Expression:
         if name not in names:
             known = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
             raise ValueError(f"the kernel speaks of a column {name!r}; X has the columns {known}")
+        if names.count(name) > 1:
+            raise ValueError(f"the kernel speaks of a column {name!r}; X has several of that name")
         return names.index(name)
 
     def bind(steps: Steps) -> Steps:

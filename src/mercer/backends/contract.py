@@ -125,5 +125,5 @@ class Backend(ABC):
         """Minimise b'Kb/2 - linear'b over lower <= b <= upper, sum(b) = sum(start).
 
         Sequential minimal optimisation with second-order selection on a stored K, from the feasible
-        `start`, until the largest violating pair is below `tol`. Returns (b, iterations, violation).
+        `start`, until the largest violating pair is below `tol`. Gives (b, iterations, violation).
         """

@@ -1,4 +1,4 @@
-"""What is done to rows before they are compared: the steps of an expression's leaves, on the host."""
+"""What is done to rows before they are compared: the steps of an expression's leaves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from mercer._points import as_points, is_objects
+from mercer._points import as_points, is_objects, is_sparse
 from mercer._types import Points
 from mercer.expression import Columns, LinearMap, Mapped, Statistic, Step, Steps, Stretch
 
@@ -34,7 +33,7 @@ def operand(leaf: Statistic, X: Points) -> Points:
 
 
 def _refuse_negative(leaf: Statistic, rows: Points) -> None:
-    values = rows.data if sparse.issparse(rows) else rows
+    values = rows.data if is_sparse(rows) else rows
     if values.size and values.min() < 0:
         raise ValueError(
             f"{type(leaf).__name__} is defined for nonnegative features (histograms, counts); "
@@ -62,7 +61,7 @@ def _(step: Stretch, X: Points) -> Points:
             f"the kernel has {factors.shape[0]} scales, one per feature, but X has "
             f"{X.shape[1]} features"
         )
-    if sparse.issparse(X):
+    if is_sparse(X):
         return as_points(X.multiply(factors[None, :]).astype(X.dtype))
     return (X * factors).astype(X.dtype, copy=False)
 

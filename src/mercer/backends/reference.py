@@ -11,9 +11,9 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse, special
+from scipy import linalg, special
 
-from mercer._points import row_count, take
+from mercer._points import row_count, take, to_dense
 from mercer._types import Array, Index, Points
 from mercer.backends.contract import Backend, Band, Pairs, Poll
 from mercer.backends.inputs import apply_steps, operand
@@ -118,7 +118,7 @@ def _(e: RowSum, X: Points, Y: Points) -> Array:
 @evaluate.register
 def _(e: Opaque, X: Points, Y: Points) -> Array:
     values = e.function(apply_steps(e.steps, X), apply_steps(e.steps, Y))
-    values = np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=np.float64)
+    values = to_dense(values)
     if values.shape != (row_count(X), row_count(Y)):
         raise ValueError(
             f"the kernel function {e.function!r} must return the matrix of two blocks of rows: "
@@ -129,7 +129,7 @@ def _(e: Opaque, X: Points, Y: Points) -> Array:
 
 @evaluate.register
 def _(e: Statistic, X: Points, Y: Points) -> Array:
-    return compare(e, _dense64(operand(e, X)), _dense64(operand(e, Y)))
+    return compare(e, to_dense(operand(e, X)), to_dense(operand(e, Y)))
 
 
 # --- pairwise statistics on dense float64 rows -----------------------------------------------
@@ -184,7 +184,7 @@ def _(s: SymmetricSum, X: Array, Y: Array) -> Array:
     sums[0] = 1.0
     for x, y in zip(X.T, Y.T, strict=True):
         sums[1:] += np.multiply.outer(x, y) * sums[:-1]  # reads the old sums: no overlap in time
-    return sums[-1]
+    return np.asarray(sums[-1])
 
 
 def _by_column(X: Array, Y: Array, term: Any) -> Array:
@@ -194,13 +194,25 @@ def _by_column(X: Array, Y: Array, term: Any) -> Array:
     return total
 
 
-def _dense64(X: Points) -> Array:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-
-
 def matern_profile(r: Array, nu: float) -> Array:
-    """Give 2^(1-nu)/Gamma(nu) r^nu K_nu(r), continued by 1 at r = 0."""
-    positive = np.where(r > 0, r, 1.0)
+    """Give m_nu(r) = 2^(1-nu)/Gamma(nu) r^nu K_nu(r), continued by 1 at r = 0.
+
+    Large orders come from the recurrence of the Bessel functions, written for m itself: there
+    m_{v+1} = m_v + r^2 / (4 v (v - 1)) m_{v-1} has positive terms only and cannot overflow.
+    """
+    if nu < 2.0:
+        return _matern_directly(r, nu)
+    v = nu - int(nu) + 1.0  # in [1, 2)
+    before, now = _matern_directly(r, v), _matern_directly(r, v + 1.0)
+    for _ in range(int(nu) - 2):
+        v += 1.0
+        before, now = now, now + r * r / (4.0 * v * (v - 1.0)) * before
+    return now
+
+
+def _matern_directly(r: Array, nu: float) -> Array:
+    """Evaluate the formula; below 1e-30 it is 1 to working precision, and K_nu overflows."""
+    positive = np.where(r > 1e-30, r, 1.0)
     log_value = (
         (1.0 - nu) * np.log(2.0)
         - special.gammaln(nu)
@@ -208,7 +220,7 @@ def matern_profile(r: Array, nu: float) -> Array:
         + np.log(special.kve(nu, positive))
         - positive
     )
-    return np.where(r > 0, np.exp(log_value), 1.0)
+    return np.where(r > 1e-30, np.exp(log_value), 1.0)
 
 
 # --- values of single rows -------------------------------------------------------------------
@@ -257,9 +269,10 @@ class ReferencePairs(Pairs):
         self.dtype = np.dtype(dtype)
 
     def rows(self, index: Index) -> Array:
-        """Evaluate rows."""
-        block = evaluate(self._expression, take(self._X, index), self._Y)
-        return block.astype(self.dtype, copy=False)
+        """Evaluate rows; overflow gives infinity, silently, as compiled code does."""
+        with np.errstate(all="ignore"):
+            block = evaluate(self._expression, take(self._X, index), self._Y)
+            return block.astype(self.dtype, copy=False)
 
     def dense(self) -> Array:
         """Evaluate everything; one triangle is copied to the other, so symmetry is exact."""
@@ -276,7 +289,8 @@ class ReferencePairs(Pairs):
         V = np.asarray(V, dtype=np.float64)
         out = np.empty((self.shape[0], *V.shape[1:]))
         for part in self._blocks():
-            out[part] = evaluate(self._expression, take(self._X, part), self._Y) @ V
+            with np.errstate(all="ignore"):
+                out[part] = evaluate(self._expression, take(self._X, part), self._Y) @ V
         return out
 
     def _blocks(self) -> list[slice]:
@@ -296,7 +310,8 @@ class Reference(Backend):
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Evaluate e(x_i, x_i)."""
-        return diagonal(expression, X).astype(dtype, copy=False)
+        with np.errstate(all="ignore"):
+            return diagonal(expression, X).astype(dtype, copy=False)
 
     def cholesky(self, A: Array) -> int:
         """Factor by LAPACK: the upper triangle of A' is the lower triangle of A."""
@@ -331,9 +346,7 @@ class Reference(Backend):
         poll: Poll | None,
     ) -> tuple[Array, int, float]:
         """Run the loop of `smo` on rows of the stored matrix."""
-        return smo(
-            lambda i: K[i], np.diagonal(K), linear, lower, upper, start, tol, max_iter, poll
-        )
+        return smo(lambda i: K[i], np.diagonal(K), linear, lower, upper, start, tol, max_iter, poll)
 
 
 def _shifted_lower(band: Band, shift: float) -> Array:
@@ -377,16 +390,14 @@ def smo(
     """
     b = np.array(start, dtype=np.float64)
     F = np.asarray(linear, dtype=np.float64).copy()
-    for i in np.flatnonzero(b):
+    for i in np.flatnonzero(b).tolist():
         F -= b[i] * row(i)
     violation = np.inf
     for iteration in range(max_iter + 1):
         rising, falling = np.where(b < upper, F, -np.inf), np.where(b > lower, F, np.inf)
-        i = int(np.argmax(rising))
+        i = int(rising.argmax())
         violation = float(rising[i] - falling.min())
-        stopped = iteration == max_iter or (
-            poll is not None and iteration % 64 == 0 and poll()
-        )
+        stopped = iteration == max_iter or (poll is not None and iteration % 64 == 0 and poll())
         if not violation > tol or stopped:
             break
         Ki = row(i)

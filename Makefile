@@ -1,0 +1,68 @@
+# Everything a fresh clone needs: `make demo`, `make test`. Each target sets up what it uses, in a
+# virtual environment of its own (.venv), and only once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+# what the compiled core and the set of dependencies are made from
+SOURCES := pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
+# tests that once more run on the NumPy backend, the specification of the compiled one
+REFERENCE_TESTS := $(wildcard tests/kernels tests/backends tests/test_kernel*.py tests/test_backend*.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench clean
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## train on Spambase, print certificates, leave demo-output/demo.png
+	$(BIN)/python examples/demo.py
+
+test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstrings
+	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src/mercer
+ifneq ($(REFERENCE_TESTS),)
+	MERCER_BACKEND=reference $(BIN)/python -m pytest -n $(WORKERS) $(REFERENCE_TESTS)
+endif
+
+lint: $(VENV)/.test ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.docs ## build docs/_build/html; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+bench: $(VENV)/.test ## run the benchmarks against other libraries
+	$(BIN)/python -m benchmarks.run
+
+clean: ## remove what was built, but not .venv
+	rm -rf build dist docs/_build docs/gallery docs/api/generated demo-output
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# --- set-up, one stamp for each set of dependencies ------------------------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Mercer needs Python 3.11 or newer; try: make PYTHON=python3.12 demo"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.pip: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/.demo: $(SOURCES) | $(VENV)/.pip
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@

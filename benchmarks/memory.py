@@ -1,0 +1,44 @@
+"""Peak memory of a lazy product under a budget, measured in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+from typing import Any
+
+import numpy as np
+
+from mercer import config
+from mercer._resources import format_bytes
+from mercer.gram import LazyGram, Need, make_gram
+from mercer.kernels import Gaussian
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def lazy_product(n: int, budget: str, out: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((n, 8))
+    make_gram(Gaussian(2.0), X[:64], Need.PRODUCTS) @ np.ones((64, 4))  # load everything once
+    before = peak()
+    with config(memory=budget):
+        gram = make_gram(Gaussian(2.0), X, Need.PRODUCTS)
+        assert isinstance(gram, LazyGram)
+        product = gram @ np.ones((n, 4))
+    out.put((peak() - before, float(product.sum())))
+
+
+def cases(n: int = 30_000, budget: str = "200 MB") -> str:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=lazy_product, args=(n, budget, queue))
+    process.start()
+    taken, _ = queue.get()
+    process.join()
+    line = (
+        f"A product K V with n = {n}, four columns, float64, budget {budget}: K would take "
+        f"{format_bytes(8.0 * n * n)}; the peak of the process grew by {format_bytes(taken)}."
+    )
+    print(line, flush=True)
+    return line

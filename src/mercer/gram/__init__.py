@@ -1,0 +1,38 @@
+"""How K is held. Solvers see only this room, and never the points.
+
+`make_gram` is the only choice of storage. `DenseGram` stores K, `CachedGram` keeps rows,
+`LazyGram` stores nothing, `PrecomputedGram` is the user's matrix, `FactoredGram` is K = F F' (the
+primal space); `CenteredGram` and `ShiftedGram` wrap any of them.
+"""
+
+from mercer.gram.base import Cross, Expansion, Gram
+from mercer.gram.build import Need, make_gram
+from mercer.gram.cached import CachedGram
+from mercer.gram.centered import CenteredGram
+from mercer.gram.dense import DenseGram
+from mercer.gram.exact import exact
+from mercer.gram.factored import FactoredGram
+from mercer.gram.lazy import LazyGram
+from mercer.gram.lowrank import PartialFactor, pivoted_cholesky
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.shifted import ShiftedGram
+from mercer.gram.source import Source
+
+__all__ = [
+    "CachedGram",
+    "CenteredGram",
+    "Cross",
+    "DenseGram",
+    "Expansion",
+    "FactoredGram",
+    "Gram",
+    "LazyGram",
+    "Need",
+    "PartialFactor",
+    "PrecomputedGram",
+    "ShiftedGram",
+    "Source",
+    "exact",
+    "make_gram",
+    "pivoted_cholesky",
+]

@@ -1,0 +1,96 @@
+"""The contracts of this room: `Gram` (K without saying how it is held), `Cross`, `Expansion`.
+
+Solvers see only these. `Gram` is square and symmetric; `Cross` is the rectangle of new points
+against the training points; `Expansion` is the function f(z) = sum_i c_i k(x_i, z) + b that every
+fitted machine ends in.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from mercer._types import Array, Index, Points
+
+
+class Cross(ABC):
+    """K(Z, X): new points against the training points of a Gram.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (new points, training points).
+    """
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def rows(self, index: Index) -> Array:
+        """Evaluate the rows of some new points."""
+
+    @abstractmethod
+    def __matmul__(self, V: Array) -> Array:
+        """Multiply by V (training points, k); float64."""
+
+    def dense(self) -> Array:
+        """Evaluate everything."""
+        return self.rows(slice(0, self.shape[0]))
+
+
+class Expansion(ABC):
+    """f(z) = sum_i c_i k(x_i, z) + b, for one or several columns of coefficients."""
+
+    @abstractmethod
+    def __call__(self, Z: Points) -> Array:
+        """Evaluate at new points: (len(Z), k), float64."""
+
+    @abstractmethod
+    def plus(self, offset: Array) -> Expansion:
+        """Give the same expansion with `offset` added to b."""
+
+
+class Gram(ABC):
+    """The matrix K of a kernel on its training points.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, n).
+    dtype : numpy dtype
+        Type of `rows` and `dense`.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+
+    @abstractmethod
+    def diag(self) -> Array:
+        """Give the diagonal in float64: (n,)."""
+
+    @abstractmethod
+    def rows(self, index: Index) -> Array:
+        """Give some rows: (len(index), n)."""
+
+    @abstractmethod
+    def __matmul__(self, V: Array) -> Array:
+        """Multiply by V (n,) or (n, k); float64."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """Give the whole matrix; not to be written to."""
+
+    @abstractmethod
+    def cross(self, Z: Points) -> Cross:
+        """Give new points against the training points."""
+
+    @abstractmethod
+    def expand(self, coef: Array) -> Expansion:
+        """Give f(z) = sum_i coef[i] k(x_i, z), for columns of `coef` (n, k)."""
+
+
+def columns_of(V: Array) -> Array:
+    """See a vector as one column, in float64."""
+    V = np.asarray(V, dtype=np.float64)
+    return V[:, None] if V.ndim == 1 else V

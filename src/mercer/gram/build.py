@@ -1,0 +1,129 @@
+"""How K is held: decided here and nowhere else, by what is asked of it and by the memory budget."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mercer._points import is_objects, row_count, take
+from mercer._resources import MemoryBudgetError, format_bytes, memory_budget
+from mercer._types import Array, Points
+from mercer.expression import Expression, bind_columns
+from mercer.gram.base import Gram
+from mercer.gram.cached import CachedGram
+from mercer.gram.dense import DenseGram
+from mercer.gram.factored import FactoredGram
+from mercer.gram.finite import refuse_overflow
+from mercer.gram.lazy import LazyGram
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.source import Source
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.features import feature_map
+
+
+class Need(Enum):
+    """What the coming work asks of K."""
+
+    MATRIX = "the whole matrix, to factor it"
+    ROWS = "single rows, again and again"
+    PRODUCTS = "products with vectors; the whole matrix if it fits"
+
+
+def make_gram(
+    kernel: Kernel,
+    X: Points,
+    need: Need,
+    *,
+    rows: Array | None = None,
+    names: list[str] | None = None,
+    dtype: Any = np.float64,
+    copies: int = 1,
+) -> Gram:
+    """Choose how the Gram matrix of `kernel` on `X` is held.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What similarity is.
+    X : Points
+        The training points; for `Precomputed()` the matrix itself.
+    need : Need
+        What will be asked.
+    rows : (m,) int array, optional
+        Train on these rows of X only.
+    names : list of str, optional
+        Names of the columns of X, for kernels that speak of columns by name.
+    dtype : numpy dtype
+        Type of stored entries.
+    copies : int
+        How many matrices of this size the coming work holds at once (a factorisation: two).
+
+    Returns
+    -------
+    Gram
+        Factored when the kernel has fewer features than there are points; dense when that fits
+        the budget; else cached rows or lazy products, or a refusal where only the whole matrix
+        would do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> type(make_gram(Linear(), X, Need.PRODUCTS)).__name__
+    'FactoredGram'
+    >>> type(make_gram(Gaussian(2.0), X, Need.PRODUCTS)).__name__
+    'DenseGram'
+    """
+    if isinstance(kernel, Precomputed):
+        return PrecomputedGram(X, rows)
+    X = X if rows is None else take(X, rows)
+    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies)
+    refuse_overflow(gram, kernel, rows)
+    return gram
+
+
+def _choose(
+    kernel: Kernel, X: Points, need: Need, names: list[str] | None, dtype: Any, copies: int
+) -> Gram:
+    expression = bind_columns(kernel.expression(), names)
+    factored = None if need is Need.ROWS else _factored(expression, X)
+    if factored is not None:
+        return factored
+    source = Source(expression, X, dtype)
+    needed, budget = dense_bytes(source.n, dtype) * copies, memory_budget()
+    if needed <= budget:
+        return DenseGram(source)
+    if need is Need.ROWS:
+        return CachedGram(source, budget // 2)
+    if need is Need.PRODUCTS:
+        return LazyGram(source)
+    raise MemoryBudgetError(_refusal(source.n, needed, budget))
+
+
+def dense_bytes(n: int, dtype: Any = np.float64) -> int:
+    """Give the size of an n by n matrix."""
+    return int(n * n * np.dtype(dtype).itemsize)
+
+
+def _factored(expression: Expression, X: Points) -> FactoredGram | None:
+    if is_objects(X):
+        return None
+    n, features = row_count(X), feature_map(expression, X.shape[1])
+    if features is None or features.dimension >= n:
+        return None
+    if n * features.dimension * 8 > memory_budget():
+        return None
+    return FactoredGram(features, X)
+
+
+def _refusal(n: int, needed: int, budget: int) -> str:
+    return (
+        f"exact work with the whole Gram matrix of {n} points needs {format_bytes(needed)}, but "
+        f"the memory budget is {format_bytes(budget)}. Alternatives: a solver that only asks for "
+        "products (solver=ConjugateGradient(), never stores the matrix); a kernel with a small "
+        "explicit feature map (Linear, low-degree Polynomial); fewer rows; or a larger budget "
+        "with mercer.config(memory=...)."
+    )

@@ -1,0 +1,86 @@
+"""K centred in feature space: the training means go along to new points.
+
+With weights w summing to one, phi(x) - sum_j w_j phi(x_j) has the kernel
+k(x, y) - m(x) - m(y) + g, where m(x) = sum_j w_j k(x, x_j) and g = sum_j w_j m(x_j). New points are
+centred by the same, *training*, mean; nothing else would compare them with the fitted points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._types import Array, Index, Points
+from mercer.gram.base import Cross, Expansion, Gram, columns_of
+
+
+class CenteredGram(Gram):
+    """A Gram with the mean of its points moved to the origin.
+
+    Parameters
+    ----------
+    base : Gram
+        The Gram to centre.
+    weights : (n,) array, optional
+        Weight of each point in the mean; equal when not given.
+    """
+
+    def __init__(self, base: Gram, weights: Array | None = None) -> None:
+        n = base.shape[0]
+        w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+        self.base = base
+        self.weights = w / w.sum()
+        self.means = np.asarray(base @ self.weights, dtype=np.float64)
+        self.grand_mean = float(self.weights @ self.means)
+        self.shape, self.dtype = base.shape, base.dtype
+
+    def diag(self) -> Array:
+        """Centre the diagonal."""
+        return self.base.diag() - 2.0 * self.means + self.grand_mean
+
+    def rows(self, index: Index) -> Array:
+        """Centre rows."""
+        shift = self.means[index][:, None] + self.means[None, :] - self.grand_mean
+        return np.asarray((self.base.rows(index) - shift).astype(self.dtype, copy=False))
+
+    def __matmul__(self, V: Array) -> Array:
+        # H K H' V with H = I - 1 w': centring both sides costs O(n k), not another pass over K
+        V = np.asarray(V, dtype=np.float64)
+        weights = self.weights if V.ndim == 1 else self.weights[:, None]
+        product = self.base @ (V - weights * V.sum(axis=0))
+        return np.asarray(product - self.weights @ product)
+
+    def dense(self) -> Array:
+        """Centre everything."""
+        return self.rows(slice(0, self.shape[0]))
+
+    def cross(self, Z: Points) -> Cross:
+        """Centre new points by the training mean."""
+        return CenteredCross(self.base.cross(Z), self)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Centring moves into the coefficients and the constant; the points stay what they are."""
+        coef = columns_of(coef)
+        total = coef.sum(axis=0)
+        offset = self.grand_mean * total - self.means @ coef
+        return self.base.expand(coef - np.outer(self.weights, total)).plus(offset)
+
+
+class CenteredCross(Cross):
+    """New points against training points, both centred by the training mean."""
+
+    def __init__(self, base: Cross, gram: CenteredGram) -> None:
+        self._base, self._gram = base, gram
+        self._means = np.asarray(base @ gram.weights[:, None]).ravel()
+        self.shape = base.shape
+
+    def rows(self, index: Index) -> Array:
+        """Centre rows."""
+        gram = self._gram
+        shift = self._means[index][:, None] + gram.means[None, :] - gram.grand_mean
+        return np.asarray(self._base.rows(index) - shift)
+
+    def __matmul__(self, V: Array) -> Array:
+        V = columns_of(V)
+        gram, total = self._gram, V.sum(axis=0)
+        shift = np.outer(self._means, total) + gram.means @ V - gram.grand_mean * total
+        return np.asarray(self._base @ V - shift)

@@ -1,0 +1,47 @@
+"""K stored whole."""
+
+from __future__ import annotations
+
+from mercer._types import Array, Index, Points
+from mercer.gram.base import Cross, Expansion, Gram
+from mercer.gram.source import Source
+
+
+class DenseGram(Gram):
+    """The matrix in memory, evaluated once.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel, points and type of the matrix.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.shape = (source.n, source.n)
+        self.dtype = source.dtype
+        self._matrix = source.pairs().dense()
+        self._matrix.setflags(write=False)
+
+    def diag(self) -> Array:
+        """Read the diagonal."""
+        return self._matrix.diagonal().astype("float64")
+
+    def rows(self, index: Index) -> Array:
+        """Read rows."""
+        return self._matrix[index]
+
+    def __matmul__(self, V: Array) -> Array:
+        return self._matrix @ V
+
+    def dense(self) -> Array:
+        """Give the stored matrix, read-only."""
+        return self._matrix
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return self.source.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points."""
+        return self.source.expand(coef)

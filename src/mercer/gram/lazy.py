@@ -1,0 +1,54 @@
+"""K never stored: products are made tile by tile."""
+
+from __future__ import annotations
+
+from mercer._resources import require_memory
+from mercer._types import Array, Index, Points
+from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.source import Source
+
+
+class LazyGram(Gram):
+    """Fused products: an entry of K lives only inside the tile that uses it.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel, points and type of the tiles.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.shape = (source.n, source.n)
+        self.dtype = source.dtype
+        self._pairs = source.pairs()
+
+    def diag(self) -> Array:
+        """Evaluate the diagonal."""
+        return self.source.diag()
+
+    def rows(self, index: Index) -> Array:
+        """Evaluate rows."""
+        return self._pairs.rows(index)
+
+    def __matmul__(self, V: Array) -> Array:
+        product = self._pairs.matmul(columns_of(V))
+        return product[:, 0] if V.ndim == 1 else product
+
+    def dense(self) -> Array:
+        """Evaluate everything, if the memory budget allows it."""
+        n = self.source.n
+        require_memory(
+            n * n * self._pairs.dtype.itemsize,
+            f"the Gram matrix of {n} points",
+            "A lazy Gram is meant for products; use a solver that asks only for those.",
+        )
+        return self._pairs.dense()
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return self.source.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points."""
+        return self.source.expand(coef)

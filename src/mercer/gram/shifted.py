@@ -1,0 +1,54 @@
+"""K + diag(d): ridge, noise, slack on the diagonal. New points are not shifted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._types import Array, Index, Points
+from mercer.gram.base import Cross, Expansion, Gram
+
+
+class ShiftedGram(Gram):
+    """A Gram with a diagonal added.
+
+    Parameters
+    ----------
+    base : Gram
+        The Gram to shift.
+    shift : float or (n,) array
+        What is added to the diagonal.
+    """
+
+    def __init__(self, base: Gram, shift: float | Array) -> None:
+        self.base = base
+        self.shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), base.shape[:1])
+        self.shape, self.dtype = base.shape, base.dtype
+
+    def diag(self) -> Array:
+        """Shift the diagonal."""
+        return self.base.diag() + self.shift
+
+    def rows(self, index: Index) -> Array:
+        """Shift rows."""
+        block = np.array(self.base.rows(index))
+        wanted = np.arange(self.shape[0])[index]
+        block[np.arange(len(wanted)), wanted] += self.shift[wanted]
+        return block
+
+    def __matmul__(self, V: Array) -> Array:
+        shift = self.shift if V.ndim == 1 else self.shift[:, None]
+        return np.asarray(self.base @ V + shift * V)
+
+    def dense(self) -> Array:
+        """Give a new matrix, free to be overwritten by a factorisation."""
+        matrix = np.array(self.base.dense(), dtype=np.float64, order="C")
+        matrix.flat[:: len(matrix) + 1] += self.shift
+        return matrix
+
+    def cross(self, Z: Points) -> Cross:
+        """Give new points as they are."""
+        return self.base.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand as the unshifted kernel does."""
+        return self.base.expand(coef)

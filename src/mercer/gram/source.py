@@ -1,0 +1,105 @@
+"""A kernel bound to its training points: what dense, cached and lazy Grams are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer._points import row_count, take
+from mercer._types import Array, Index, Points
+from mercer.backends import Pairs, choose_backend
+from mercer.expression import Expression
+from mercer.gram.base import Cross, Expansion, columns_of
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An expression (column names already numbers), the rows it compares, and the type of K."""
+
+    expression: Expression
+    X: Points
+    dtype: Any = np.float64
+
+    @property
+    def n(self) -> int:
+        """Count the training points."""
+        return row_count(self.X)
+
+    def pairs(self) -> Pairs:
+        """Bind the training points against themselves."""
+        return choose_backend().pairs(self.expression, self.X, None, self.dtype)
+
+    def diag(self) -> Array:
+        """Give k(x_i, x_i) in float64."""
+        return choose_backend().diagonal(self.expression, self.X, np.float64)
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points against the training points."""
+        return PairsCross(choose_backend().pairs(self.expression, Z, self.X, self.dtype))
+
+    def expand(self, coef: Array) -> Expansion:
+        """Keep only the points with a coefficient: a support vector machine keeps few."""
+        coef = columns_of(coef)
+        kept = np.flatnonzero(np.any(coef != 0, axis=1))
+        offset = np.zeros(coef.shape[1])
+        return KernelExpansion(self.expression, take(self.X, kept), coef[kept], offset)
+
+    def in_float64(self) -> Source:
+        """Give the same kernel and points with K in float64."""
+        return replace(self, dtype=np.float64)
+
+    def subset(self, index: Index) -> Source:
+        """Give some of the training points."""
+        return replace(self, X=take(self.X, index))
+
+
+class PairsCross(Cross):
+    """New points against training points, evaluated by a backend on demand."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = pairs
+        self.shape = pairs.shape
+
+    def rows(self, index: Index) -> Array:
+        """Evaluate rows."""
+        return self._pairs.rows(index)
+
+    def __matmul__(self, V: Array) -> Array:
+        return self._pairs.matmul(V)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelExpansion(Expansion):
+    """An expansion over points.
+
+    Attributes
+    ----------
+    expression : Expression
+        The kernel.
+    points : Points
+        The points with a coefficient.
+    coef : (points, k) array
+        Their coefficients.
+    offset : (k,) array
+        The constant b.
+    """
+
+    expression: Expression
+    points: Points
+    coef: Array
+    offset: Array
+
+    def __call__(self, Z: Points) -> Array:
+        """Evaluate without storing K(Z, points)."""
+        if len(self.coef) == 0:
+            return np.tile(self.offset, (row_count(Z), 1))
+        # points and new rows are compared in the wider type of the two
+        dtype = np.result_type(Z, self.points) if Z.dtype != object else np.float64
+        pairs = choose_backend().pairs(self.expression, Z, self.points, dtype)
+        return pairs.matmul(self.coef) + self.offset
+
+    def plus(self, offset: Array) -> KernelExpansion:
+        """Add to the constant."""
+        return replace(self, offset=self.offset + offset)

@@ -1,0 +1,86 @@
+"""Kernels: what similarity is. No storage, no device, no solver.
+
+A kernel k(x, y) is the inner product of two rows in a space of features that need not be computed.
+Kernels are immutable values: they compare, hash, pickle, print as the code that makes them, and
+combine by rules that keep them valid:
+
+==========================  ===============================================
+`c * k`, `k1 + k2`          c >= 0; a number added is a constant kernel
+`k1 * k2`, `k ** p`         p = 1, 2, ...
+`exp(k)`                    exponential
+`polynomial(k, c)`          c_0 + c_1 k + c_2 k^2 + ..., all c_i >= 0
+`k.on(columns)`             looks at these columns only
+`k.after(phi)`              k(phi(x), phi(y))
+`k.scaled_by(f)`            f(x) k(x, y) f(y)
+`k.normalized()`            k(x, y) / sqrt(k(x, x) k(y, y))
+==========================  ===============================================
+
+`k(X, Y)` is the matrix, `k.diag(X)` its diagonal, `k.features(d)` the finite feature map if there
+is one. `parse` reads a kernel from text, `resolve` from whatever a user passes as `kernel=`, and
+`is_valid` looks at a function of one's own on data.
+
+>>> from mercer.kernels import Gaussian, Polynomial
+>>> k = Gaussian(scale=2.0) + 0.5 * Polynomial(degree=2).on([0, 1])
+>>> k([[1.0, 0.0, 3.0], [0.0, 0.0, 1.0]]).round(3).tolist()
+[[3.0, 1.035], [1.035, 1.5]]
+"""
+
+from mercer.kernels.algebra import exp, polynomial
+from mercer.kernels.base import Kernel
+from mercer.kernels.dot import (
+    AllSubsets,
+    Anova,
+    Bilinear,
+    Constant,
+    Cosine,
+    Linear,
+    Polynomial,
+    Sigmoid,
+)
+from mercer.kernels.features import FeatureMap
+from mercer.kernels.given import FromCallable, FromFeatures, Precomputed
+from mercer.kernels.histogram import ChiSquared, Intersection, Tanimoto
+from mercer.kernels.parse import ParseError, parse
+from mercer.kernels.radial import Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.resolve import resolve
+from mercer.kernels.sequence import Spectrum, Subsequence
+from mercer.kernels.validity import Validity, is_valid
+
+__all__ = [
+    "Kernel",
+    # dot products
+    "Linear",
+    "Polynomial",
+    "Bilinear",
+    "Cosine",
+    "AllSubsets",
+    "Anova",
+    "Sigmoid",
+    "Constant",
+    # distances
+    "Gaussian",
+    "Laplacian",
+    "Matern",
+    "RationalQuadratic",
+    # histograms and sets
+    "ChiSquared",
+    "Intersection",
+    "Tanimoto",
+    # sequences
+    "Spectrum",
+    "Subsequence",
+    # given
+    "Precomputed",
+    "FromFeatures",
+    "FromCallable",
+    # building
+    "exp",
+    "polynomial",
+    "parse",
+    "ParseError",
+    "resolve",
+    # looking
+    "FeatureMap",
+    "is_valid",
+    "Validity",
+]

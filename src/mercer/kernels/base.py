@@ -1,0 +1,184 @@
+"""What a kernel is: an immutable value that writes its formula as an expression.
+
+A kernel knows nothing of storage, devices or solvers. It answers four questions: its formula
+(`expression`), the matrix of two blocks of rows (`k(X, Y)`), its diagonal (`k.diag(X)`) and its
+finite feature map, if it has one (`k.features(d)`). Operators build new kernels from it.
+
+To write a kernel of one's own, give a frozen dataclass its formula:
+
+>>> from dataclasses import dataclass
+>>> from mercer.expression import Expression, Dot, Exp
+>>> @dataclass(frozen=True)
+... class Exponential(Kernel):
+...     rate: float = 1.0
+...     def expression(self) -> Expression:
+...         return Exp(self.rate * Dot())
+>>> Exponential(0.5)([[0.0, 1.0], [2.0, 0.0]]).round(3).tolist()
+[[1.649, 1.0], [1.0, 7.389]]
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mercer._points import as_points, is_objects
+from mercer._types import Array, Points
+from mercer.backends import choose_backend
+from mercer.expression import Expression, bind_columns
+from mercer.kernels import parameters, text
+from mercer.kernels.columns import column_names, shared_names
+from mercer.kernels.features import FeatureMap, feature_map
+from mercer.kernels.text import Binding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel(ABC):
+    """k(x, y), a similarity of rows: base of all kernels.
+
+    Two kernels are equal when they are written alike. `repr` reads back, except for kernels that
+    hold a user's function. Kernels combine by `+`, `*` and `**` with kernels and numbers; see
+    `mercer.kernels` for the rules.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> k = 0.5 * Gaussian(scale=2.0) + Linear().on([0])
+    >>> k
+    0.5 * Gaussian(scale=2.0) + Linear().on([0])
+    >>> k([[0.0, 0.0], [2.0, 0.0]]).round(4).tolist()
+    [[0.5, 0.3033], [0.3033, 4.5]]
+    >>> k.with_params(k2__columns=[1], k1__factor=1.0).diag([[0.0, 3.0]]).tolist()
+    [10.0]
+    """
+
+    binding: ClassVar[Binding] = Binding.ATOM
+    __array_ufunc__: ClassVar[None] = None  # so that np.float64(2) * k asks the kernel
+
+    @abstractmethod
+    def expression(self) -> Expression:
+        """Write the formula of the kernel, for backends to evaluate."""
+
+    @property
+    def psd(self) -> bool:
+        """Whether every matrix k(X) is positive semidefinite: so if it is for all the parts."""
+        return all(part.psd for part in parameters.parts(self))
+
+    # --- values ------------------------------------------------------------------------------
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Give the matrix k(x_i, y_j); Y = X when it is left out.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, or list of str / token lists, n rows
+        Y : the same kind with m rows, optional
+
+        Returns
+        -------
+        array (n, m)
+            float32 for float32 data, else float64.
+        """
+        rows, columns = as_points(X), None if Y is None else as_points(Y)
+        _refuse_mismatch(rows, columns)
+        expression = bind_columns(self.expression(), shared_names(X, Y))
+        dtype = _dtype(rows) if columns is None else np.result_type(_dtype(rows), _dtype(columns))
+        return choose_backend().pairs(expression, rows, columns, dtype).dense()
+
+    def diag(self, X: Any) -> Array:
+        """Give k(x_i, x_i) for every row, without the matrix: (n,)."""
+        rows = as_points(X)
+        expression = bind_columns(self.expression(), column_names(X))
+        return choose_backend().diagonal(expression, rows, _dtype(rows))
+
+    def features(self, n_features: int) -> FeatureMap | None:
+        """Give phi with k(x, y) = <phi(x), phi(y)> for rows of this length; None if not finite."""
+        return feature_map(self.expression(), n_features)
+
+    # --- parameters --------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Give the parameters by name; with `deep` also those of the parts, as `k1__scale`."""
+        return parameters.deep(self) if deep else parameters.own(self)
+
+    def with_params(self, **params: Any) -> Self:
+        """Give a new kernel with some parameters replaced, names as in `get_params`."""
+        return parameters.replaced(self, params)
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # a value needs no copy
+
+    def _store(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return text.call(self)
+
+    # --- algebra -----------------------------------------------------------------------------
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return _algebra.add(self, other) if _is_operand(other) else NotImplemented
+
+    def __radd__(self, other: float) -> Kernel:
+        return _algebra.add(other, self) if _is_operand(other) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return _algebra.multiply(self, other) if _is_operand(other) else NotImplemented
+
+    def __rmul__(self, other: float) -> Kernel:
+        return _algebra.multiply(other, self) if _is_operand(other) else NotImplemented
+
+    def __pow__(self, exponent: int) -> Kernel:
+        return _algebra.Power(self, exponent)
+
+    def __neg__(self) -> Kernel:
+        return self * -1.0  # refused there, with the reason
+
+    def __sub__(self, other: Kernel | float) -> Kernel:
+        return self + other * -1.0
+
+    def on(self, columns: Any) -> Kernel:
+        """Give the kernel on these columns only: numbers, names, a slice, or one of them."""
+        return _inputs.On(self, columns)
+
+    def after(self, phi: Callable[[Any], Any]) -> Kernel:
+        """Give k(phi(x), phi(y)); `phi` maps a block of rows to a block of rows."""
+        return _inputs.After(self, phi)
+
+    def scaled_by(self, f: Callable[[Any], Any]) -> Kernel:
+        """Give f(x) k(x, y) f(y); `f` maps a block of rows to one number per row."""
+        return _inputs.ScaledBy(self, f)
+
+    def normalized(self) -> Kernel:
+        """Give k(x, y) / sqrt(k(x, x) k(y, y)), and 0 where k(x, x) or k(y, y) is 0."""
+        return _inputs.Normalized(self)
+
+
+def _is_operand(other: Any) -> bool:
+    return isinstance(other, Kernel | Real)
+
+
+def _dtype(X: Points) -> Any:
+    return np.float64 if is_objects(X) else X.dtype
+
+
+def _refuse_mismatch(X: Points, Y: Points | None) -> None:
+    if Y is None:
+        return
+    if is_objects(X) != is_objects(Y):
+        raise TypeError("one of X and Y holds rows of numbers, the other strings or lists")
+    if not is_objects(X) and X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"X has {X.shape[1]} features and Y has {Y.shape[1]}; rows must be equally long"
+        )
+
+
+# The operators of a kernel make kernels of classes that derive from it: the one cycle of this room.
+from mercer.kernels import algebra as _algebra  # noqa: E402
+from mercer.kernels import inputs as _inputs  # noqa: E402

@@ -1,0 +1,124 @@
+"""What a kernel's parameters may be. A value comes back as a plain Python number, or is refused.
+
+Every refusal names the kernel, the parameter, the value and what would be accepted.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mercer._types import FrozenArray
+
+
+def real(owner: str, name: str, value: Any) -> float:
+    """Give a finite float."""
+    number = _number(value)
+    if number is None or not np.isfinite(number):
+        raise ValueError(f"{owner}: {name}={value!r} must be a finite number")
+    return number
+
+
+def positive(owner: str, name: str, value: Any) -> float:
+    """Give a finite float above zero."""
+    number = _number(value)
+    if number is None or not 0.0 < number < np.inf:
+        raise ValueError(f"{owner}: {name}={value!r} must be a positive, finite number")
+    return number
+
+
+def positive_or_infinite(owner: str, name: str, value: Any) -> float:
+    """Give a float above zero; infinity is meant."""
+    number = _number(value)
+    if number is None or not number > 0.0:
+        raise ValueError(f"{owner}: {name}={value!r} must be a positive number, or infinity")
+    return number
+
+
+def nonnegative(owner: str, name: str, value: Any, reason: str = "") -> float:
+    """Give a finite float, zero or above."""
+    number = _number(value)
+    if number is None or not 0.0 <= number < np.inf:
+        because = f": {reason}" if reason else ""
+        raise ValueError(f"{owner}: {name}={value!r} must be a finite number >= 0{because}")
+    return number
+
+
+def fraction(owner: str, name: str, value: Any) -> float:
+    """Give a float in (0, 1]."""
+    number = _number(value)
+    if number is None or not 0.0 < number <= 1.0:
+        raise ValueError(f"{owner}: {name}={value!r} must be above 0 and at most 1")
+    return number
+
+
+def whole(owner: str, name: str, value: Any, reason: str = "") -> int:
+    """Give an integer, one or above; 2.0 counts as 2."""
+    number = _number(value)
+    if number is None or not number >= 1.0 or number != np.floor(number) or number == np.inf:
+        because = f": {reason}" if reason else ""
+        raise ValueError(f"{owner}: {name}={value!r} must be an integer >= 1{because}")
+    return int(value)
+
+
+def positive_each(owner: str, name: str, value: Any) -> float | FrozenArray:
+    """Give one positive float, or a vector of them, one per feature."""
+    if _number(value) is not None:
+        return positive(owner, name, value)
+    vector = _array(owner, name, value)
+    if vector.array.ndim != 1 or not len(vector) or not np.all(vector.array > 0):
+        raise ValueError(
+            f"{owner}: {name}={value!r} must be a positive number, or a list with one per feature"
+        )
+    return vector
+
+
+def nonnegative_list(owner: str, name: str, value: Any, reason: str) -> FrozenArray:
+    """Give a vector of floats, zero or above."""
+    vector = _array(owner, name, value)
+    if vector.array.ndim != 1 or not len(vector) or not np.all(vector.array >= 0):
+        raise ValueError(f"{owner}: {name}={value!r} must be a list of numbers >= 0: {reason}")
+    return vector
+
+
+def psd_matrix(owner: str, name: str, value: Any) -> FrozenArray:
+    """Give a symmetric positive semidefinite matrix."""
+    matrix = _array(owner, name, value)
+    A = matrix.array
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
+        raise ValueError(f"{owner}: {name} has shape {A.shape}; it must be a square matrix")
+    unit = A / (np.abs(A).max() or 1.0)  # so that no size of A overflows below
+    if np.abs(unit - unit.T).max() > 1e-10:
+        raise ValueError(f"{owner}: {name} must be symmetric; use ({name} + {name}.T) / 2")
+    eigenvalues = np.linalg.eigvalsh((unit + unit.T) / 2)
+    if eigenvalues[0] < -1e-10 * eigenvalues[-1]:
+        smallest = eigenvalues[0] * np.abs(A).max()
+        raise ValueError(
+            f"{owner}: {name} must be positive semidefinite, or x'{name}y is not a kernel; its "
+            f"smallest eigenvalue is {smallest:.3g}. Add a multiple of the identity, or use B.T @ B"
+        )
+    return matrix
+
+
+def _number(value: Any) -> float | None:
+    is_scalar = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if not is_scalar:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):  # an object array, or 10**400
+        return None
+
+
+def _array(owner: str, name: str, value: Any) -> FrozenArray:
+    if isinstance(value, FrozenArray):
+        return value
+    try:
+        array = FrozenArray(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{owner}: {name}={value!r} must hold numbers only") from None
+    if not np.all(np.isfinite(array.array)):
+        raise ValueError(f"{owner}: {name} holds values that are not finite")
+    return array

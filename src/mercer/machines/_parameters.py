@@ -1,0 +1,56 @@
+"""Parameters are checked when `fit` starts, before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+class ParameterError(ValueError):
+    """A parameter of a machine is out of range; the message names machine, parameter and range."""
+
+
+def refuse(machine: Any, name: str, value: Any, must: str) -> None:
+    """Raise a `ParameterError`."""
+    raise ParameterError(f"{type(machine).__name__}: {name}={value!r} must {must}")
+
+
+def check_real(
+    machine: Any, name: str, *, above: float = -math.inf, least: float = -math.inf
+) -> None:
+    """Require a finite number greater than `above` and at least `least`."""
+    value = getattr(machine, name)
+    if not is_real(value) or not math.isfinite(value) or value <= above or value < least:
+        bound = f" greater than {above:g}" if above > -math.inf else ""
+        bound += f" of at least {least:g}" if least > -math.inf else ""
+        refuse(machine, name, value, f"be a finite number{bound}")
+
+
+def check_optional_positive(machine: Any, name: str) -> None:
+    """Require None or a positive number (infinity is the same as None)."""
+    value = getattr(machine, name)
+    if value is not None and not (is_real(value) and value > 0):
+        refuse(machine, name, value, "be None or a positive number")
+
+
+def check_optional_count(machine: Any, name: str) -> None:
+    """Require None or a positive integer."""
+    value = getattr(machine, name)
+    good = is_real(value) and isinstance(value, Integral) and int(value) > 0
+    if value is not None and not good:
+        refuse(machine, name, value, "be None or a positive integer")
+
+
+def check_flag(machine: Any, name: str) -> None:
+    """Require True or False."""
+    value = getattr(machine, name)
+    if not isinstance(value, bool | np.bool_):
+        refuse(machine, name, value, "be True or False")
+
+
+def is_real(value: Any) -> bool:
+    """Tell whether a value is a real number and not a truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)

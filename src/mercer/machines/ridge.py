@@ -1,0 +1,264 @@
+"""Kernel ridge regression: exact, with the whole path of penalties judged by leave-one-out."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from mercer._types import Array, Points
+from mercer.certificates import Certificate, certify
+from mercer.gram import Expansion, FactoredGram, Gram, Need, make_gram
+from mercer.kernels import Kernel, Linear
+from mercer.machines._base import KernelMachine, all_or_nothing
+from mercer.machines._parameters import (
+    check_flag,
+    check_optional_positive,
+    is_real,
+    refuse,
+)
+from mercer.machines._weights import check_weights
+from mercer.problems import LinearSystem, PathValue, RidgePath
+from mercer.solvers import Callback, Solution, Solver, solve
+
+
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
+    """Regression by least squares with a squared-norm penalty, in the space of any kernel.
+
+    Minimises sum_i s_i (y_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .) + b. The
+    bias b is not penalised. For a kernel with fewer features than there are rows (linear,
+    low-degree polynomial) the work is done in the space of the features.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; text such as "gaussian(2) + linear" is parsed, "gaussian" alone takes
+        its scale from the data (see `mercer.kernels.resolve`).
+    penalty : float, array of shape (n_targets,) or "loo", default=1.0
+        Weight of the squared norm, for all targets or each; "loo" picks, for each target, the
+        member of `penalties` with the smallest exact leave-one-out error.
+    penalties : array-like or None, default=None
+        Candidates for penalty="loo". None takes 25 values from 1e-8 to 1e4 times the mean of
+        k(x, x).
+    bias : bool, default=True
+        Whether f has a constant b.
+    solver : Solver or None, default=None
+        How the equations are solved; None chooses by the kernel, the number of rows and memory.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the fit.
+    time_limit : float or None, default=None
+        Seconds after which an iterative fit stops with what it has.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel used.
+    dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
+        The coefficients a.
+    intercept_ : float or array of shape (n_targets,)
+        The bias b.
+    penalty_ : float or array of shape (n_targets,)
+        The penalty used.
+    penalties_ : array of shape (n_penalties,)
+        With penalty="loo": the candidates.
+    loo_scores_ : array of shape (n_penalties,) or (n_penalties, n_targets)
+        With penalty="loo": their mean squared leave-one-out errors.
+    loo_residuals_ : array of shape (n_samples,) or (n_samples, n_targets)
+        With penalty="loo": y_i - f_{-i}(x_i), the error at each row of the fit without that row
+        (without one copy of it, where weights are above one; zero for rows of weight zero).
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+        Weights of the columns; only for the linear kernel in the primal space.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        The residual of the equations, recomputed from the data in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge
+    >>> from mercer.kernels import Gaussian
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> y = np.sin(X).ravel()
+    >>> machine = KernelRidge(Gaussian(1.0), penalty="loo").fit(X, y)
+    >>> bool(abs(machine.predict([[1.5]])[0] - np.sin(1.5)) < 1e-3)
+    True
+    >>> machine.certificate_.ok
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "linear",
+        penalty: float | npt.ArrayLike | str = 1.0,
+        *,
+        penalties: npt.ArrayLike | None = None,
+        bias: bool = True,
+        solver: Solver | None = None,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.penalty = penalty
+        self.penalties = penalties
+        self.bias = bias
+        self.solver: Any = solver  # checked when `fit` starts, as all parameters are
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        weights = check_weights(self, sample_weight, len(y))
+        targets = y.reshape(len(y), -1)
+        self.kernel_ = self._resolved_kernel(X, weights)
+        rows = np.flatnonzero(weights)
+        if self._wants_path() and len(rows) < 2:
+            raise ValueError("KernelRidge: leave-one-out needs two rows, but n_samples = 1")
+        gram = self._gram(X, rows)
+        self._forget()
+        solution, certificate, penalty = self._solve(gram, targets[rows], weights[rows])
+        self.solution_: Solution = solution
+        self.certificate_: Certificate = certificate
+        self.penalty_ = penalty if y.ndim == 2 else float(penalty[0])
+        self._keep(gram, rows, solution.value, y)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict targets for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+            Predicted targets.
+        """
+        points = self._new_points(X)
+        values = self._expansion(points)
+        return values if np.ndim(self.intercept_) else values[:, 0]
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns, for the linear kernel."""
+        weights = getattr(self, "_weights", None)
+        if weights is None:
+            raise AttributeError("coef_ exists after a fit with the linear kernel in primal space")
+        return np.asarray(weights.T if np.ndim(self.intercept_) else weights[:, 0])
+
+    def _gram(self, X: Points, rows: Array) -> Gram:
+        need = Need.MATRIX if self._wants_path() else Need.PRODUCTS
+        options: dict[str, Any] = {"rows": rows, "names": self._column_names()}
+        return make_gram(self.kernel_, X, need, copies=2, **options)
+
+    def _solve(
+        self, gram: Gram, targets: Array, weights: Array
+    ) -> tuple[Solution, Certificate, Array]:
+        """Give the solution, its certificate, and the penalty of each target."""
+        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        if not self._wants_path():
+            penalty = self._penalties_for(targets.shape[1])
+            system = LinearSystem(gram, targets, penalty, weights, self.bias)
+            solution = solve(system, self.solver, **options)
+            return solution, certify(system, solution.value), penalty
+        candidates = self._candidates(gram)
+        path = RidgePath(gram, targets, weights, candidates, self.bias)
+        solution = solve(path, self.solver, **options)
+        self.penalties_ = candidates
+        return solution, certify(path, solution.value), candidates[solution.value.best]
+
+    def _forget(self) -> None:
+        """Drop attributes that an earlier fit with other parameters may have left."""
+        for name in ("penalties_", "loo_scores_", "loo_residuals_", "_weights"):
+            self.__dict__.pop(name, None)
+
+    def _keep(self, gram: Gram, rows: Array, value: Any, y: Array) -> None:
+        if isinstance(gram, FactoredGram) and value.weights is not None:
+            self._expansion: Expansion = gram.expand_weights(value.weights).plus(value.intercept)
+            if isinstance(self.kernel_, Linear):
+                self._weights = value.weights
+        else:
+            self._expansion = gram.expand(value.coef).plus(value.intercept)
+        self.dual_coef_ = _scatter(value.coef, rows, y.shape)
+        self.intercept_ = value.intercept if y.ndim == 2 else float(value.intercept[0])
+        if isinstance(value, PathValue):
+            self.loo_scores_ = value.scores if y.ndim == 2 else value.scores[:, 0]
+            self.loo_residuals_ = _scatter(value.residuals, rows, y.shape)
+
+    def _wants_path(self) -> bool:
+        return isinstance(self.penalty, str)
+
+    def _candidates(self, gram: Gram) -> Array:
+        if self.penalties is not None:
+            return np.asarray(self.penalties, dtype=np.float64).ravel()
+        size = max(float(gram.diag().mean()), np.finfo(float).tiny)
+        return np.logspace(-8, 4, 25) * size
+
+    def _penalties_for(self, n_targets: int) -> Array:
+        penalty = np.asarray(self.penalty, dtype=np.float64)
+        if penalty.ndim and penalty.shape != (n_targets,):
+            refuse(self, "penalty", self.penalty, f"be one number or {n_targets}, one per target")
+        return np.broadcast_to(penalty, (n_targets,)).copy()
+
+    def _check_parameters(self) -> None:
+        check_flag(self, "bias")
+        check_optional_positive(self, "time_limit")
+        if self.solver is not None and not isinstance(self.solver, Solver):
+            refuse(self, "solver", self.solver, "be None or a solver such as Cholesky()")
+        if isinstance(self.penalty, str):
+            if self.penalty != "loo":
+                refuse(self, "penalty", self.penalty, "be a number, an array, or 'loo'")
+            self._check_candidates()
+        elif not _nonnegative(self.penalty):
+            refuse(self, "penalty", self.penalty, "be finite and not negative, or 'loo'")
+
+    def _check_candidates(self) -> None:
+        if self.penalties is None:
+            return
+        if not _nonnegative(self.penalties) or not (np.asarray(self.penalties) > 0).all():
+            refuse(self, "penalties", self.penalties, "be a non-empty list of positive numbers")
+
+
+def _nonnegative(value: Any) -> bool:
+    """Tell whether a value is a number, or a list of them, finite and not below zero."""
+    if is_real(value):
+        return bool(np.isfinite(value) and value >= 0)
+    if isinstance(value, bool):
+        return False
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    if array.ndim != 1 or array.size == 0:
+        return False
+    return bool(np.isfinite(array).all() and (array >= 0).all())
+
+
+def _scatter(values: Array, rows: Array, shape: tuple[int, ...]) -> Array:
+    """Put values of the rows that were used back among all rows."""
+    full = np.zeros((shape[0], values.shape[1]))
+    full[rows] = values
+    return full.reshape(shape)

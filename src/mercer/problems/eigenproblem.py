@@ -1,0 +1,40 @@
+"""K v = m v: the largest eigenpairs of a Gram; kernel PCA, spectral embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mercer._types import Array
+from mercer.gram import Gram
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """An answer to an `Eigenproblem`.
+
+    Attributes
+    ----------
+    values : (k,) array
+        Eigenvalues, largest first.
+    vectors : (n, k) array
+        Orthonormal eigenvectors; in each, the entry of largest magnitude is positive.
+    """
+
+    values: Array
+    vectors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenproblem:
+    """The `count` largest eigenpairs of a Gram.
+
+    Attributes
+    ----------
+    gram : Gram
+        K; wrap it in `CenteredGram` for principal components.
+    count : int
+        How many pairs.
+    """
+
+    gram: Gram
+    count: int

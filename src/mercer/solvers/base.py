@@ -1,0 +1,144 @@
+"""What a solver is, and what it hands back: `Solver`, `Solution`, `Status`, `Progress`, `Watch`."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Status(Enum):
+    """Why a solver ended. The value is the sentence shown to people."""
+
+    SOLVED = "solved to the tolerance asked for"
+    INACCURATE = (
+        "stopped making progress before reaching the tolerance; the certificate says how close it "
+        "came. Scale the features, or ask for a larger tol"
+    )
+    ITERATION_LIMIT = (
+        "the iteration limit was reached before the tolerance. Raise max_iter, scale the features, "
+        "or ask for a larger tol"
+    )
+    TIME_LIMIT = "the time limit was reached before the tolerance. Raise time_limit"
+    STOPPED = "the callback asked to stop"
+    SINGULAR = (
+        "the system is singular to working precision; the answer of least norm was taken. Use a "
+        "larger penalty, or remove duplicate rows"
+    )
+    NOT_CONVEX = (
+        "the kernel matrix is not positive semidefinite, so a stationary point was found, not a "
+        "proven optimum. Use a valid kernel (mercer.kernels.is_valid tells)"
+    )
+    NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the answer is as accurate as asked."""
+        return self is Status.SOLVED
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running solver stands; given to callbacks and kept in traces.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps done.
+    seconds : float
+        Time since the start.
+    measure : float
+        What the solver drives to zero (violation, residual).
+    """
+
+    iteration: int
+    seconds: float
+    measure: float
+
+
+Callback = Callable[[Progress], bool | None]
+"""Called while a solver runs; a true return value asks it to stop with what it has."""
+
+
+@dataclass
+class Watch:
+    """The clock beside a solver: one place for time limit, callback and trace.
+
+    Parameters
+    ----------
+    callback : callable, optional
+        Called with `Progress` now and then.
+    time_limit : float, optional
+        Seconds after which to stop.
+    """
+
+    callback: Callback | None = None
+    time_limit: float | None = None
+    trace: list[Progress] = field(default_factory=list)
+    stopped: Status | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self.started
+
+    def tick(self, iteration: int, measure: float) -> bool:
+        """Note where the solver stands; True means stop now."""
+        progress = Progress(iteration, self.seconds, float(measure))
+        self.trace.append(progress)
+        if self.callback is not None and self.callback(progress):
+            self.stopped = Status.STOPPED
+        elif self.time_limit is not None and progress.seconds > self.time_limit:
+            self.stopped = Status.TIME_LIMIT
+        return self.stopped is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver found and how it ended.
+
+    Attributes
+    ----------
+    value : object
+        The answer, of the type that belongs to the problem.
+    status : Status
+        Why the solver ended.
+    iterations : int
+        Steps done.
+    seconds : float
+        Time taken.
+    solver : str
+        Which algorithm ran.
+    trace : tuple of Progress
+        The way there.
+    """
+
+    value: Any
+    status: Status
+    iterations: int
+    seconds: float
+    solver: str
+    trace: tuple[Progress, ...] = field(default=(), repr=False)
+
+
+class Solver(ABC):
+    """An algorithm with its options; problem and state are passed to it."""
+
+    @abstractmethod
+    def refuses(self, problem: Any) -> str | None:
+        """Say why this solver cannot take the problem, with the remedy; None if it can."""
+
+    @abstractmethod
+    def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:
+        """Answer the problem, from `start` if that is given and helps."""
+
+
+def report(solver: Solver, value: Any, status: Status, iterations: int, watch: Watch) -> Solution:
+    """Put an answer and the clock's record together."""
+    return Solution(
+        value, status, iterations, watch.seconds, type(solver).__name__, tuple(watch.trace)
+    )

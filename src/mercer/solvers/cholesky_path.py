@@ -1,0 +1,53 @@
+"""Ridge paths of a few penalties: a Cholesky factor and its inverse for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer._types import Array
+from mercer.backends import choose_backend
+from mercer.problems import RidgePath
+from mercer.problems.ridge_path import assemble_path, ridge_point
+from mercer.solvers.band_path import weighted
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.interruptible import interruptible
+
+
+@dataclass(frozen=True)
+class CholeskyPath(Solver):
+    """For each penalty C = L L'; diag(C^-1) is the column sums of squares of L^-1."""
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take ridge paths."""
+        if not isinstance(problem, RidgePath):
+            return f"CholeskyPath answers RidgePath problems, not {type(problem).__name__}"
+        return None
+
+    def run(self, problem: RidgePath, watch: Watch, start: Any = None) -> Solution:
+        """Factor and invert for each penalty."""
+        root = np.sqrt(problem.row_weights)
+        right = root[:, None] * np.column_stack([problem.targets, np.ones(len(root))])
+        points = []
+        for penalty in problem.penalties.tolist():
+            A = weighted(problem.gram, root)
+            A.flat[:: len(A) + 1] += penalty
+            diag, solved = _invert(A, right)
+            points.append(
+                ridge_point(problem, penalty, problem.row_weights * diag, root[:, None] * solved)
+            )
+            watch.tick(len(points), len(problem.penalties) - len(points))
+        return report(self, assemble_path(problem, points), Status.SOLVED, len(points), watch)
+
+
+def _invert(A: Array, right: Array) -> tuple[Array, Array]:
+    if choose_backend().cholesky(A) != 0:
+        return np.full(len(A), np.nan), np.full_like(right, np.nan)
+    upper = A.T  # the same memory in LAPACK's order: A = L L' = upper' upper
+    solved = linalg.cho_solve((upper, False), right, check_finite=False)
+    inverse, _ = interruptible(linalg.lapack.dtrtri, upper, lower=0, overwrite_c=1)
+    inverse = np.triu(inverse)
+    return np.einsum("ij,ij->i", inverse, inverse), solved

@@ -1,0 +1,68 @@
+"""solve(): choose, refuse, run, report. The one door to all algorithms."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.solvers.auto import choose
+from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
+
+
+class SolverError(RuntimeError):
+    """A solver refused the problem or found no answer; the message has the remedy."""
+
+
+def solve(
+    problem: Any,
+    solver: Solver | None = None,
+    *,
+    start: Any = None,
+    callback: Callback | None = None,
+    time_limit: float | None = None,
+) -> Solution:
+    """Answer a problem.
+
+    Parameters
+    ----------
+    problem : LinearSystem, RidgePath, Eigenproblem or BoxQP
+        What is asked.
+    solver : Solver, optional
+        How; chosen by what the problem is when not given.
+    start : object, optional
+        An earlier answer to a similar problem, to start from.
+    callback : callable, optional
+        Called with `Progress` while the solver runs; a true return value stops it.
+    time_limit : float, optional
+        Seconds after which to stop with the best answer so far.
+
+    Returns
+    -------
+    Solution
+        The answer and how it ended. An ending other than `Status.SOLVED` is also warned about.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Need, make_gram
+    >>> from mercer.kernels import Gaussian
+    >>> from mercer.problems import Eigenproblem
+    >>> gram = make_gram(Gaussian(1.0), np.arange(5.0)[:, None], Need.PRODUCTS)
+    >>> solve(Eigenproblem(gram, count=2)).status.name
+    'SOLVED'
+    """
+    solver = choose(problem) if solver is None else solver
+    refusal = solver.refuses(problem)
+    if refusal is not None:
+        raise SolverError(refusal)
+    solution = solver.run(problem, Watch(callback, time_limit), start)
+    if solution.status is Status.NOT_FINITE:
+        raise SolverError(f"{solution.solver}: {solution.status.value}")
+    if not solution.status.ok:
+        category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
+        message = f"{solution.solver}: {solution.status.value} ({solution.iterations} iterations)."
+        warnings.warn(message, category, stacklevel=3)
+    return solution

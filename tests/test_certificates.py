@@ -1,0 +1,115 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from sklearn import svm
+from sklearn.kernel_ridge import KernelRidge as TheirRidge
+
+from mercer.certificates import certify
+from mercer.gram import DenseGram, Need, make_gram
+from mercer.kernels import Gaussian
+from mercer.problems import BoxQP, Coefficients, Dual, Eigenproblem, LinearSystem, Modes
+from mercer.solvers import SMO, solve
+
+rng = np.random.default_rng(1)
+X = rng.standard_normal((80, 3))
+SIGNS = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+GRAM = make_gram(Gaussian(1.0), X, Need.MATRIX)
+
+
+def svc_problem(C=4.0):
+    return BoxQP.svc(GRAM, SIGNS, np.full(80, C))
+
+
+def test_gap_is_primal_minus_dual_of_the_textbook():
+    problem = svc_problem()
+    b = solve(problem, SMO(tol=0.3)).value
+    q = certify(problem, b).quantities
+    K, C = GRAM.dense(), 4.0
+    f = K @ b.coef + b.intercept
+    primal = 0.5 * b.coef @ K @ b.coef + C * np.maximum(0, 1 - SIGNS * f).sum()
+    dual = np.abs(b.coef).sum() - 0.5 * b.coef @ K @ b.coef
+    assert q.primal == pytest.approx(primal, rel=1e-12)
+    assert q.dual == pytest.approx(dual, rel=1e-12)
+    assert q.gap == pytest.approx(primal - dual, rel=1e-9)
+
+
+def test_another_librarys_answer_is_judged():
+    theirs = svm.SVC(C=4.0, gamma=0.5, tol=1e-4).fit(X, SIGNS)
+    coef = np.zeros(80)
+    coef[theirs.support_] = theirs.dual_coef_[0]
+    answer = Dual(coef, float(theirs.intercept_[0]))
+    certificate = certify(svc_problem(), answer, tol=2e-3)
+    assert certificate.ok
+    assert certificate.quantities.relative_gap < 1e-4
+    ridge = TheirRidge(kernel="rbf", gamma=0.5, alpha=0.3).fit(X, SIGNS)
+    system = LinearSystem(GRAM, SIGNS[:, None], np.array([0.3]), np.ones(80), bias=False)
+    assert certify(system, Coefficients(ridge.dual_coef_[:, None], np.zeros(1))).ok
+
+
+@pytest.mark.parametrize("spoil", [1e-2, 0.5])
+def test_a_wrong_answer_is_not_certified(spoil):
+    problem = svc_problem()
+    right = solve(problem, SMO(tol=1e-6)).value
+    assert certify(problem, right).ok
+    moved = right.coef.copy()
+    free = np.flatnonzero((np.abs(moved) > 0.1) & (np.abs(moved) < 3.9))[:2]
+    moved[free] += [spoil, -spoil]
+    assert not certify(problem, Dual(moved, right.intercept), tol=1e-4).ok
+    outside = right.coef.copy()
+    outside[0] = np.sign(SIGNS[0]) * 4.5
+    judged = certify(problem, Dual(outside, right.intercept))
+    assert not judged.ok and judged.quantities.infeasibility > 0.05
+
+
+def test_a_hard_margin_has_no_finite_gap_when_violated():
+    problem = BoxQP.svc(GRAM, SIGNS, np.full(80, np.inf))
+    judged = certify(problem, Dual(np.zeros(80), 0.0))
+    assert judged.quantities.relative_gap == np.inf and not judged.ok
+
+
+def test_linear_system_certificate_sees_a_spoiled_coefficient_and_bias():
+    y = rng.standard_normal((80, 1))
+    system = LinearSystem(GRAM, y, np.array([0.1]), np.ones(80), bias=True)
+    value = solve(system).value
+    assert certify(system, value).ok
+    spoiled = value.coef.copy()
+    spoiled[3] *= 1.001
+    assert not certify(system, Coefficients(spoiled, value.intercept)).ok
+    assert not certify(system, Coefficients(value.coef, value.intercept + 1e-3)).ok
+    assert not certify(system, Coefficients(value.coef * np.nan, value.intercept)).ok
+
+
+def test_eigen_certificate_finds_a_missed_pair():
+    problem = Eigenproblem(GRAM, 3)
+    right = solve(problem).value
+    assert certify(problem, right).ok
+    four = solve(Eigenproblem(GRAM, 4)).value
+    missed = Modes(four.values[[0, 2, 3]], four.vectors[:, [0, 2, 3]])
+    judged = certify(problem, missed)
+    assert not judged.ok and judged.quantities.largest_outside > 1
+    assert judged.quantities.residual < 1e-10
+    skew = dataclasses.replace(right, vectors=right.vectors + 1e-4)
+    assert not certify(problem, skew).ok
+
+
+def test_certificates_do_not_trust_the_stored_matrix():
+    gram = make_gram(Gaussian(1.0), X, Need.MATRIX)
+    assert isinstance(gram, DenseGram)
+    y = rng.standard_normal((80, 1))
+    gram.dense().setflags(write=True)
+    gram.dense()[:] *= 1.01  # a solver with a bug
+    system = LinearSystem(gram, y, np.array([0.1]), np.ones(80), bias=False)
+    assert not certify(system, solve(system).value).ok
+
+
+def test_a_certificate_prints_as_a_table():
+    text = str(certify(svc_problem(), solve(svc_problem()).value))
+    assert text.startswith("certified (tol 1.0e-03): no pair of points")
+    for word in ("primal", "dual", "relative gap", "violation", "infeasibility"):
+        assert word in text
+
+
+def test_unknown_problems_are_refused():
+    with pytest.raises(TypeError, match="no certificate for int"):
+        certify(3, 4)

@@ -1,0 +1,202 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mercer
+from mercer.expression import bind_columns
+from mercer.gram import (
+    CachedGram,
+    CenteredGram,
+    DenseGram,
+    FactoredGram,
+    LazyGram,
+    Need,
+    PrecomputedGram,
+    ShiftedGram,
+    Source,
+    exact,
+    make_gram,
+    pivoted_cholesky,
+)
+from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.testing import check_gram
+
+rng = np.random.default_rng(0)
+X, Z = rng.standard_normal((40, 4)), rng.standard_normal((7, 4))
+KERNEL = Gaussian(1.5) + 0.3 * Polynomial(2)
+K, KZ = KERNEL(X), KERNEL(Z, X)
+
+
+def source(kernel=KERNEL, points=X):
+    return Source(bind_columns(kernel.expression(), None), points, np.dtype(np.float64))
+
+
+GRAMS = {
+    "dense": lambda: DenseGram(source()),
+    "lazy": lambda: LazyGram(source()),
+    "cached": lambda: CachedGram(source(), budget=5 * 40 * 8),
+    "precomputed": lambda: PrecomputedGram(K),
+}
+
+
+@pytest.mark.parametrize("name", GRAMS)
+def test_every_storage_answers_like_the_matrix(name):
+    given = name == "precomputed"
+    check_gram(GRAMS[name](), K, KZ if given else Z, KZ)
+
+
+@pytest.mark.parametrize("name", GRAMS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centred(name, weighted):
+    w = rng.random(40) + 0.1 if weighted else np.ones(40)
+    w = w / w.sum()
+    H = np.eye(40) - np.outer(np.ones(40), w)
+    centred = H @ K @ H.T
+    centred_new = KZ @ H.T - np.outer(np.ones(7), w @ K @ H.T)
+    given = KZ if name == "precomputed" else Z
+    check_gram(CenteredGram(GRAMS[name](), w), (centred + centred.T) / 2, given, centred_new)
+
+
+@pytest.mark.parametrize("name", GRAMS)
+def test_shifted_moves_training_points_only(name):
+    d = rng.random(40)
+    given = KZ if name == "precomputed" else Z
+    check_gram(ShiftedGram(GRAMS[name](), d), K + np.diag(d), given, KZ)
+
+
+@pytest.mark.parametrize("as_csr", [False, True])
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(2)])
+def test_factored(kernel, as_csr):
+    points, new = (sparse.csr_array(X), sparse.csr_array(Z)) if as_csr else (X, Z)
+    gram = FactoredGram(kernel.features(4), points)
+    check_gram(gram, kernel(X), new, kernel(Z, X))
+    w = np.full(40, 1 / 40)
+    H = np.eye(40) - np.outer(np.ones(40), w)
+    M = H @ kernel(X) @ H.T
+    check_gram(CenteredGram(gram), (M + M.T) / 2, rtol=1e-9)
+
+
+def test_centred_feature_space_means_zero():
+    gram = CenteredGram(DenseGram(source()))
+    np.testing.assert_allclose(gram @ np.ones(40), 0, atol=1e-10)
+    cross = gram.cross(X).dense()
+    np.testing.assert_allclose(cross, gram.dense(), atol=1e-12)
+
+
+def test_row_cache_stays_within_its_budget_and_computes_rows_once():
+    gram = CachedGram(source(), budget=5 * 40 * 8)
+    gram.rows([0, 1, 2])
+    gram.rows([2, 1, 0])
+    assert gram.evaluated == 3
+    for i in range(40):
+        gram.rows([i])
+    assert len(gram._kept) == 5
+    before = gram.evaluated
+    gram.rows([39])
+    assert gram.evaluated == before
+    gram.rows([0])
+    assert gram.evaluated == before + 1
+
+
+def test_storage_is_chosen_by_need_and_budget():
+    assert isinstance(make_gram(Linear(), X, Need.PRODUCTS), FactoredGram)
+    assert isinstance(make_gram(Linear(), X, Need.ROWS), DenseGram)
+    assert isinstance(make_gram(Linear(), X[:3], Need.PRODUCTS), DenseGram)
+    assert isinstance(make_gram(Gaussian(1.0), X, Need.MATRIX), DenseGram)
+    assert isinstance(make_gram(Precomputed(), K, Need.MATRIX), PrecomputedGram)
+    with mercer.config(memory="10 kB"):
+        assert isinstance(make_gram(Gaussian(1.0), X, Need.PRODUCTS), LazyGram)
+        assert isinstance(make_gram(Gaussian(1.0), X, Need.ROWS), CachedGram)
+        with pytest.raises(mercer.MemoryBudgetError, match=r"40 points.*12\.8 kB.*10 kB.*Alternat"):
+            make_gram(Gaussian(1.0), X, Need.MATRIX)
+
+
+def test_refusal_comes_before_allocation():
+    huge = np.broadcast_to(np.zeros(2), (200_000, 2))
+    with mercer.config(memory="8 GB"), pytest.raises(MemoryError, match="320 GB"):
+        make_gram(Gaussian(1.0), huge, Need.MATRIX)
+
+
+def test_strings_are_points_too():
+    words = np.array(["kernel", "colonel", "kennel", "machine"], dtype=object)
+    gram = make_gram(Spectrum(2), words, Need.PRODUCTS)
+    check_gram(gram, Spectrum(2)(words), words[:2], Spectrum(2)(words[:2], words))
+
+
+def test_rows_of_a_given_matrix_are_compared_with_all_its_columns():
+    rows = np.array([3, 1, 10])
+    gram = make_gram(Precomputed(), K, Need.MATRIX, rows=rows)
+    check_gram(gram, K[np.ix_(rows, rows)], KZ, KZ[:, rows])
+
+
+def test_exact_forgets_what_was_stored():
+    gram = DenseGram(source())
+    stored = gram.dense()
+    stored.setflags(write=True)
+    stored[0, 0] = 99.0
+    assert exact(ShiftedGram(CenteredGram(gram), 1.0)).dense()[0, 0] != gram.dense()[0, 0]
+    np.testing.assert_allclose(exact(gram).dense(), K, atol=1e-12)
+
+
+def test_stored_matrix_is_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        DenseGram(source()).dense()[0, 0] = 1.0
+
+
+def test_overflow_is_found_before_the_solver():
+    big = X.copy()
+    big[3] = 1e60
+    with pytest.raises(ValueError, match=r"kernel value not finite.*1 row.*\(3\)"):
+        make_gram(Polynomial(8), big, Need.MATRIX)
+
+
+class TestPivotedCholesky:
+    def test_full_rank_reproduces_the_matrix(self):
+        factor = pivoted_cholesky(DenseGram(source()), 40)
+        np.testing.assert_allclose(factor.factor @ factor.factor.T, K, atol=1e-8)
+
+    def test_trace_left_bounds_the_error(self):
+        points = rng.standard_normal((300, 2))
+        gram = DenseGram(source(Gaussian(1.0), points))
+        for rank in (5, 30, 80):
+            found = pivoted_cholesky(gram, rank)
+            left = gram.dense() - found.factor @ found.factor.T
+            assert found.factor.shape[1] <= rank
+            assert np.linalg.norm(left, 2) <= found.trace_left + 1e-9
+            assert np.linalg.eigvalsh(left).min() > -1e-9
+            np.testing.assert_allclose(np.trace(left), found.trace_left, atol=1e-8)
+
+    def test_stops_at_the_numerical_rank(self):
+        gram = DenseGram(source(Linear(), X))
+        assert pivoted_cholesky(gram, 40).factor.shape[1] == 4
+
+    def test_zero_matrix(self):
+        assert pivoted_cholesky(PrecomputedGram(np.zeros((3, 3))), 2).factor.shape == (3, 0)
+
+
+class TestPrecomputed:
+    def test_not_square(self):
+        with pytest.raises(ValueError, match="square matrix"):
+            PrecomputedGram(KZ)
+
+    def test_rounding_asymmetry_is_averaged(self):
+        tilted = K.copy()
+        tilted[0, 1] *= 1 + 1e-14
+        gram = PrecomputedGram(tilted)
+        np.testing.assert_array_equal(gram.dense(), gram.dense().T)
+
+    def test_real_asymmetry_is_refused(self):
+        tilted = K.copy()
+        tilted[0, 1] += 1e-3
+        with pytest.raises(ValueError, match=r"not symmetric.*\((0, 1|1, 0)\)"):
+            PrecomputedGram(tilted)
+
+    def test_nan_is_placed(self):
+        broken = K.copy()
+        broken[5, 5] = np.nan
+        with pytest.raises(ValueError, match=r"\(5, 5\) is nan"):
+            PrecomputedGram(broken)
+
+    def test_transposed_new_points_are_explained(self):
+        with pytest.raises(ValueError, match="transposed"):
+            PrecomputedGram(K).cross(KZ.T)
