@@ -21,8 +21,7 @@ demo: $(VENV)/.demo ## train on Spambase, print certificates, leave demo-output/
 	$(BIN)/python examples/demo.py
 
 test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstrings
-	$(BIN)/python -m pytest -n $(WORKERS)
-	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src/mercer
+	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules tests src/mercer
 ifneq ($(REFERENCE_TESTS),)
 	MERCER_BACKEND=reference $(BIN)/python -m pytest -n $(WORKERS) $(REFERENCE_TESTS)
 endif

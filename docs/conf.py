@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import mercer
@@ -29,7 +27,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["_build", "**/sg_execution_times*"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "**/sg_execution_times*"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]  # the gallery's own settings hold functions
@@ -68,6 +67,8 @@ sphinx_gallery_conf = {
 warnings.filterwarnings("ignore", message="Mercer runs on its NumPy reference backend")
 
 _LITERAL = re.compile(r"(`[^`]*`)")
+# references to labels of other projects' pages, in docstrings that are inherited from them
+_FOREIGN = re.compile(r":(?:ref|term):`([^<`]*?)(?: *<[^>]*>)?`")
 
 
 def escape_formulas(
@@ -79,11 +80,29 @@ def escape_formulas(
         doctest = line.lstrip().startswith(">>>") or (doctest and bool(line.strip()))
         if doctest or set(line.strip()) <= set("=- "):
             continue
-        parts = _LITERAL.split(line)
+        parts = _LITERAL.split(_FOREIGN.sub(r"\1", line))
         parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
         lines[i] = "".join(parts)
 
 
+def name_types(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any
+) -> tuple[str, Any] | None:
+    """Tell the signatures of a function that dispatches on a type apart by that type."""
+    if what != "function" or name.strip(".") or not signature:
+        return None  # only the signatures of the registered functions come without a name
+    first = next(iter(inspect.signature(obj).parameters.values()))
+    kind = getattr(first.annotation, "__name__", str(first.annotation))
+    return signature.replace(first.name, f"{first.name}: {kind}", 1), returns
+
+
+def only_rst_headers(app: Any) -> None:
+    """Keep examples/data/README.md, which is for people, from becoming a section of the gallery."""
+    app.config.sphinx_gallery_conf["source_suffix"] = {".rst": "restructuredtext"}
+
+
 def setup(app: Any) -> None:
-    """Run before numpydoc reads the docstrings."""
+    """Run before numpydoc reads the docstrings, and before the gallery looks for its sections."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)
+    app.connect("autodoc-process-signature", name_types)
+    app.connect("builder-inited", only_rst_headers, priority=100)

@@ -86,16 +86,21 @@ def is_objects(X: Points) -> bool:
 
 def _csr(X: Any) -> Points:
     rows = sparse.csr_array(X, dtype=working_dtype(X.dtype))
-    if not rows.has_canonical_format:
-        rows = rows.copy()  # never sort the caller's own index arrays
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()  # never sort or shorten the caller's own arrays
         rows.sum_duplicates()
+        rows.eliminate_zeros()  # so that equal rows are stored alike
     return rows
 
 
 def is_sequence_data(X: Any) -> bool:
     """Tell whether raw input is a collection of strings or token lists, not of numeric rows."""
     if isinstance(X, np.ndarray):
-        return X.ndim == 1 and X.dtype.kind in "OUS"
+        if X.ndim != 1 or X.dtype.kind not in "OUS":
+            return False
+        return X.dtype.kind != "O" or (len(X) > 0 and _is_sequence(X[0]))
+    if _is_column(X):
+        return is_sequence_data(np.asarray(X))
     if isinstance(X, list | tuple) and X:
         return isinstance(X[0], str) or (
             isinstance(X[0], list | tuple) and any(isinstance(token, str) for token in X[0])
@@ -103,8 +108,23 @@ def is_sequence_data(X: Any) -> bool:
     return False
 
 
+def _is_sequence(item: Any) -> bool:
+    return isinstance(item, str | list | tuple | np.ndarray)
+
+
+def _is_column(X: Any) -> bool:
+    """Tell whether X is one column of a table (a Series): an array in all but name."""
+    one_axis = len(getattr(X, "shape", (0,))) == 1 and not hasattr(X, "columns")
+    return one_axis and hasattr(X, "__array__") and not isinstance(X, np.ndarray)
+
+
 def _objects(X: Any) -> Array:
     out = np.empty(len(X), dtype=object)
-    for i, item in enumerate(X):
+    for i, item in enumerate(np.asarray(X) if _is_column(X) else X):
+        if not _is_sequence(item):
+            raise TypeError(
+                f"row {i} of X is {item!r}, but other rows are strings or lists of tokens; "
+                "remove it, or write an empty string"
+            )
         out[i] = item if isinstance(item, str) else tuple(item)
     return out

@@ -17,6 +17,7 @@ from mercer._points import row_count, take, to_dense
 from mercer._types import Array, Index, Points
 from mercer.backends.contract import Backend, Band, Pairs, Poll
 from mercer.backends.inputs import apply_steps, operand
+from mercer.backends.interruptible import interruptible
 from mercer.expression import (
     AbsDist,
     Add,
@@ -315,7 +316,7 @@ class Reference(Backend):
 
     def cholesky(self, A: Array) -> int:
         """Factor by LAPACK: the upper triangle of A' is the lower triangle of A."""
-        _, info = linalg.lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        _, info = interruptible(linalg.lapack.dpotrf, A.T, lower=0, clean=0, overwrite_a=1)
         return int(info)
 
     def band_reduce(self, A: Array, width: int) -> Band:

@@ -40,8 +40,8 @@ def _(problem: LinearSystem, value: Coefficients, tol: float | None = None) -> C
     tol = _TOL if tol is None else tol
     primal = isinstance(problem.gram, FactoredGram) and value.weights is not None
     R, right, pull = (_primal if primal else _dual)(problem, value)
-    residual = np.linalg.norm(R, axis=0)
-    relative = residual / np.maximum(np.linalg.norm(right, axis=0), np.finfo(float).tiny)
+    residual = _norms(R)
+    relative = residual / np.maximum(_norms(right), np.finfo(float).tiny)
     size = np.maximum(np.abs(pull).sum(axis=0), np.finfo(float).tiny)
     bias = np.abs(pull.sum(axis=0)) / size if problem.bias else np.zeros(1)
     quantities = LinearSystemQuantities(_worst(residual), _worst(relative), _worst(bias))
@@ -63,6 +63,12 @@ def _primal(problem: LinearSystem, value: Coefficients) -> tuple[Array, Array, A
     s = problem.row_weights[:, None]
     pull = s * (problem.targets - F @ value.weights - value.intercept)
     return F.T @ pull - problem.penalties * value.weights, F.T @ (s * problem.targets), pull
+
+
+def _norms(A: Array) -> Array:
+    """Give the norms of columns, also where squares would overflow or vanish."""
+    largest = np.abs(A).max(axis=0, initial=0.0)
+    return np.asarray(largest * np.linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0))
 
 
 def _worst(x: Array) -> float:

@@ -32,7 +32,8 @@ class FactoredGram(Gram):
 
     def __init__(self, features: FeatureFunction, X: Points) -> None:
         self.features = features
-        self.factor = _float64(features(X))
+        with np.errstate(over="ignore", invalid="ignore"):  # found by `refuse_overflow`
+            self.factor = _float64(features(X))
         self.shape = (self.factor.shape[0], self.factor.shape[0])
         self.dtype = np.dtype(np.float64)
 
@@ -45,7 +46,8 @@ class FactoredGram(Gram):
         """Give the squared lengths of the features."""
         if is_sparse(self.factor):
             return np.asarray(self.factor.multiply(self.factor).sum(axis=1)).ravel()
-        return np.asarray(np.einsum("ij,ij->i", self.factor, self.factor))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.einsum("ij,ij->i", self.factor, self.factor))
 
     def rows(self, index: Index) -> Array:
         """Multiply out rows."""
@@ -106,7 +108,8 @@ class FeatureExpansion(Expansion):
 
     def __call__(self, Z: Points) -> Array:
         """Evaluate at new points."""
-        return np.asarray(self.features(Z) @ self.weights + self.offset)
+        with np.errstate(over="ignore", invalid="ignore"):  # as compiled code does
+            return np.asarray(self.features(Z) @ self.weights + self.offset)
 
     def plus(self, offset: Array) -> FeatureExpansion:
         """Add to the constant."""

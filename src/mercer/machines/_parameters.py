@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 
-class ParameterError(ValueError):
-    """A parameter of a machine is out of range; the message names machine, parameter and range."""
+class ParameterError(ValueError, TypeError):
+    """A parameter of a machine is out of range; the message names machine, parameter and range.
+
+    Both a ValueError and a TypeError, as scikit-learn's own is.
+    """
 
 
 def refuse(machine: Any, name: str, value: Any, must: str) -> None:
@@ -42,6 +45,13 @@ def check_optional_count(machine: Any, name: str) -> None:
     good = is_real(value) and isinstance(value, Integral) and int(value) > 0
     if value is not None and not good:
         refuse(machine, name, value, "be None or a positive integer")
+
+
+def check_optional_callable(machine: Any, name: str) -> None:
+    """Require None or a function."""
+    value = getattr(machine, name)
+    if value is not None and not callable(value):
+        refuse(machine, name, value, "be None or a function")
 
 
 def check_flag(machine: Any, name: str) -> None:

@@ -15,8 +15,11 @@ def check_weights(machine: Any, sample_weight: Any, n: int) -> Array:
     """Give float64 weights for n rows; ones when none are given."""
     if sample_weight is None:
         return np.ones(n)
-    weights = np.array(sample_weight, dtype=np.float64)
     name = type(machine).__name__
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: sample_weight must hold numbers only: {error}") from error
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.ndim != 1:
@@ -67,44 +70,45 @@ def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
     promise holds to the last bit, not only to the solver's tolerance.
     """
     kept = np.flatnonzero(weights > 0)
-    keys = _keys(X, labels)[kept]
-    order = kept[np.lexsort(keys.T[::-1])]
+    numbers = _numbers(X)
+    # weights come last: their sum over a group must not depend on the order of rows either
+    keys = (weights, numbers, _projection(X), labels)
+    order = kept[np.lexsort([key[kept] for key in keys])]
     starts = np.ones(len(order), dtype=bool)
-    starts[1:] = ~_equal_neighbours(X, labels, order)
-    numbers = np.cumsum(starts) - 1
+    starts[1:] = (np.diff(numbers[order]) != 0) | (np.diff(labels[order]) != 0)
+    places = np.cumsum(starts) - 1
     group = np.full(len(weights), -1, dtype=np.intp)
-    group[order] = numbers
-    total = np.bincount(numbers, weights=weights[order])
+    group[order] = places
+    total = np.bincount(places, weights=weights[order])
     return DistinctRows(order[starts], total, group)
 
 
-def _keys(X: Points, labels: Array) -> Array:
-    """Give sorting keys: equal rows have equal keys, different rows almost never."""
+def _numbers(X: Points) -> Array:
+    """Give every row a number, equal rows the same, whatever their order."""
+    rows = _hashable(X)
+    known = sorted(set(rows), key=repr if is_objects(X) else None)
+    number = {row: i for i, row in enumerate(known)}
+    return np.array([number[row] for row in rows], dtype=np.intp)
+
+
+def _hashable(X: Points) -> list[Any]:
     if is_objects(X):
-        numbers = {item: i for i, item in enumerate(sorted(set(X.tolist()), key=repr))}
-        return np.column_stack([labels, [numbers[item] for item in X.tolist()]])
+        return list(X)
+    if is_sparse(X):  # canonical: sorted, nothing twice, no zeros
+        ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
+    return [(row + 0.0).tobytes() for row in X]  # -0.0 + 0.0 is 0.0
+
+
+def _projection(X: Points) -> Array:
+    """Give a sorting key that dense and CSR rows share, so that both are solved in one order."""
+    if is_objects(X):
+        return np.zeros(len(X))
     direction = np.random.default_rng(0).standard_normal(X.shape[1])
     if is_sparse(X):
-        values = X.data * direction[X.indices]
-        key = np.add.reduceat(np.append(values, 0.0), X.indptr[:-1])
-        key[np.diff(X.indptr) == 0] = 0.0
-    else:  # summed row by row: a matrix product may round equal rows differently
-        key = np.empty(len(X))
-        for i in range(0, len(X), 4096):
+        return np.asarray(np.nan_to_num(X @ direction))
+    key = np.empty(len(X))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, len(X), 4096):  # row by row: a matrix product may round equal rows apart
             key[i : i + 4096] = (X[i : i + 4096] * direction).sum(axis=1)
-    return np.column_stack([labels, np.nan_to_num(key)])
-
-
-def _equal_neighbours(X: Points, labels: Array, order: Array) -> Array:
-    left, right = order[:-1], order[1:]
-    same = labels[left] == labels[right]
-    if is_objects(X):
-        same &= np.array([X[i] == X[j] for i, j in zip(left, right, strict=True)], dtype=bool)
-    elif is_sparse(X):
-        differing = abs(X[left] - X[right]).max(axis=1).toarray().ravel()
-        same &= differing == 0
-    else:
-        for i in range(0, len(left), 4096):
-            part = slice(i, i + 4096)
-            same[part] &= (X[left[part]] == X[right[part]]).all(axis=1)
-    return np.asarray(same)
+    return np.nan_to_num(key)

@@ -10,11 +10,12 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer._types import Array, Points
 from mercer.certificates import Certificate, certify
-from mercer.gram import Expansion, FactoredGram, Gram, Need, make_gram
-from mercer.kernels import Kernel, Linear
+from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
 from mercer.machines._parameters import (
     check_flag,
+    check_optional_callable,
     check_optional_positive,
     is_real,
     refuse,
@@ -41,7 +42,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         member of `penalties` with the smallest exact leave-one-out error.
     penalties : array-like or None, default=None
         Candidates for penalty="loo". None takes 25 values from 1e-8 to 1e4 times the mean of
-        k(x, x).
+        k(x, x), less the mean of all k(x_i, x_j) when there is a bias.
     bias : bool, default=True
         Whether f has a constant b.
     solver : Solver or None, default=None
@@ -64,7 +65,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     penalties_ : array of shape (n_penalties,)
         With penalty="loo": the candidates.
     loo_scores_ : array of shape (n_penalties,) or (n_penalties, n_targets)
-        With penalty="loo": their mean squared leave-one-out errors.
+        With penalty="loo": their mean squared leave-one-out errors; infinite for candidates that
+        were not reached, or that are too small for the matrix to be factored.
     loo_residuals_ : array of shape (n_samples,) or (n_samples, n_targets)
         With penalty="loo": y_i - f_{-i}(x_i), the error at each row of the fit without that row
         (without one copy of it, where weights are above one; zero for rows of weight zero).
@@ -128,13 +130,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         """
         self._check_parameters()
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
-        y = np.asarray(y, dtype=np.float64)
         weights = check_weights(self, sample_weight, len(y))
         targets = y.reshape(len(y), -1)
-        self.kernel_ = self._resolved_kernel(X, weights)
+        self.kernel_ = resolve(self.kernel, X, weights)
         rows = np.flatnonzero(weights)
-        if self._wants_path() and len(rows) < 2:
-            raise ValueError("KernelRidge: leave-one-out needs two rows, but n_samples = 1")
+        self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)
         self._forget()
         solution, certificate, penalty = self._solve(gram, targets[rows], weights[rows])
@@ -157,8 +157,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         array of shape (n_samples,) or (n_samples, n_targets)
             Predicted targets.
         """
-        points = self._new_points(X)
-        values = self._expansion(points)
+        values = self._values(X)
         return values if np.ndim(self.intercept_) else values[:, 0]
 
     @property
@@ -170,9 +169,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         return np.asarray(weights.T if np.ndim(self.intercept_) else weights[:, 0])
 
     def _gram(self, X: Points, rows: Array) -> Gram:
-        need = Need.MATRIX if self._wants_path() else Need.PRODUCTS
         options: dict[str, Any] = {"rows": rows, "names": self._column_names()}
-        return make_gram(self.kernel_, X, need, copies=2, **options)
+        if self._wants_path():  # K, its band, and the rotation between them
+            return make_gram(self.kernel_, X, Need.MATRIX, copies=3, **options)
+        return make_gram(self.kernel_, X, Need.PRODUCTS, copies=2, **options)
 
     def _solve(
         self, gram: Gram, targets: Array, weights: Array
@@ -184,7 +184,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
             system = LinearSystem(gram, targets, penalty, weights, self.bias)
             solution = solve(system, self.solver, **options)
             return solution, certify(system, solution.value), penalty
-        candidates = self._candidates(gram)
+        candidates = self._candidates(gram, weights)
         path = RidgePath(gram, targets, weights, candidates, self.bias)
         solution = solve(path, self.solver, **options)
         self.penalties_ = candidates
@@ -197,7 +197,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _keep(self, gram: Gram, rows: Array, value: Any, y: Array) -> None:
         if isinstance(gram, FactoredGram) and value.weights is not None:
-            self._expansion: Expansion = gram.expand_weights(value.weights).plus(value.intercept)
+            self._expansion = gram.expand_weights(value.weights).plus(value.intercept)
             if isinstance(self.kernel_, Linear):
                 self._weights = value.weights
         else:
@@ -211,11 +211,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     def _wants_path(self) -> bool:
         return isinstance(self.penalty, str)
 
-    def _candidates(self, gram: Gram) -> Array:
+    def _candidates(self, gram: Gram, weights: Array) -> Array:
         if self.penalties is not None:
             return np.asarray(self.penalties, dtype=np.float64).ravel()
-        size = max(float(gram.diag().mean()), np.finfo(float).tiny)
-        return np.logspace(-8, 4, 25) * size
+        share = weights / weights.sum()
+        size = float(share @ gram.diag())
+        if self.bias:  # which takes up the mean: where the origin lies must not matter
+            spread = size - float(share @ (gram @ share))
+            size = spread if spread > 1e-8 * size else size
+        return np.logspace(-8, 4, 25) * (size if size > 0 else 1.0)
 
     def _penalties_for(self, n_targets: int) -> Array:
         penalty = np.asarray(self.penalty, dtype=np.float64)
@@ -225,6 +229,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _check_parameters(self) -> None:
         check_flag(self, "bias")
+        check_optional_callable(self, "callback")
         check_optional_positive(self, "time_limit")
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as Cholesky()")
@@ -234,6 +239,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
             self._check_candidates()
         elif not _nonnegative(self.penalty):
             refuse(self, "penalty", self.penalty, "be finite and not negative, or 'loo'")
+
+    def _check_against(self, targets: Array, weights: Array) -> None:
+        """Refuse what only shows beside the data, before the matrix is made."""
+        if not self._wants_path():
+            self._penalties_for(targets.shape[1])
+        elif len(weights) == 1 and weights[0] <= 1:
+            raise ValueError("KernelRidge: leave-one-out needs two rows, but n_samples = 1")
 
     def _check_candidates(self) -> None:
         if self.penalties is None:

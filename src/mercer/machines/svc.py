@@ -9,17 +9,25 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from mercer._points import take
 from mercer._types import Array, Points
 from mercer.certificates import Certificate, certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
-from mercer.machines._parameters import check_optional_count, check_optional_positive, check_real
+from mercer.machines._parameters import (
+    check_optional_callable,
+    check_optional_count,
+    check_optional_positive,
+    check_real,
+)
 from mercer.machines._weights import DistinctRows, check_weights, distinct_rows
 from mercer.problems import BoxQP, Dual
 from mercer.solvers import SMO, Callback, Solution, solve
 
 _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
+
+_LARGEST = 1e300  # so that sums over bounds stay finite
 
 
 class SVC(ClassifierMixin, KernelMachine):
@@ -115,12 +123,14 @@ class SVC(ClassifierMixin, KernelMachine):
             The fitted machine.
         """
         self._check_parameters()
+        refuse_mixed_labels(self, y)
         X, y = self._training_points(X, y)
         check_classification_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, signs = two_classes(self, y, weights)
-        self.kernel_ = self._resolved_kernel(X, weights)
         distinct = self._distinct(X, signs, weights)
+        # scales taken from the merged rows depend on neither copies nor order, to the last bit
+        self.kernel_ = resolve(self.kernel, take(X, distinct.first), distinct.weight)
         problem = self._problem(X, signs, distinct)
         solver = SMO(tol=_SOLVE_BELOW * self.tol, max_iter=self.max_iter)
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
@@ -148,8 +158,7 @@ class SVC(ClassifierMixin, KernelMachine):
         array of shape (n_samples,)
             The values of f.
         """
-        points = self._new_points(X)
-        return np.asarray(self._expansion(points)[:, 0])
+        return np.asarray(self._values(X)[:, 0])
 
     def predict(self, X: Any) -> Array:
         """Predict labels of new rows: the second class where f > 0.
@@ -164,12 +173,15 @@ class SVC(ClassifierMixin, KernelMachine):
         array of shape (n_samples,)
             Labels.
         """
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+        second = self.decision_function(X) > 0
+        return np.asarray(self.classes_[second.astype(np.intp)])
 
     def _problem(self, X: Points, signs: Array, distinct: DistinctRows) -> BoxQP:
         options: dict[str, Any] = {"rows": distinct.first, "names": self._column_names()}
         gram = make_gram(self.kernel_, X, Need.ROWS, **options)
-        return BoxQP.svc(gram, signs[distinct.first], self.C * distinct.weight)
+        with np.errstate(over="ignore"):  # no coefficient gets as far as such a bound
+            bound = np.minimum(self.C * distinct.weight, _LARGEST)
+        return BoxQP.svc(gram, signs[distinct.first], bound)
 
     def _distinct(self, X: Points, signs: Array, weights: Array) -> DistinctRows:
         if not self._is_precomputed():
@@ -184,6 +196,16 @@ class SVC(ClassifierMixin, KernelMachine):
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
         check_optional_positive(self, "time_limit")
+        check_optional_callable(self, "callback")
+
+
+def refuse_mixed_labels(machine: Any, y: Any) -> None:
+    """Raise where NumPy would turn the label 1 into the label "1" because others are strings."""
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) == 2:
+        raise ValueError(
+            f"{type(machine).__name__}: y mixes strings with other labels, such as {y[0]!r}; "
+            "give all labels as strings, or none"
+        )
 
 
 def two_classes(machine: Any, y: Array, weights: Array) -> tuple[Array, Array]:
@@ -197,7 +219,7 @@ def two_classes(machine: Any, y: Array, weights: Array) -> tuple[Array, Array]:
         )
     present = np.bincount(index, weights=weights, minlength=len(classes)) > 0
     if present.sum() < 2:
-        only = classes[present][0] if present.any() else classes[0]
+        only = (classes[present] if present.any() else classes).tolist()[0]
         reason = "" if present.all() else " once rows of weight zero are left out"
         raise ValueError(f"{name} needs two classes, but y has only one class, {only!r}{reason}")
     return classes, np.where(index == 1, 1.0, -1.0)

@@ -10,6 +10,8 @@ import numpy as np
 from mercer._types import Array
 from mercer.gram import Gram
 
+_LARGEST_SHIFT = 1e300
+
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
@@ -60,7 +62,8 @@ class LinearSystem:
 
     def shift(self, target: int) -> Array:
         """Give the diagonal that is added to K for a target."""
-        return np.asarray(self.penalties[target] / self.row_weights)
+        with np.errstate(over="ignore"):  # a row of no weight to speak of gets no coefficient
+            return np.asarray(np.minimum(self.penalties[target] / self.row_weights, _LARGEST_SHIFT))
 
     def groups(self) -> Iterator[Array]:
         """Give the sets of targets that share one penalty, hence one matrix."""
@@ -69,5 +72,6 @@ class LinearSystem:
 
     def residual(self, value: Coefficients, gram: Gram) -> Array:
         """Give y - (K + penalty S^-1) a - b 1 with K taken from `gram`."""
-        shifted = self.penalties * value.coef / self.row_weights[:, None]
+        shifts = np.column_stack([self.shift(t) for t in range(len(self.penalties))])
+        shifted = shifts * value.coef
         return np.asarray(self.targets - gram @ value.coef - shifted - value.intercept)

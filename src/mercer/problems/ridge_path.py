@@ -15,6 +15,9 @@ import numpy as np
 from mercer._types import Array
 from mercer.gram import Gram
 
+_TIE = 1e-6  # of the smallest error
+_NOTHING = 1e-20  # squared errors, in units of the targets, that are rounding only
+
 
 @dataclass(frozen=True, eq=False)
 class PathValue:
@@ -96,26 +99,40 @@ def ridge_point(
     """
     a, u = solved[:, :-1], solved[:, -1]
     G_diag, intercept = inverse_diag, np.zeros(a.shape[1])
-    if problem.bias:
-        intercept = a.sum(axis=0) / u.sum()
-        a = a - np.outer(u, intercept)
-        G_diag = inverse_diag - u**2 / u.sum()
-    s = problem.row_weights
-    leverage = (1.0 - penalty * G_diag / s) / s
-    kept = np.maximum(1.0 - np.minimum(1.0, s) * leverage, np.finfo(float).tiny)
-    return RidgePoint(a, intercept, penalty * a / s[:, None] / kept[:, None])
+    with np.errstate(over="ignore", invalid="ignore"):  # then this penalty has an infinite score
+        if problem.bias:
+            intercept = a.sum(axis=0) / u.sum()
+            a = a - np.outer(u, intercept)
+            G_diag = inverse_diag - u * (u / u.sum())
+        stiffness = _stiffness(problem.row_weights, penalty, G_diag)
+        return RidgePoint(a, intercept, a / stiffness[:, None])
+
+
+def _stiffness(s: Array, penalty: float, G_diag: Array) -> Array:
+    """Give what to divide a_i by for the residual r_i / (1 - t h_i), without cancellation.
+
+    1 - t h_i is penalty G_ii / s_i for s_i <= 1, and 1 - 1/s_i + penalty G_ii / s_i^2 above.
+    """
+    copies_left = np.maximum(s - 1.0, 0.0) / penalty
+    return np.maximum(copies_left + G_diag / np.maximum(1.0, s), np.finfo(float).tiny)
 
 
 def assemble_path(problem: RidgePath, points: list[RidgePoint]) -> PathValue:
     """Pick for each target the penalty with the smallest leave-one-out error.
 
-    Ties go to the larger penalty: of two equally good functions the smoother one.
+    Ties go to the larger penalty: of two equally good functions the smoother one. Errors that
+    differ by less than a millionth are tied, so that rounding does not decide.
     """
     s = problem.row_weights / problem.row_weights.sum()
-    scores = np.array([s @ np.square(point.residuals) for point in points])
-    scores[~np.isfinite(scores)] = np.inf
-    order = np.argsort(problem.penalties)[::-1]
-    best = order[np.argmin(scores[order], axis=0)]
+    # in units of the targets, whose squares may overflow or vanish where the errors compare well
+    unit = np.abs(problem.targets).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = np.array([s @ np.square(point.residuals / unit) for point in points])
+        errors[~np.isfinite(errors)] = np.inf
+        scores = errors * unit * unit
+    tied = errors <= (1.0 + _TIE) * errors.min(axis=0) + _NOTHING
+    best = np.argmax(np.where(tied, problem.penalties[:, None], -np.inf), axis=0)
     chosen = list(enumerate(best.tolist()))
     return PathValue(
         scores,

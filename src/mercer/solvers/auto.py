@@ -21,6 +21,7 @@ from mercer.solvers.smo import SMO
 
 _LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
 _FEW_PENALTIES = 4  # up to here a Cholesky factor for each beats one band reduction
+_SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
 _SMALL_EIGEN = 600  # rows; below, LAPACK is done before an iteration would start
 
 
@@ -53,7 +54,8 @@ def _(problem: LinearSystem) -> Solver:
 def _(problem: RidgePath) -> Solver:
     if isinstance(problem.gram, FactoredGram):
         return PrimalPath()
-    return CholeskyPath() if len(problem.penalties) <= _FEW_PENALTIES else BandPath()
+    small = problem.gram.shape[0] <= _SMALL_PATH
+    return CholeskyPath() if small or len(problem.penalties) <= _FEW_PENALTIES else BandPath()
 
 
 @choose.register

@@ -15,10 +15,11 @@ from scipy import linalg
 
 from mercer._types import Array
 from mercer.backends import Band, choose_backend
-from mercer.gram import Gram
 from mercer.problems import RidgePath
-from mercer.problems.ridge_path import RidgePoint, assemble_path, ridge_point
-from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.problems.ridge_path import RidgePoint, ridge_point
+from mercer.solvers.base import Solution, Solver, Watch, report
+from mercer.solvers.path_end import path_end
+from mercer.solvers.weighted import weighted
 
 _CHUNK = 16  # penalties between two looks at the clock
 
@@ -58,19 +59,8 @@ class BandPath(Solver):
                 points.append(ridge_point(problem, penalty, G_diag, root[:, None] * a))
             if watch.tick(len(points), len(problem.penalties) - len(points)):
                 break
-        if len(points) < len(problem.penalties):
-            points += [_unknown(problem)] * (len(problem.penalties) - len(points))
-        status = watch.stopped or Status.SOLVED
-        return report(self, assemble_path(problem, points), status, len(points), watch)
-
-
-def weighted(gram: Gram, root: Array) -> Array:
-    """Give S^1/2 K S^1/2 as a new matrix."""
-    matrix = np.array(gram.dense(), dtype=np.float64, order="C")
-    if not (root == 1.0).all():
-        matrix *= root[:, None]
-        matrix *= root[None, :]
-    return matrix
+        value, status = path_end(problem, points, watch)
+        return report(self, value, status, len(points), watch)
 
 
 def _solve_band(band: Band, penalties: Array, rotated: Array) -> list[Array]:
@@ -80,13 +70,9 @@ def _solve_band(band: Band, penalties: Array, rotated: Array) -> list[Array]:
         lower = band.lower.T.copy()
         lower[0] += penalty
         try:
-            columns.append(linalg.solveh_banded(lower, rotated, lower=True, check_finite=False))
+            factor = linalg.cholesky_banded(lower, lower=True, check_finite=False)
+            columns.append(linalg.cho_solve_banded((factor, True), rotated, check_finite=False))
         except linalg.LinAlgError:
             columns.append(np.full_like(rotated, np.nan))
     together = band.Qt.T @ np.hstack(columns)
     return np.split(together, len(columns), axis=1)
-
-
-def _unknown(problem: RidgePath) -> RidgePoint:
-    nan = np.full(problem.targets.shape, np.nan)
-    return RidgePoint(nan, nan[0], nan)

@@ -32,6 +32,11 @@ class Status(Enum):
         "the kernel matrix is not positive semidefinite, so a stationary point was found, not a "
         "proven optimum. Use a valid kernel (mercer.kernels.is_valid tells)"
     )
+    NOT_DEFINITE = (
+        "at no penalty of the path is the kernel matrix plus the penalty positive definite to "
+        "working precision; no answer. Use larger penalties, or a valid kernel "
+        "(mercer.kernels.is_valid tells)"
+    )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
     @property

@@ -14,7 +14,7 @@ from mercer.backends import choose_backend
 from mercer.gram import ShiftedGram
 from mercer.problems import Coefficients, LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.interruptible import interruptible
+from mercer.solvers.least_norm import least_norm
 
 
 @dataclass(frozen=True)
@@ -40,39 +40,28 @@ class Cholesky(Solver):
             "Use solver=ConjugateGradient(), which stores no matrix.",
         )
         coef, intercept, status = np.empty((n, t)), np.zeros(t), Status.SOLVED
-        for columns in problem.groups():
-            solve = _Factor(ShiftedGram(problem.gram, problem.shift(columns[0])))
+        for done, columns in enumerate(problem.groups(), start=1):
             right = np.column_stack([problem.targets[:, columns], np.ones(n)])
-            coef[:, columns], intercept[columns] = eliminate_bias(solve(right), problem.bias)
-            if solve.singular:
-                status = Status.SINGULAR
+            factor = _factor(ShiftedGram(problem.gram, problem.shift(columns[0])))
+            if factor is not None:
+                solved = linalg.cho_solve((factor.T, False), right, check_finite=False)
+                coef[:, columns], intercept[columns] = eliminate_bias(solved, problem.bias)
+            else:
+                coef[:, columns], intercept[columns], ended = least_norm(problem, columns)
+                status = status if ended is Status.SOLVED else ended
+            watch.tick(done, np.nan)  # told, but a direct answer has no half way to stop at
         return report(self, Coefficients(coef, intercept), status, 1, watch)
 
 
-class _Factor:
-    """A factored matrix: call it to solve. Falls back to the least-norm pseudo-inverse."""
-
-    def __init__(self, gram: ShiftedGram) -> None:
-        self._gram = gram
-        self._A = gram.dense()
-        scale = float(np.abs(self._A.diagonal()).max(initial=0.0))
-        info = choose_backend().cholesky(self._A)
-        # a pivot at the level of rounding means the factor holds noise, not the matrix
-        smallest = float(self._A.diagonal().min(initial=np.inf)) ** 2 if info == 0 else 0.0
-        self.singular = info != 0 or smallest <= len(self._A) * np.finfo(float).eps * scale
-
-    def __call__(self, right: Array) -> Array:
-        if self.singular:
-            return _least_norm(self._gram, right)
-        return np.asarray(linalg.cho_solve((self._A.T, False), right, check_finite=False))
-
-
-def _least_norm(gram: ShiftedGram, right: Array) -> Array:
-    """Solve by the pseudo-inverse: directions below rounding carry no information."""
-    values, vectors = interruptible(linalg.eigh, gram.dense(), driver="evd", overwrite_a=True)
-    floor = len(values) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
-    inverse = np.where(np.abs(values) > floor, 1.0, 0.0) / np.where(values == 0, 1.0, values)
-    return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ right)))
+def _factor(gram: ShiftedGram) -> Array | None:
+    """Give the lower Cholesky factor; None if the matrix is singular to working precision."""
+    A = gram.dense()
+    diagonal = A.diagonal().copy()
+    if choose_backend().cholesky(A) != 0:
+        return None
+    # a pivot at the level of rounding means the factor holds noise, not the matrix
+    noise = len(A) * np.finfo(float).eps * diagonal
+    return None if (np.square(A.diagonal()) <= noise).any() else A
 
 
 def eliminate_bias(solved: Array, bias: bool) -> tuple[Array, Array]:

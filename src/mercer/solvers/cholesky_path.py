@@ -10,11 +10,12 @@ from scipy import linalg
 
 from mercer._types import Array
 from mercer.backends import choose_backend
+from mercer.backends.interruptible import interruptible
 from mercer.problems import RidgePath
-from mercer.problems.ridge_path import assemble_path, ridge_point
-from mercer.solvers.band_path import weighted
-from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.interruptible import interruptible
+from mercer.problems.ridge_path import RidgePoint, ridge_point
+from mercer.solvers.base import Solution, Solver, Watch, report
+from mercer.solvers.path_end import path_end
+from mercer.solvers.weighted import weighted
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class CholeskyPath(Solver):
         """Factor and invert for each penalty."""
         root = np.sqrt(problem.row_weights)
         right = root[:, None] * np.column_stack([problem.targets, np.ones(len(root))])
-        points = []
+        points: list[RidgePoint] = []
         for penalty in problem.penalties.tolist():
             A = weighted(problem.gram, root)
             A.flat[:: len(A) + 1] += penalty
@@ -39,8 +40,10 @@ class CholeskyPath(Solver):
             points.append(
                 ridge_point(problem, penalty, problem.row_weights * diag, root[:, None] * solved)
             )
-            watch.tick(len(points), len(problem.penalties) - len(points))
-        return report(self, assemble_path(problem, points), Status.SOLVED, len(points), watch)
+            if watch.tick(len(points), len(problem.penalties) - len(points)):
+                break
+        value, status = path_end(problem, points, watch)
+        return report(self, value, status, len(points), watch)
 
 
 def _invert(A: Array, right: Array) -> tuple[Array, Array]:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer._points import to_dense
 from mercer._types import Array
+from mercer.backends.interruptible import interruptible
 from mercer.gram import FactoredGram, Gram
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.interruptible import interruptible
 
 
 @dataclass(frozen=True)
@@ -37,20 +36,13 @@ class Eigh(Solver):
 
 
 def _from_matrix(gram: Gram, k: int) -> Modes:
-    n = gram.shape[0]
-    matrix = np.array(gram.dense(), dtype=np.float64)
-    wanted = None if 4 * k > n else (n - k, n - 1)
-    values, vectors = interruptible(
-        linalg.eigh, matrix, subset_by_index=wanted, overwrite_a=True, check_finite=False
-    )
+    values, vectors = interruptible(np.linalg.eigh, np.asarray(gram.dense(), dtype=np.float64))
     return ordered(values, vectors, k)
 
 
 def _from_features(gram: FactoredGram, k: int) -> Modes:
     """Take the left singular vectors of F: they are orthonormal also where eigenvalues are tiny."""
-    U, s, _ = interruptible(
-        linalg.svd, to_dense(gram.factor), full_matrices=False, check_finite=False
-    )
+    U, s, _ = interruptible(np.linalg.svd, to_dense(gram.factor), full_matrices=False)
     return ordered(s**2, U, k)
 
 

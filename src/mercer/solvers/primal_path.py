@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from mercer._points import to_dense
+from mercer._types import Array
+from mercer.backends.interruptible import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import RidgePath
-from mercer.problems.ridge_path import assemble_path, ridge_point
-from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.problems.ridge_path import RidgePoint, ridge_point
+from mercer.solvers.base import Solution, Solver, Watch, report
+from mercer.solvers.design import Design
+from mercer.solvers.path_end import path_end
 
 
 @dataclass(frozen=True)
 class PrimalPath(Solver):
-    """With E = S^1/2 F and E'E = V diag(m) V': (E E' + p)^-1 = (I - E V diag(1/(m + p)) V'E')/p."""
+    """With E = S^1/2 G and E'E = V diag(m) V': (E E' + p)^-1 = (I - E V diag(1/(m + p)) V'E')/p.
+
+    G are the features, centred when there is a bias: an unpenalised bias takes up any shift of
+    them, so coefficients and leave-one-out residuals are those of the features as they are.
+    """
 
     def refuses(self, problem: Any) -> str | None:
         """Take ridge paths whose Gram is factored."""
@@ -27,23 +33,30 @@ class PrimalPath(Solver):
 
     def run(self, problem: RidgePath, watch: Watch, start: Any = None) -> Solution:
         """Rotate the features once; every penalty is then a few products."""
-        root = np.sqrt(problem.row_weights)
-        E = to_dense(cast(FactoredGram, problem.gram).factor) * root[:, None]
-        m, V = linalg.eigh(E.T @ E, driver="evd")
-        m, EV = np.maximum(m, 0.0), E @ V
-        right = root[:, None] * np.column_stack([problem.targets, np.ones(len(root))])
+        root = np.sqrt(problem.row_weights)[:, None]
+        design = Design.of(problem.gram, problem.row_weights, problem.bias)
+        m, V = _modes(design.normal_matrix())
+        EV = root * (design.dense() @ V)
+        right = root * np.column_stack([problem.targets, np.ones(len(root))])
         rotated, squares = EV.T @ right, np.square(EV)
-        points = []
+        points: list[RidgePoint] = []
         for penalty in problem.penalties.tolist():
             shrink = 1.0 / (m + penalty)
-            diag = (1.0 - squares @ shrink) / penalty
-            solved = (right - EV @ (shrink[:, None] * rotated)) / penalty
-            points.append(
-                ridge_point(problem, penalty, problem.row_weights * diag, root[:, None] * solved)
-            )
-        value = assemble_path(problem, points)
+            diag = problem.row_weights * (1.0 - squares @ shrink) / penalty
+            solved = root * (right - EV @ (shrink[:, None] * rotated)) / penalty
+            points.append(ridge_point(problem, penalty, diag, solved))
+            if watch.tick(len(points), len(problem.penalties) - len(points)):
+                break
+        value, status = path_end(problem, points, watch)
         chosen = problem.penalties[value.best]
-        target = V.T @ (E.T @ (root[:, None] * (problem.targets - value.intercept)))
+        target = EV.T @ (root * (problem.targets - value.intercept))
         weights = V @ (target / (m[:, None] + chosen))
-        value = replace(value, weights=weights)
-        return report(self, value, Status.SOLVED, len(points), watch)
+        value = replace(value, weights=weights, intercept=value.intercept - design.mean @ weights)
+        return report(self, value, status, len(points), watch)
+
+
+def _modes(matrix: Array) -> tuple[Array, Array]:
+    """Give the eigenpairs above rounding; below, a tiny penalty would blow up noise."""
+    m, V = interruptible(np.linalg.eigh, matrix)
+    kept = m > len(m) * np.finfo(float).eps * m.max(initial=0.0)
+    return m[kept], V[:, kept]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from typing import Any
 
+import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
@@ -59,10 +61,19 @@ def solve(
     if refusal is not None:
         raise SolverError(refusal)
     solution = solver.run(problem, Watch(callback, time_limit), start)
-    if solution.status is Status.NOT_FINITE:
-        raise SolverError(f"{solution.solver}: {solution.status.value}")
+    status = solution.status
+    if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
+        raise SolverError(f"{solution.solver}: {status.value}")
+    if not _finite(solution.value):
+        raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
     if not solution.status.ok:
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         message = f"{solution.solver}: {solution.status.value} ({solution.iterations} iterations)."
         warnings.warn(message, category, stacklevel=3)
     return solution
+
+
+def _finite(value: Any) -> bool:
+    """Tell whether an answer holds numbers only; scores may be infinite, which says unusable."""
+    held = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
+    return all(part is None or bool(np.isfinite(part).all()) for part in held)

@@ -1,0 +1,108 @@
+// An expression bound to rows and columns: makes the kernel matrix tile by tile.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "mercer/leaf.hpp"
+
+namespace mercer {
+
+// What is computed: registers 0 .. leaves-1 receive the statistics, then the operations run, and
+// register 0 holds the result. There is always at least one register.
+struct Program {
+  std::vector<Op> ops;
+  std::vector<double> coefficients;
+  int registers = 1;
+};
+
+// Which rows: `index[r]`, or begin + r when there is no index.
+struct RowSet {
+  const Size* index;
+  Size begin;
+  Size count;
+
+  Size operator[](Size r) const { return index ? index[r] : begin + r; }
+};
+
+// Blocks that Python evaluated for a row set, from column `first_column` on.
+template <class T>
+struct Externals {
+  std::vector<External<T>> blocks;
+  Size first_column = 0;
+};
+
+template <class T>
+struct Scratch;
+
+template <class T>
+class Pairs {
+ public:
+  Pairs(Size rows, Size columns);
+  ~Pairs();
+
+  const Tiles<T>& tiles() const { return tiles_; }
+  Size rows() const { return rows_; }
+  Size columns() const { return columns_; }
+
+  void add_leaf(Leaf<T> leaf) { leaves_.push_back(std::move(leaf)); }
+  void add_row_term(const double* rows, const double* columns);
+  void set_program(Program program);
+
+  // out (set.count x columns) gets the rows of the set.
+  void fill(RowSet set, const Externals<T>& externals, T* out, Work work);
+
+  // For Y = X: out is the whole matrix; rows begin .. begin + count get their entries from the
+  // diagonal on, and the mirror entries. `begin` is a multiple of kTile.
+  void fill_symmetric(RowSet set, const Externals<T>& externals, T* out, Work work);
+
+  // out (set.count x vectors), float64, gets the product with V (columns x vectors, C order).
+  void multiply(RowSet set, const Externals<T>& externals, const double* v, int vectors,
+                double* out, Work work);
+
+ private:
+  struct Columns {
+    Size begin;
+    int count;
+    int panels;
+    Size ld;  // panels * nr
+  };
+  struct Vectors;
+  class Team;
+
+  Columns columns_of(Size tile) const;
+  Size row_tiles(RowSet set) const { return (set.count + kTile - 1) / kTile; }
+  Size column_tiles() const { return (columns_ + kTile - 1) / kTile; }
+  bool worth_streaming(Size entries) const;
+
+  // Steps of making one tile in the worker's scratch.
+  void enter_rows(Scratch<T>& s, RowSet set, Size tile) const;
+  void pack_rows(const Scratch<T>& s, const Leaf<T>& leaf, Size from, Size to, T* out) const;
+  void compare_dense(Scratch<T>& s, std::size_t l, Columns c) const;
+  void compare_sparse(Scratch<T>& s, std::size_t l, Columns c) const;
+  void combine(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const;
+  void repair_strip(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const;
+  void repair_entries(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const;
+  void point_strip(Scratch<T>& s, Columns c, const Externals<T>& externals, int first) const;
+  template <class F>
+  void make_tile(Scratch<T>& s, Columns c, const Externals<T>& externals, F&& done) const;
+
+  void place_twice(Scratch<T>& s, Columns c, Size row_tile, T* out, bool stream) const;
+  Vectors pack_vectors(const double* v, int vectors) const;
+
+  std::unique_ptr<Scratch<T>> make_scratch() const;
+  std::unique_ptr<Scratch<T>> take_scratch();
+
+  const Tiles<T>& tiles_;
+  Size rows_;
+  Size columns_;
+  std::vector<Leaf<T>> leaves_;
+  std::vector<Buffer<T>> row_terms_;
+  std::vector<Buffer<T>> column_terms_;
+  Program program_;
+  std::mutex spare_lock_;
+  std::vector<std::unique_ptr<Scratch<T>>> spare_;
+};
+
+}  // namespace mercer

@@ -1,0 +1,133 @@
+// Python's view of the dense algorithms: shapes are checked here, the interpreter lock is released.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <utility>
+
+#include "mercer/algebra_band.hpp"
+#include "mercer/algebra_cholesky.hpp"
+#include "mercer/algebra_simd.hpp"
+#include "mercer/algebra_smo.hpp"
+#include "mercer/poll.hpp"
+
+namespace nb = nanobind;
+
+namespace mercer::algebra {
+namespace {
+
+using Square = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// At least the calling thread.
+int usable(int threads) { return std::max(1, threads); }
+
+void require(bool condition, const char* message) {
+  if (!condition) throw nb::value_error(message);
+}
+
+// What every verb does around its computation: `work` runs without the interpreter lock.
+template <class Work>
+auto unlocked(Work&& work, std::function<bool()> ask = {}) {
+  choose_level();
+  Poll poll(std::move(ask));
+  nb::gil_scoped_release released;
+  return work(poll);
+}
+
+Size factor(Square A, int threads) {
+  const Size n = static_cast<Size>(A.shape(0));
+  require(A.shape(1) == A.shape(0), "A must be square");
+  return unlocked([&](Poll& poll) { return cholesky(A.data(), n, n, usable(threads), poll); });
+}
+
+using Result = nb::ndarray<nb::numpy, double>;
+
+// Hands a buffer over to NumPy.
+Result as_array(Buffer&& buffer, std::initializer_list<std::size_t> shape) {
+  double* data = buffer.release();
+  nb::capsule owner(data, [](void* memory) noexcept { give_memory(memory); });
+  return Result(data, shape, owner);
+}
+
+nb::tuple reduce(Square A, int width, int threads) {
+  const std::size_t n = A.shape(0), columns = static_cast<std::size_t>(width) + 1;
+  require(A.shape(1) == A.shape(0), "A must be square");
+  require(width >= 1, "width must be positive");
+  Buffer lower(n * columns), qt;
+  unlocked([&](Poll& poll) {
+    const Reflections reflections =
+        band_reduce(A.data(), static_cast<Size>(n), width, lower.data(), usable(threads), poll);
+    qt = Buffer(n * n);
+    band_basis(reflections, qt.data(), usable(threads), poll);
+  });
+  return nb::make_tuple(as_array(std::move(qt), {n, n}), as_array(std::move(lower), {n, columns}));
+}
+
+using ConstMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ConstVector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Result inverse_diagonals(ConstMatrix Qt, ConstMatrix lower, int width, ConstVector shifts,
+                         int threads) {
+  const std::size_t n = Qt.shape(0), count = shifts.shape(0);
+  require(Qt.shape(1) == Qt.shape(0), "Qt must be square");
+  require(width >= 1, "width must be positive");
+  require(lower.shape(0) == Qt.shape(0) && lower.shape(1) == static_cast<std::size_t>(width) + 1,
+          "lower must have shape (n, width + 1)");
+  Buffer out(count * n);
+  unlocked([&](Poll& poll) {
+    band_inverse_diagonals(Qt.data(), lower.data(), static_cast<Size>(n), width, shifts.data(),
+                           static_cast<Size>(count), out.data(), usable(threads), poll);
+  });
+  return as_array(std::move(out), {count, n});
+}
+
+template <class Entry>
+using Rows = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
+
+// `ask` is Python's poll: called with the interpreter lock held.
+std::function<bool()> asking(nb::object poll) {
+  if (poll.is_none()) return {};
+  return [poll = std::move(poll)] { return nb::cast<bool>(poll()); };
+}
+
+template <class Entry>
+nb::tuple minimise(Rows<Entry> K, ConstVector linear, ConstVector lower, ConstVector upper,
+                   ConstVector start, double tol, std::int64_t max_iter, nb::object callback,
+                   int threads) {
+  const std::size_t n = K.shape(0);
+  require(K.shape(1) == n, "K must be square");
+  require(n < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
+  require(linear.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n &&
+              start.shape(0) == n,
+          "linear, lower, upper and start must have one entry per row of K");
+  Buffer b(n);
+  std::copy_n(start.data(), n, b.data());
+  const BoxProblem<Entry> problem{K.data(),      static_cast<Size>(n), K.stride(0),
+                                  linear.data(), lower.data(),         upper.data()};
+  const SmoResult result = unlocked(
+      [&](Poll& poll) { return smo(problem, b.data(), tol, max_iter, usable(threads), poll); },
+      asking(std::move(callback)));
+  return nb::make_tuple(as_array(std::move(b), {n}), result.iterations, result.violation);
+}
+
+template <class Entry>
+void bind_smo(nb::module_& m) {
+  m.def("smo", &minimise<Entry>, nb::arg("K").noconvert(), nb::arg("linear"), nb::arg("lower"),
+        nb::arg("upper"), nb::arg("start"), nb::arg("tol"), nb::arg("max_iter"),
+        nb::arg("poll").none(), nb::arg("threads"));
+}
+
+}  // namespace
+}  // namespace mercer::algebra
+
+void bind_algebra(nb::module_& m) {
+  using namespace mercer::algebra;
+  m.def("cholesky", &factor, nb::arg("A").noconvert(), nb::arg("threads"));
+  m.def("band_reduce", &reduce, nb::arg("A").noconvert(), nb::arg("width"), nb::arg("threads"));
+  m.def("band_inverse_diagonals", &inverse_diagonals, nb::arg("Qt"), nb::arg("lower"),
+        nb::arg("width"), nb::arg("shifts"), nb::arg("threads"));
+  bind_smo<float>(m);
+  bind_smo<double>(m);
+}

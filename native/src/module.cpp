@@ -1,0 +1,21 @@
+// The extension module `mercer._native`: each source file binds its own part.
+#include <nanobind/nanobind.h>
+
+#include "mercer/pool.hpp"
+
+void bind_arena(nanobind::module_& m);
+void bind_pairs(nanobind::module_& m);
+#ifdef MERCER_HAS_ALGEBRA
+void bind_algebra(nanobind::module_& m);
+#endif
+
+NB_MODULE(_native, m) {
+  m.doc() = "Compiled core of Mercer. Private: use mercer.backends.";
+  m.def("thread_cap", &mercer::thread_cap);
+  m.def("set_thread_cap", &mercer::set_thread_cap, nanobind::arg("threads"));
+  bind_arena(m);
+  bind_pairs(m);
+#ifdef MERCER_HAS_ALGEBRA
+  bind_algebra(m);
+#endif
+}

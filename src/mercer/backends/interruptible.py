@@ -1,0 +1,37 @@
+"""Ctrl-C during a long LAPACK call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+_SHORT = 500 * 500  # entries; LAPACK is done with them before anyone could press a key
+
+
+def interruptible(call: Callable[..., Any], matrix: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a call that lets go of the interpreter's lock, so that the caller still hears Ctrl-C.
+
+    LAPACK cannot be stopped; what can be is our waiting for it. An interrupted call runs on to its
+    end in a daemon thread and its result is dropped. `numpy.linalg` lets go of the lock, and so do
+    SciPy's wrappers of Cholesky and of triangular inverses; its eigh and svd do not, and must not
+    be passed here: the lock would be held to the end all the same.
+    """
+    if matrix.size <= _SHORT:
+        return call(matrix, *args, **kwargs)
+    outcome: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            outcome["value"] = call(matrix, *args, **kwargs)
+        except BaseException as error:  # handed to the caller below
+            outcome["error"] = error
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(timeout=0.1)
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
