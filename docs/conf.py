@@ -60,7 +60,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 5,
+    "write_computation_times": False,
     "abort_on_example_error": True,
 }
 

@@ -35,7 +35,7 @@ OUTPUT = HERE.parent / "demo-output"
 TRAIN_ROWS, SEED = 3065, 0
 C, TOL = 10.0, 1e-3
 PENALTIES = np.logspace(-4, 3, 29)  # the path of the picture
-GRID = np.logspace(-2, 1, 4)  # the shorter list that both libraries choose from
+GRID = np.logspace(-2, 2, 5)  # the shorter list that both libraries choose from
 
 HAM, SPAM = "#0072B2", "#D55E00"  # told apart by every kind of eye, and in grey
 INK = "#333333"

@@ -144,7 +144,7 @@ class Opaque(Expression):
 
 @dataclass(frozen=True)
 class SelfValue:
-    """Row term: (e(x, x)) ** power, with 0 where e(x, x) = 0 and the power is negative."""
+    """Row term: e(x, x) ** power; a negative power of zero (or a subnormal number) is 0."""
 
     expression: Expression
     power: float = 1.0

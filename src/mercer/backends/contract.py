@@ -1,4 +1,4 @@
-"""What a backend must do, verb by verb. `reference.py` is the specification of each.
+"""What a backend must do, verb by verb. `reference` is the specification of each.
 
 A backend gets plain data: an expression (`mercer.expression`), points (`mercer._points`), arrays.
 It never sees kernels, Grams or machines. The two abstract classes here are the whole border:

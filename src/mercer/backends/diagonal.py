@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mercer._points import is_sparse, row_count
 from mercer._types import Array, Points
-from mercer.backends import reference
+from mercer.backends import evaluate
 from mercer.backends.inputs import operand
 from mercer.backends.lowering import Code, Op, Program, lower
 from mercer.expression import (
@@ -43,12 +43,8 @@ def diagonal(expression: Expression, X: Points) -> Array:
 def row_values(row: RowTerm, X: Points) -> Array:
     """Give the row term u(x_i) for every row, in float64."""
     if not isinstance(row, SelfValue):
-        return reference.row_values(row, X)
-    values = diagonal(row.expression, X)
-    if row.power >= 0:
-        return values**row.power
-    positive = values > 0
-    return np.where(positive, np.where(positive, values, 1.0) ** row.power, 0.0)
+        return evaluate.row_values(row, X)
+    return evaluate.self_power(row, diagonal(row.expression, X))
 
 
 # --- a statistic of a row with itself --------------------------------------------------------
@@ -130,8 +126,8 @@ def _polynomial(op: Op, r: list[Array], program: Program, X: Points) -> Array:
 def _external(op: Op, r: list[Array], program: Program, X: Points) -> Array:
     expression = program.externals[op.item]
     if isinstance(expression, MaternProfile):
-        return reference.matern_profile(diagonal(expression.of, X), expression.nu)
-    return reference.diagonal(expression, X)
+        return evaluate.matern_profile(diagonal(expression.of, X), expression.nu)
+    return evaluate.diagonal(expression, X)
 
 
 _VERBS: dict[Code, _Verb] = {

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-
 _SHORT = 500 * 500  # entries; LAPACK is done with them before anyone could press a key
 
 
@@ -14,9 +13,9 @@ def interruptible(call: Callable[..., Any], matrix: Any, *args: Any, **kwargs: A
     """Run a call that lets go of the interpreter's lock, so that the caller still hears Ctrl-C.
 
     LAPACK cannot be stopped; what can be is our waiting for it. An interrupted call runs on to its
-    end in a daemon thread and its result is dropped. `numpy.linalg` lets go of the lock, and so do
-    SciPy's wrappers of Cholesky and of triangular inverses; its eigh and svd do not, and must not
-    be passed here: the lock would be held to the end all the same.
+    end in a daemon thread and its result is dropped. `numpy.linalg` lets go of the lock; SciPy's
+    wrappers of LAPACK do not, and must not be passed here: nobody would hear anything until their
+    end all the same.
     """
     if matrix.size <= _SHORT:
         return call(matrix, *args, **kwargs)

@@ -13,9 +13,9 @@ from mercer import _native
 from mercer._points import is_sparse, row_count, take
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
-from mercer.backends import reference
-from mercer.backends.contract import Band, Pairs, Poll
+from mercer.backends.contract import Backend, Band, Pairs, Poll
 from mercer.backends.diagonal import diagonal, row_values
+from mercer.backends.evaluate import evaluate, matern_profile
 from mercer.backends.inputs import operand
 from mercer.backends.lowering import Program, lower
 from mercer.expression import (
@@ -151,9 +151,9 @@ class _External:
     def _values(self, index: Index, first_column: int) -> Array:
         if self._inner is not None and isinstance(self._expression, MaternProfile):
             r = self._inner.rows(index)[:, first_column:]
-            return reference.matern_profile(r, self._expression.nu)
+            return matern_profile(r, self._expression.nu)
         columns = take(self._Y, slice(first_column, None))
-        return reference.evaluate(self._expression, take(self._X, index), columns)
+        return evaluate(self._expression, take(self._X, index), columns)
 
 
 # --- binding ---------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def _into_float32_range(V: Array) -> tuple[Array, Array]:
 # --- the backend -----------------------------------------------------------------------------
 
 
-class Native(reference.Reference):
-    """The compiled core; verbs that it lacks are inherited from the reference."""
+class Native(Backend):
+    """The compiled core."""
 
     name = "native"
 

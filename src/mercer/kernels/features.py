@@ -33,6 +33,7 @@ from mercer import expression as ex
 from mercer._points import as_points, is_objects, row_count
 from mercer._types import Array, Points
 from mercer.backends import choose_backend
+from mercer.backends.evaluate import self_power
 from mercer.backends.inputs import apply_steps
 from mercer.expression import Expression
 from mercer.kernels.columns import column_names
@@ -223,11 +224,7 @@ def _(e: ex.SymmetricSum, X: Points) -> Any:
 def _row_values(row: ex.RowTerm, X: Points) -> Array:
     if isinstance(row, ex.RowFunction):
         return np.asarray(row.function(apply_steps(row.steps, X)))
-    values = choose_backend().diagonal(row.expression, X, np.float64)
-    if row.power >= 0:
-        return np.asarray(values**row.power)
-    positive = values > 0  # 0 where the row has no length: see SelfValue
-    return np.where(positive, np.where(positive, values, 1.0) ** row.power, 0.0)
+    return self_power(row, choose_backend().diagonal(row.expression, X, np.float64))
 
 
 def _row_tensor(A: Any, B: Any) -> Any:

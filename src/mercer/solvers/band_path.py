@@ -34,7 +34,7 @@ class BandPath(Solver):
         Half-width of the band: wider reduces faster, narrower makes a penalty cheaper.
     """
 
-    width: int = 64
+    width: int = 32
 
     def refuses(self, problem: Any) -> str | None:
         """Take ridge paths."""

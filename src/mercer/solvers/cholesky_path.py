@@ -10,12 +10,13 @@ from scipy import linalg
 
 from mercer._types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
 from mercer.problems import RidgePath
 from mercer.problems.ridge_path import RidgePoint, ridge_point
 from mercer.solvers.base import Solution, Solver, Watch, report
 from mercer.solvers.path_end import path_end
 from mercer.solvers.weighted import weighted
+
+_PANEL = 128
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,15 @@ class CholeskyPath(Solver):
 
 
 def _invert(A: Array, right: Array) -> tuple[Array, Array]:
+    """Give diag(A^-1) and A^-1 right; NaN if A is not positive definite. Destroys A."""
     if choose_backend().cholesky(A) != 0:
         return np.full(len(A), np.nan), np.full_like(right, np.nan)
-    upper = A.T  # the same memory in LAPACK's order: A = L L' = upper' upper
-    solved = linalg.cho_solve((upper, False), right, check_finite=False)
-    inverse, _ = interruptible(linalg.lapack.dtrtri, upper, lower=0, overwrite_c=1)
-    inverse = np.triu(inverse)
-    return np.einsum("ij,ij->i", inverse, inverse), solved
+    solved = linalg.cho_solve((A.T, False), right, check_finite=False)
+    diag = np.empty(len(A))
+    for first in range(0, len(A), _PANEL):  # panels of L^-1, so that Ctrl-C is heard in between
+        panel = np.eye(len(A) - first, min(_PANEL, len(A) - first))
+        panel = linalg.solve_triangular(
+            A[first:, first:], panel, lower=True, overwrite_b=True, check_finite=False
+        )
+        diag[first : first + _PANEL] = np.einsum("ij,ij->j", panel, panel)
+    return diag, solved

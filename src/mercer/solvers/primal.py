@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer._types import Array
+from mercer.backends import choose_backend
 from mercer.backends.interruptible import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import LinearSystem
@@ -57,14 +58,11 @@ def _refined(design: Design, matrix: Array, y: Array, penalty: float) -> Array:
     A = matrix.copy()
     A.flat[:: len(A) + 1] += penalty
     diagonal = A.diagonal().copy()
-    try:
-        factor = interruptible(linalg.cho_factor, A, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        return _least_squares(design, y, penalty)
+    info = choose_backend().cholesky(A)
     # a pivot at the level of rounding means the factor holds noise, not the matrix
-    if (np.square(factor[0].diagonal()) <= len(A) * _EPS * diagonal).any():
+    if info or (np.square(A.diagonal()) <= len(A) * _EPS * diagonal).any():
         return _least_squares(design, y, penalty)
-    centred = design.center(y)
+    factor, centred = (A.T, False), design.center(y)
     w = linalg.cho_solve(factor, design.pull(centred), check_finite=False)
     for _ in range(_REFINEMENTS):
         left = design.center(centred - design.push(w))

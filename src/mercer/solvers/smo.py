@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.backends import choose_backend
-from mercer.backends.reference import smo as smo_on_rows
+from mercer.backends.smo import smo as smo_on_rows
 from mercer.gram import DenseGram, Gram, PrecomputedGram
 from mercer.problems import BoxQP, Dual
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -60,6 +60,8 @@ def _loop(
     def poll() -> bool:
         return watch.tick(len(watch.trace), np.nan)
 
+    if poll():  # compiled loops are done with small problems before they first ask
+        return start, 0, np.finfo(float).max  # how far from the optimum is not known: far
     box = (problem.linear, problem.lower, problem.upper, start, tol, limit)
     if isinstance(problem.gram, DenseGram | PrecomputedGram):
         return choose_backend().smo(problem.gram.dense(), *box, poll)

@@ -56,7 +56,7 @@ def check_backend(name: str) -> None:
 
     Examples
     --------
-    >>> check_backend("reference")
+    >>> check_backend("reference")  # doctest: +SKIP
     """
     with config(backend=name):
         backend = choose_backend()
