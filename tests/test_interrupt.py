@@ -155,7 +155,7 @@ def test_d1_ctrl_c(scene):
     code = INTERRUPT.format(setup=SCENES[scene], repeats=4)
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, "PYTHONPATH": SOURCE},
+        env={**os.environ, "PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=150,

@@ -24,7 +24,15 @@ from sklearn.exceptions import DataConversionWarning
 from threadpoolctl import threadpool_limits
 
 import mercer
-from mercer import SVC, KernelRidge, MemoryBudgetError, ParameterError, SolverError, Status
+from mercer import (
+    SVC,
+    KernelRidge,
+    MemoryBudgetError,
+    ParameterError,
+    SolverError,
+    Status,
+    _resources,
+)
 from mercer.kernels import (
     Gaussian,
     Laplacian,
@@ -870,3 +878,44 @@ def test_d5_under_a_limit_of_the_address_space(penalty):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("refused:")
     assert "Alternatives" in done.stdout
+
+
+V2 = ("0::/outer/inner", "", "memory.max", "memory.current", "inactive_file")
+V1 = ("4:memory:/outer/inner\n1:cpu:/\n0::/", "memory", "memory.limit_in_bytes",
+      "memory.usage_in_bytes", "total_inactive_file")  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [V1, V2], ids=["1", "2"])
+def test_d5_limits_of_a_container(tmp_path, monkeypatch, version):
+    """The group around ours may allow less than ours does."""
+    membership, tree, limit, current, files = version
+    inner = tmp_path / tree / "outer" / "inner"
+    inner.mkdir(parents=True)
+    for group, most, used in [(inner, 10**15, 10**9), (inner.parent, 3 * 10**9, 2 * 10**9)]:
+        (group / limit).write_text(f"{most}\n")
+        (group / current).write_text(f"{used}\n")
+        (group / "memory.stat").write_text(f"anon 5\n{files} 500000000\n")
+    (tmp_path / "membership").write_text(membership + "\n")
+    monkeypatch.setattr(_resources, "_CGROUP", tmp_path)
+    monkeypatch.setattr(_resources, "_MEMBERSHIP", tmp_path / "membership")
+    assert _resources._container_available() == 15 * 10**8
+    assert _resources.available_memory() <= 15 * 10**8
+    with pytest.raises(MemoryBudgetError, match="but the memory budget is"):
+        KernelRidge(Gaussian(1.0), "loo").fit(np.zeros((20_000, 1)), np.zeros(20_000))
+    (inner.parent / limit).write_text("max\n")
+    assert _resources._container_available() > 10**14
+
+
+def test_d5_quota_of_a_container(tmp_path, monkeypatch):
+    monkeypatch.setattr(_resources, "_CGROUP", tmp_path)
+    monkeypatch.setattr(_resources, "_MEMBERSHIP", tmp_path / "membership")
+    (tmp_path / "membership").write_text("0::/\n")
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    assert _resources.thread_limit() == 1
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert _resources._quota() > 1000
+    (tmp_path / "membership").write_text("1:cpu,cpuacct:/a\n")
+    (tmp_path / "cpu" / "a").mkdir(parents=True)
+    (tmp_path / "cpu" / "a" / "cpu.cfs_quota_us").write_text("100000\n")
+    (tmp_path / "cpu" / "a" / "cpu.cfs_period_us").write_text("100000\n")
+    assert _resources._quota() == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from mercer._config import get_config
 
 _CGROUP = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and other processes
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
 
@@ -84,13 +85,41 @@ def _affinity() -> int:
 
 def _quota() -> int:
     """CPUs that the container's quota allows, rounded up."""
+    return min(map(_group_quota, _groups("cpu")))
+
+
+def _group_quota(group: Path) -> int:
     try:
-        quota, period = (_CGROUP / "cpu.max").read_text().split()
-        if quota != "max":
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota = (group / "cpu.cfs_quota_us").read_text().strip()
+            period = (group / "cpu.cfs_period_us").read_text()
+        if quota not in ("max", "-1"):
             return max(1, math.ceil(int(quota) / int(period)))
     except (OSError, ValueError):
         pass
     return 1 << 16
+
+
+def _groups(controller: str) -> list[Path]:
+    """Give the control groups this process is in, innermost first: each may set limits.
+
+    Version 2 has one tree of groups, version 1 a tree for each controller.
+    """
+    root, inner = _CGROUP, ""
+    try:
+        for line in _MEMBERSHIP.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controller in controllers.split(","):
+                root, inner = _CGROUP / controller, path.strip("/")
+                break
+            if not controllers:
+                inner = path.strip("/")
+    except (OSError, ValueError):
+        pass
+    group = root / inner
+    return [group, *(outer for outer in group.parents if outer.is_relative_to(root))]
 
 
 def _system_available() -> float:
@@ -108,10 +137,20 @@ def _system_available() -> float:
 
 
 def _container_available() -> float:
+    return min(map(_group_available, _groups("memory")))
+
+
+def _group_available(group: Path) -> float:
+    first = (group / "memory.max").exists()
+    names = ("max", "current") if first else ("limit_in_bytes", "usage_in_bytes")
     try:
-        limit = (_CGROUP / "memory.max").read_text().strip()
-        used = int((_CGROUP / "memory.current").read_text())
-        return math.inf if limit == "max" else max(0, int(limit) - used)
+        limit, used = ((group / f"memory.{name}").read_text().strip() for name in names)
+        if limit == "max":
+            return math.inf
+        # files that were read count as used, but make room when somebody asks for it
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        files = int(stat.get("inactive_file" if first else "total_inactive_file", 0))
+        return max(0, int(limit) - int(used) + files)
     except (OSError, ValueError):
         return math.inf
 

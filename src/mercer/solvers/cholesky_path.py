@@ -16,7 +16,7 @@ from mercer.solvers.base import Solution, Solver, Watch, report
 from mercer.solvers.path_end import path_end
 from mercer.solvers.weighted import weighted
 
-_PANEL = 128
+_PANEL = 256
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,21 @@ def _invert(A: Array, right: Array) -> tuple[Array, Array]:
     if choose_backend().cholesky(A) != 0:
         return np.full(len(A), np.nan), np.full_like(right, np.nan)
     solved = linalg.cho_solve((A.T, False), right, check_finite=False)
-    diag = np.empty(len(A))
-    for first in range(0, len(A), _PANEL):  # panels of L^-1, so that Ctrl-C is heard in between
-        panel = np.eye(len(A) - first, min(_PANEL, len(A) - first))
-        panel = linalg.solve_triangular(
-            A[first:, first:], panel, lower=True, overwrite_b=True, check_finite=False
-        )
-        diag[first : first + _PANEL] = np.einsum("ij,ij->j", panel, panel)
-    return diag, solved
+    _invert_triangle(A)
+    return np.einsum("ij,ij->j", A, A), solved
+
+
+def _invert_triangle(L: Array) -> None:
+    """Replace the lower triangle by its inverse and the rest by zeros, a panel of rows at a time.
+
+    Row panel i of the inverse is -X_ii (L_i X), with X the rows above: plain products, which hear
+    Ctrl-C in between, as LAPACK's inverse of a triangle does not.
+    """
+    for first in range(0, len(L), _PANEL):
+        last = min(first + _PANEL, len(L))
+        rows = L[first:last]
+        corner = np.tril(rows[:, first:last])
+        inverse = linalg.solve_triangular(corner, np.eye(len(corner)), lower=True)
+        rows[:, :first] = -inverse @ (rows[:, :first] @ L[:first, :first])
+        rows[:, first:last] = np.tril(inverse)
+        rows[:, last:] = 0.0
