@@ -13,6 +13,9 @@ namespace {
 // Below this many result bytes plain stores are better: the caller finds the result in the cache.
 constexpr Size kStreamBytes = 4 << 20;
 
+// Rows of a strip: a multiple of every mr and of every vector length, so that strips can be turned.
+constexpr int kStripRows = 32;
+
 // A product with fewer row tiles than this also splits the columns; the number is fixed, so that
 // results do not depend on the number of threads.
 constexpr Size kProductTasks = 16;
@@ -214,8 +217,18 @@ void Pairs<T>::pack_rows(const Scratch<T>& s, const Leaf<T>& leaf, Size from, Si
 
 // --- statistics ------------------------------------------------------------------------------
 
+// Whether tiles are made a few rows at a time, from features to finished strip: then the stores of
+// one strip drain while the next is computed. Wide data take several passes over the features, and
+// sparse columns are unpacked once per tile; for these the statistics of a tile come first.
 template <class T>
-void Pairs<T>::compare_dense(Scratch<T>& s, std::size_t l, Columns c) const {
+bool Pairs<T>::by_strips() const {
+  return std::all_of(leaves_.begin(), leaves_.end(), [](const Leaf<T>& leaf) {
+    return !leaf.sparse && leaf.features <= kDepth && !leaf.packed_by_pass();
+  });
+}
+
+template <class T>
+void Pairs<T>::compare_dense(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const {
   const Leaf<T>& leaf = leaves_[l];
   const Size d = leaf.features, pass = leaf.kernel == kSymmetricSum ? d : kDepth;
   const bool by_pass = leaf.packed_by_pass();
@@ -225,11 +238,12 @@ void Pairs<T>::compare_dense(Scratch<T>& s, std::size_t l, Columns c) const {
     const Size to = std::min(d, from + pass);
     T* pack = s.packs[l].data();
     if (by_pass) pack_rows(s, leaf, from, to, pack);
-    const T* a = by_pass ? pack : pack + from * tiles_.mr;
     const Size a_stride = (by_pass ? to - from : d) * tiles_.mr;
+    const T* a = (by_pass ? pack : pack + from * tiles_.mr) + first / tiles_.mr * a_stride;
     tiles_.compare(leaf.kernel,
                    {a, b + from * tiles_.nr, a_stride, d * tiles_.nr, to - from,
-                    s.registers[l].data(), c.ld, s.rows, c.panels, leaf.degree, from == 0});
+                    s.registers[l].data() + first * c.ld, c.ld, count, c.panels, leaf.degree,
+                    from == 0});
     from = to;
   } while (from < d);
 }
@@ -302,11 +316,13 @@ template <class T>
 template <class F>
 void Pairs<T>::make_tile(Scratch<T>& s, Columns c, const Externals<T>& externals,
                          F&& done) const {
-  for (std::size_t l = 0; l < leaves_.size(); ++l) {
-    leaves_[l].sparse ? compare_sparse(s, l, c) : compare_dense(s, l, c);
-  }
+  const int ahead = by_strips() ? kStripRows : kTile;  // rows of statistics made at a time
   for (int first = 0; first < s.rows; first += tiles_.mr) {
     const int count = std::min(tiles_.mr, s.rows - first);
+    for (std::size_t l = 0; l < leaves_.size() && first % ahead == 0; ++l) {
+      leaves_[l].sparse ? compare_sparse(s, l, c)
+                        : compare_dense(s, l, c, first, std::min(ahead, s.rows - first));
+    }
     for (std::size_t l = 0; l < leaves_.size(); ++l) combine(s, l, c, first, count);
     point_strip(s, c, externals, first);
     tiles_.run(program_.ops.data(), static_cast<int>(program_.ops.size()),
@@ -355,6 +371,7 @@ void Pairs<T>::fill(RowSet set, const Externals<T>& externals, T* out, Work work
     make_tile(s, c, externals, [&](int first, int count, const T* strip) {
       tiles_.place(strip, c.ld, count, c.count, corner + first * columns_, columns_, stream);
     });
+    tiles_.finish_streaming();
   };
   parallel_for(row_tiles(set) * across, task, work.threads, *work.poll);
 }
@@ -370,27 +387,45 @@ void Pairs<T>::fill_symmetric(RowSet set, const Externals<T>& externals, T* out,
     Scratch<T>& s = team.member(worker);
     enter_rows(s, set, tile / across);
     const Columns c = columns_of(column_tile);
-    make_tile(s, c, externals, [](int, int, const T*) {});
-    place_twice(s, c, row_tile, out, stream);
+    T* corner = out + row_tile * kTile * columns_ + c.begin;
+    if (row_tile == column_tile) return fill_diagonal(s, c, externals, corner);
+    fill_mirrored(s, c, externals, corner, out + c.begin * columns_ + row_tile * kTile, stream);
+    tiles_.finish_streaming();
   };
   parallel_for(row_tiles(set) * across, task, work.threads, *work.poll);
 }
 
-// The tile to its place and its transpose to the mirror place. On the diagonal one half of the
-// tile is copied to the other, since not every statistic rounds alike in both orders.
+// One half of the tile is copied to the other: not every statistic rounds alike in both orders.
 template <class T>
-void Pairs<T>::place_twice(Scratch<T>& s, Columns c, Size row_tile, T* out, bool stream) const {
+void Pairs<T>::fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& externals,
+                             T* corner) const {
+  make_tile(s, c, externals, [](int, int, const T*) {});
   T* tile = s.registers[0].data();
-  const Size row = row_tile * kTile;
-  const bool on_diagonal = row == c.begin;
-  for (int i = 0; on_diagonal && i < s.rows; ++i) {
+  for (int i = 0; i < s.rows; ++i) {
     for (int j = 0; j < i; ++j) tile[i * c.ld + j] = tile[j * c.ld + i];
   }
-  tiles_.place(tile, c.ld, s.rows, c.count, out + row * columns_ + c.begin, columns_, stream);
-  if (on_diagonal) return;
+  tiles_.place(tile, c.ld, s.rows, c.count, corner, columns_, false);
+}
+
+// The tile to its place and its transpose to the mirror place. Where rows of the matrix begin on
+// vector boundaries, blocks are turned over in registers and streamed as soon as they are there;
+// else a turned tile is made first, whose rows are long enough to have few ragged ends.
+template <class T>
+void Pairs<T>::fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner,
+                             T* mirror, bool stream) const {
+  const int lanes = tiles_.lanes;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(mirror) % (lanes * sizeof(T)) == 0 &&
+                       columns_ % lanes == 0 && s.rows % lanes == 0 && stream;
+  const T* tile = s.registers[0].data();
+  make_tile(s, c, externals, [&](int first, int count, const T* strip) {
+    tiles_.place(strip, c.ld, count, c.count, corner + first * columns_, columns_, stream);
+    for (int i = first / lanes * lanes; aligned && i + lanes <= first + count; i += lanes) {
+      tiles_.stream_turned(tile + i * c.ld, c.ld, c.count, mirror + i, columns_);
+    }
+  });
+  if (aligned) return;
   if (s.turned.size() == 0) s.turned = Buffer<T>(kTile * kTile);
   tiles_.transpose(tile, c.ld, s.rows, c.count, s.turned.data(), kTile);
-  T* mirror = out + c.begin * columns_ + row;
   tiles_.place(s.turned.data(), kTile, c.count, s.rows, mirror, columns_, stream);
 }
 

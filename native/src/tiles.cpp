@@ -25,6 +25,8 @@ constexpr Tiles<T> kTable = {MERCER_TEXT(MERCER_VARIANT),
                              run<T>,
                              transpose<T>,
                              place<T>,
+                             stream_turned<T>,
+                             finish_streaming,
                              multiply<T>};
 
 }  // namespace

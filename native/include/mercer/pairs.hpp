@@ -79,7 +79,8 @@ class Pairs {
   // Steps of making one tile in the worker's scratch.
   void enter_rows(Scratch<T>& s, RowSet set, Size tile) const;
   void pack_rows(const Scratch<T>& s, const Leaf<T>& leaf, Size from, Size to, T* out) const;
-  void compare_dense(Scratch<T>& s, std::size_t l, Columns c) const;
+  bool by_strips() const;
+  void compare_dense(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const;
   void compare_sparse(Scratch<T>& s, std::size_t l, Columns c) const;
   void combine(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const;
   void repair_strip(Scratch<T>& s, std::size_t l, Columns c, int first, int count) const;
@@ -88,7 +89,9 @@ class Pairs {
   template <class F>
   void make_tile(Scratch<T>& s, Columns c, const Externals<T>& externals, F&& done) const;
 
-  void place_twice(Scratch<T>& s, Columns c, Size row_tile, T* out, bool stream) const;
+  void fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner) const;
+  void fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner, T* mirror,
+                     bool stream) const;
   Vectors pack_vectors(const double* v, int vectors) const;
 
   std::unique_ptr<Scratch<T>> make_scratch() const;

@@ -151,6 +151,9 @@ struct Tiles {
   // Copies rows x columns to their place; `stream` goes around the caches.
   void (*place)(const T* in, int64_t ld, int rows, int columns, T* out, int64_t out_ld,
                 bool stream);
+  // Streams the transpose of `lanes` rows; every row of `out` begins on a vector boundary.
+  void (*stream_turned)(const T* in, int64_t ld, int columns, T* out, int64_t out_ld);
+  void (*finish_streaming)();  // what was streamed is seen by other threads from here on
   void (*multiply)(const ProductArgs<T>&);
 };
 

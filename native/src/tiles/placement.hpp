@@ -50,10 +50,18 @@ struct Interleave<16> {
   }
 };
 
+// A square block of vectors, turned over in registers.
 template <class T>
-MERCER_INLINE void transpose_block(const T* in, int64_t ld, T* out, int64_t out_ld) {
+struct Turned {
+  Vec<T> row[kLanes<T>];
+};
+
+template <class T>
+MERCER_INLINE Turned<T> turn(const T* in, int64_t ld) {
   constexpr int W = kLanes<T>;
-  Vec<T> x[W], y[W];
+  Turned<T> turned;
+  Vec<T>(&x)[W] = turned.row;
+  Vec<T> y[W];
 #pragma GCC unroll 16
   for (int i = 0; i < W; ++i) x[i] = load(in + i * ld);
 #pragma GCC unroll 4
@@ -66,8 +74,7 @@ MERCER_INLINE void transpose_block(const T* in, int64_t ld, T* out, int64_t out_
 #pragma GCC unroll 16
     for (int i = 0; i < W; ++i) x[i] = y[i];
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < W; ++i) store(out + i * out_ld, x[i]);
+  return turned;
 }
 
 // Whole blocks: both buffers have room up to the next multiple of the vector length.
@@ -76,8 +83,24 @@ void transpose(const T* in, int64_t ld, int rows, int columns, T* out, int64_t o
   constexpr int W = kLanes<T>;
   for (int i = 0; i < rows; i += W) {
     for (int j = 0; j < columns; j += W) {
-      transpose_block<T>(in + i * ld + j, ld, out + j * out_ld + i, out_ld);
+      const Turned<T> block = turn<T>(in + i * ld + j, ld);
+#pragma GCC unroll 16
+      for (int k = 0; k < W; ++k) store(out + (j + k) * out_ld + i, block.row[k]);
     }
+  }
+}
+
+template <class T>
+void stream_turned(const T* in, int64_t ld, int columns, T* out, int64_t out_ld) {
+  constexpr int W = kLanes<T>;
+  int j = 0;
+  for (; j + W <= columns; j += W) {
+    const Turned<T> block = turn<T>(in + j, ld);
+#pragma GCC unroll 16
+    for (int k = 0; k < W; ++k) stream(out + (j + k) * out_ld, block.row[k]);
+  }
+  for (; j < columns; ++j) {  // less than a block: `out` has no room beyond its rows
+    for (int k = 0; k < W; ++k) out[j * out_ld + k] = in[k * ld + j];
   }
 }
 
@@ -100,7 +123,6 @@ void place(const T* in, int64_t ld, int rows, int columns, T* out, int64_t out_l
       __builtin_memcpy(out + i * out_ld, in + i * ld, sizeof(T) * static_cast<size_t>(columns));
     }
   }
-  if (streaming) finish_streaming();
 }
 
 }  // namespace

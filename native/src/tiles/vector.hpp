@@ -160,7 +160,7 @@ MERCER_INLINE void stream(T* p, Vec<T> v) {
 }
 
 // Streamed lines become visible to other threads in order with later stores.
-MERCER_INLINE void finish_streaming() {
+inline void finish_streaming() {
 #if defined(__x86_64__)
   _mm_sfence();
 #endif

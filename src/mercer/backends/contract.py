@@ -89,6 +89,13 @@ class Backend(ABC):
         """Evaluate e(x_i, x_i) for every row: (n,)."""
 
     @abstractmethod
+    def empty(self, n: int, m: int) -> Array:
+        """Give an uninitialised C-ordered float64 matrix, from pages used before if there are any.
+
+        Zeroing fresh pages of a large matrix can take the system longer than filling it takes us.
+        """
+
+    @abstractmethod
     def cholesky(self, A: Array) -> int:
         """Factor the C-ordered float64 A = L L' in place (lower triangle; the upper is kept).
 

@@ -255,6 +255,10 @@ class Native(Backend):
         """Evaluate e(x_i, x_i), without comparing different rows."""
         return diagonal(expression, X).astype(dtype, copy=False)
 
+    def empty(self, n: int, m: int) -> Array:
+        """Take pages from the arena."""
+        return np.asarray(_native.empty_double(n, m))
+
     def cholesky(self, A: Array) -> int:
         """Factor in place, interruptible."""
         return _native.cholesky(A, call_threads(float(len(A)) ** 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array, Index, Points
+from mercer.backends import choose_backend
 from mercer.gram.base import Cross, Expansion, Gram
 
 
@@ -41,7 +42,8 @@ class ShiftedGram(Gram):
 
     def dense(self) -> Array:
         """Give a new matrix, free to be overwritten by a factorisation."""
-        matrix = np.array(self.base.dense(), dtype=np.float64, order="C")
+        matrix = choose_backend().empty(*self.shape)
+        matrix[:] = self.base.dense()
         matrix.flat[:: len(matrix) + 1] += self.shift
         return matrix
 

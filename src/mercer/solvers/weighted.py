@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mercer._types import Array
+from mercer.backends import choose_backend
 from mercer.gram import Gram
 
 
 def weighted(gram: Gram, root: Array) -> Array:
     """Give S^1/2 K S^1/2 as a new matrix, free to be overwritten."""
-    matrix = np.array(gram.dense(), dtype=np.float64, order="C")
+    matrix = choose_backend().empty(*gram.shape)
+    matrix[:] = gram.dense()
     if not (root == 1.0).all():
         matrix *= root[:, None]
         matrix *= root[None, :]
