@@ -48,13 +48,14 @@ def fold(X):
 
 
 bounded = st.floats(0.1, 4.0)
+amount = st.just(0.0) | st.floats(1e-9, 3.0)  # products of rows stay in the normal range
 base = st.one_of(
     st.just(Linear()),
-    st.builds(Polynomial, st.integers(1, 3), st.floats(0.0, 2.0)),
+    st.builds(Polynomial, st.integers(1, 3), amount),
     st.just(Cosine()),
     st.just(AllSubsets()),
     st.builds(Anova, st.integers(1, 3)),
-    st.builds(Constant, st.floats(0.0, 3.0)),
+    st.builds(Constant, amount),
     st.builds(Gaussian, bounded),
     st.builds(Gaussian, st.lists(bounded, min_size=D, max_size=D)),
     st.builds(Laplacian, bounded),
@@ -86,7 +87,7 @@ def same(found, wanted):
 
 
 @each
-@given(base, st.floats(0.0, 5.0, allow_subnormal=False), rows)
+@given(base, amount, rows)
 def test_rule_1_multiple(k, c, X):
     same(psd(c * k, X), c * k(X))
 
@@ -99,7 +100,7 @@ def test_rule_2_function_on_both_sides(k, X):
 
 
 @each
-@given(base, st.lists(st.floats(0.0, 2.0), min_size=1, max_size=4), rows)
+@given(base, st.lists(amount, min_size=1, max_size=4), rows)
 def test_rule_3_polynomial(k, coefficients, X):
     K = k(X)
     same(psd(polynomial(k, coefficients), X), sum(c * K**i for i, c in enumerate(coefficients)))

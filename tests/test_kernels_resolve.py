@@ -155,3 +155,11 @@ def test_kernels_of_gaussian_processes():
 def test_refusals(given, error, words):
     with pytest.raises(error, match=words):
         resolve(given, X)
+
+
+@pytest.mark.parametrize("value", [3.7, 0.1, 1e8 / 3, 0.0])
+def test_equal_entries_suggest_no_scale_whatever_their_rounding(value):
+    X = np.full((7, 3), value)
+    with pytest.warns(UserWarning, match="all entries of X are equal"):
+        k = resolve("gaussian", X)
+    assert k.scale == pytest.approx(np.sqrt(0.5))

@@ -40,6 +40,7 @@ from mercer.kernels.names import KERNELS, plain
 from mercer.kernels.parse import parse
 from mercer.kernels.radial import Gaussian, Laplacian, Matern, RationalQuadratic
 
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
 _ALIASES = {"rbf": "gaussian", "poly": "polynomial", "chi2": "chisquared"}
 
 
@@ -98,7 +99,8 @@ def _from_text(text: str, X: Any, sample_weight: Any) -> Kernel:
 
 def _variance_or_one_over(d: int, X: Points, sample_weight: Any, name: str) -> float:
     variance = weighted_variance(X, sample_weight)
-    if variance > 0.0:
+    # what equal entries leave, when their mean is rounded, is not a variance
+    if variance > (_ROUNDING * abs(X).max()) ** 2:
         return variance
     warnings.warn(
         f"kernel={name!r}: all entries of X are equal, so they suggest no scale; 1 / (n_features * "

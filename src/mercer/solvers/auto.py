@@ -20,7 +20,7 @@ from mercer.solvers.primal_path import PrimalPath
 from mercer.solvers.smo import SMO
 
 _LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
-_FEW_PENALTIES = 3  # up to here a Cholesky factor for each beats one band reduction
+_FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
 _SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
 _SMALL_EIGEN = 600  # rows; below, LAPACK is done before an iteration would start
 

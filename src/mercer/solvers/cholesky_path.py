@@ -16,7 +16,8 @@ from mercer.solvers.base import Solution, Solver, Watch, report
 from mercer.solvers.path_end import path_end
 from mercer.solvers.weighted import weighted
 
-_PANEL = 256
+_BASE = 256  # rows; below, halving costs more than it saves
+_PANEL = 1024  # rows or columns of one product between two chances to hear Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,22 @@ def _invert(A: Array, right: Array) -> tuple[Array, Array]:
 
 
 def _invert_triangle(L: Array) -> None:
-    """Replace the lower triangle by its inverse and the rest by zeros, a panel of rows at a time.
+    """Replace the lower triangle by its inverse and the rest by zeros, by halves.
 
-    Row panel i of the inverse is -X_ii (L_i X), with X the rows above: plain products, which hear
-    Ctrl-C in between, as LAPACK's inverse of a triangle does not.
+    [[A, 0], [B, C]] has the inverse [[A^-1, 0], [-C^-1 B A^-1, C^-1]]: all work is in products,
+    which are as fast as LAPACK's inverse of a triangle but let Ctrl-C be heard in between.
     """
-    for first in range(0, len(L), _PANEL):
-        last = min(first + _PANEL, len(L))
-        rows = L[first:last]
-        corner = np.tril(rows[:, first:last])
-        inverse = linalg.solve_triangular(corner, np.eye(len(corner)), lower=True)
-        rows[:, :first] = -inverse @ (rows[:, :first] @ L[:first, :first])
-        rows[:, first:last] = np.tril(inverse)
-        rows[:, last:] = 0.0
+    if len(L) <= _BASE:
+        L[:] = np.tril(linalg.solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False))
+        return
+    half = len(L) // 2
+    first, below, last = L[:half, :half], L[half:, :half], L[half:, half:]
+    _invert_triangle(first)
+    _invert_triangle(last)
+    for start in range(0, len(below), _PANEL):
+        panel = below[start : start + _PANEL]
+        panel[:] = panel @ first
+    for start in range(0, half, _PANEL):
+        panel = below[:, start : start + _PANEL]
+        panel[:] = -(last @ panel)
+    L[:half, half:] = 0.0
