@@ -394,19 +394,21 @@ def endless_problem(n=1500):
 def test_smo_asks_its_poll_and_stops():
     calls = []
 
-    def poll():
-        calls.append(time.perf_counter())
+    def poll(iteration, violation):
+        calls.append((iteration, violation))
         return len(calls) == 3
 
     began = time.perf_counter()
     b, iterations, violation = native.smo(*endless_problem(), 1e-12, 10**12, poll, 1)
     assert len(calls) == 3
+    assert [i for i, _ in calls] == sorted(i for i, _ in calls)
+    assert all(0 < v < np.inf for _, v in calls)
     assert time.perf_counter() - began < 20
     assert iterations > 0 and violation > 0 and np.isfinite(b).all()
 
 
 def test_smo_passes_on_the_exception_of_its_poll():
-    def poll():
+    def poll(iteration, violation):
         raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):

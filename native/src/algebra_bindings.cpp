@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <initializer_list>
 #include <utility>
 
@@ -86,10 +87,12 @@ Result inverse_diagonals(ConstMatrix Qt, ConstMatrix lower, int width, ConstVect
 template <class Entry>
 using Rows = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
 
-// `ask` is Python's poll: called with the interpreter lock held.
-std::function<bool()> asking(nb::object poll) {
+// `ask` is Python's poll: called with the interpreter lock held, told how far the loop is.
+std::function<bool()> asking(nb::object poll, const SmoResult& sofar) {
   if (poll.is_none()) return {};
-  return [poll = std::move(poll)] { return nb::cast<bool>(poll()); };
+  return [poll = std::move(poll), &sofar] {
+    return nb::cast<bool>(poll(sofar.iterations, sofar.violation));
+  };
 }
 
 template <class Entry>
@@ -106,10 +109,11 @@ nb::tuple minimise(Rows<Entry> K, ConstVector linear, ConstVector lower, ConstVe
   std::copy_n(start.data(), n, b.data());
   const BoxProblem<Entry> problem{K.data(),      static_cast<Size>(n), K.stride(0),
                                   linear.data(), lower.data(),         upper.data()};
-  const SmoResult result = unlocked(
-      [&](Poll& poll) { return smo(problem, b.data(), tol, max_iter, usable(threads), poll); },
-      asking(std::move(callback)));
-  return nb::make_tuple(as_array(std::move(b), {n}), result.iterations, result.violation);
+  SmoResult sofar{0, std::numeric_limits<double>::infinity()};
+  unlocked(
+      [&](Poll& poll) { smo(problem, b.data(), tol, max_iter, usable(threads), poll, sofar); },
+      asking(std::move(callback), sofar));
+  return nb::make_tuple(as_array(std::move(b), {n}), sofar.iterations, sofar.violation);
 }
 
 template <class Entry>

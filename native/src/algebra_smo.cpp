@@ -276,19 +276,22 @@ class Solver {
     }
   }
 
-  SmoResult run(double tol, std::int64_t max_iter, int threads, Poll& poll) {
+  void run(double tol, std::int64_t max_iter, int threads, Poll& poll, SmoResult& sofar) {
     const Passes<Entry> pass = passes<Entry>();
     form_gradient(threads, poll);
     Highest high = next_highest_body<false>(s_, row(0), row(0), 0.0);
     for (std::int64_t iteration = 0;; ++iteration) {
-      if (high.index < 0 || std::isnan(high.value)) return {iteration, high.value};
+      sofar = {iteration, high.value};
+      if (high.index < 0 || std::isnan(high.value)) return;
       const Size i = high.index;
       const Partner partner = pass.find_partner(s_, row(i), high.value, s_.diag[i]);
-      const double violation = high.value - partner.lowest;
+      sofar.violation = high.value - partner.lowest;
       if (iteration % 64 == 0) poll.check();
-      if (!(violation > tol) || iteration >= max_iter || poll.stopped())
-        return {iteration, violation};
-      if (partner.index < 0) return {iteration, kNaN};  // only a K that is not finite leads here
+      if (!(sofar.violation > tol) || iteration >= max_iter || poll.stopped()) return;
+      if (partner.index < 0) {  // only a K that is not finite leads here
+        sofar.violation = kNaN;
+        return;
+      }
       const double step = move(i, partner.index);
       high = pass.next_highest(s_, row(i), row(partner.index), step);
     }
@@ -343,12 +346,12 @@ class Solver {
 }  // namespace
 
 template <class Entry>
-SmoResult smo(const BoxProblem<Entry>& problem, double* b, double tol, std::int64_t max_iter,
-              int threads, Poll& poll) {
-  return Solver<Entry>(problem, b).run(tol, max_iter, threads, poll);
+void smo(const BoxProblem<Entry>& problem, double* b, double tol, std::int64_t max_iter,
+         int threads, Poll& poll, SmoResult& sofar) {
+  Solver<Entry>(problem, b).run(tol, max_iter, threads, poll, sofar);
 }
 
-template SmoResult smo(const BoxProblem<float>&, double*, double, std::int64_t, int, Poll&);
-template SmoResult smo(const BoxProblem<double>&, double*, double, std::int64_t, int, Poll&);
+template void smo(const BoxProblem<float>&, double*, double, std::int64_t, int, Poll&, SmoResult&);
+template void smo(const BoxProblem<double>&, double*, double, std::int64_t, int, Poll&, SmoResult&);
 
 }  // namespace mercer::algebra

@@ -64,6 +64,6 @@ def smo(
     start: Array,
     tol: float,
     max_iter: int,
-    poll: Callable[[], bool] | None,
+    poll: Callable[[int, float], bool] | None,
     threads: int,
 ) -> tuple[Array, int, float]: ...

@@ -24,9 +24,10 @@ struct SmoResult {
 };
 
 // Improves the feasible `b` in place until the largest violation is at most `tol`, or `max_iter`
-// steps are done, or `poll` asks for a stop. Entry is float or double.
+// steps are done, or `poll` asks for a stop. `sofar` is kept up to date whenever `poll` looks.
+// Entry is float or double.
 template <class Entry>
-SmoResult smo(const BoxProblem<Entry>& problem, double* b, double tol, std::int64_t max_iter,
-              int threads, Poll& poll);
+void smo(const BoxProblem<Entry>& problem, double* b, double tol, std::int64_t max_iter,
+         int threads, Poll& poll, SmoResult& sofar);
 
 }  // namespace mercer::algebra

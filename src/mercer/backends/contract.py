@@ -71,8 +71,9 @@ class Band:
     width: int
 
 
-Poll = Callable[[], bool]
-"""Called between steps of a compiled loop; True asks it to stop at once and return what it has."""
+Poll = Callable[[int, float], bool]
+"""Called now and then by a long loop with its iteration and its measure of what is left to do;
+True asks it to stop at once and return what it has."""
 
 
 class Backend(ABC):

@@ -36,7 +36,8 @@ def smo(
         rising, falling = np.where(b < upper, F, -np.inf), np.where(b > lower, F, np.inf)
         i = int(rising.argmax())
         violation = float(rising[i] - falling.min())
-        stopped = iteration == max_iter or (poll is not None and iteration % 64 == 0 and poll())
+        asked = poll is not None and iteration % 64 == 0 and poll(iteration, violation)
+        stopped = asked or iteration == max_iter
         if not violation > tol or stopped:
             break
         Ki = row(i)

@@ -57,16 +57,13 @@ class SMO(Solver):
 def _loop(
     problem: BoxQP, start: Array, tol: float, limit: int, watch: Watch
 ) -> tuple[Array, int, float]:
-    def poll() -> bool:
-        return watch.tick(len(watch.trace), np.nan)
-
-    if poll():  # compiled loops are done with small problems before they first ask
+    if watch.tick(0, np.inf):  # compiled loops are done with small problems before they first ask
         return start, 0, np.finfo(float).max  # how far from the optimum is not known: far
     box = (problem.linear, problem.lower, problem.upper, start, tol, limit)
     if isinstance(problem.gram, DenseGram | PrecomputedGram):
-        return choose_backend().smo(problem.gram.dense(), *box, poll)
+        return choose_backend().smo(problem.gram.dense(), *box, watch.tick)
     gram = problem.gram
-    return smo_on_rows(lambda i: gram.rows([i])[0], gram.diag(), *box, poll)
+    return smo_on_rows(lambda i: gram.rows([i])[0], gram.diag(), *box, watch.tick)
 
 
 def _status(violation: float, tol: float, watch: Watch) -> Status:

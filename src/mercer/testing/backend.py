@@ -312,7 +312,7 @@ def _check_smo(backend: Backend) -> None:
     K = Reference().pairs(Exp(-0.5 * SqDist()), X, None, np.float64).dense()
     lower, upper = np.minimum(labels, 0.0), np.maximum(labels, 0.0)
 
-    def solve(own: Backend, poll: Callable[[], bool] | None, K: Array = K) -> Any:
+    def solve(own: Backend, poll: Callable[[int, float], bool] | None, K: Array = K) -> Any:
         return own.smo(K, labels, lower, upper, np.zeros(150), 1e-10, 100_000, poll)
 
     b, iterations, violation = solve(backend, None)
@@ -320,5 +320,5 @@ def _check_smo(backend: Backend) -> None:
     assert violation <= 1e-10 and 0 < iterations < 100_000
     assert (b >= lower).all() and (b <= upper).all() and abs(b.sum()) < 1e-9
     np.testing.assert_allclose(K @ b, K @ expected, rtol=0, atol=1e-8)
-    _, stopped_at, _ = solve(backend, lambda: True)
+    _, stopped_at, _ = solve(backend, lambda iteration, violation: True)
     assert stopped_at <= iterations
