@@ -13,7 +13,6 @@ from benchmarks import gram, ridge
 from mercer import KernelRidge
 from mercer.kernels import Gaussian
 
-
 EXPLANATION = """Half of a symmetric Gram matrix, one Cholesky factor, the reduction of K to a band
 with its orthogonal factor: what these methods must compute, whatever the code, at the rate of a
 large library product on all threads. Exponentials, stores and the penalties come on top."""
