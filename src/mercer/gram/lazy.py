@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mercer._resources import require_memory
 from mercer._types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
@@ -32,8 +34,15 @@ class LazyGram(Gram):
         return self._pairs.rows(index)
 
     def __matmul__(self, V: Array) -> Array:
-        product = self._pairs.matmul(columns_of(V))
+        product = self._product(columns_of(V))
         return product[:, 0] if V.ndim == 1 else product
+
+    def _product(self, V: Array) -> Array:
+        """Multiply; rows of V that are zero (points that support nothing) cost nothing."""
+        used = np.flatnonzero(V.any(axis=1))
+        if 2 * len(used) > len(V):
+            return self._pairs.matmul(V)
+        return self.source.against(used).matmul(V[used])
 
     def dense(self) -> Array:
         """Evaluate everything, if the memory budget allows it."""

@@ -31,6 +31,11 @@ class Source:
         """Bind the training points against themselves."""
         return choose_backend().pairs(self.expression, self.X, None, self.dtype)
 
+    def against(self, index: Index) -> Pairs:
+        """Bind all training points against some of them."""
+        columns = take(self.X, index)
+        return choose_backend().pairs(self.expression, self.X, columns, self.dtype)
+
     def diag(self) -> Array:
         """Give k(x_i, x_i) in float64."""
         return choose_backend().diagonal(self.expression, self.X, np.float64)
@@ -49,10 +54,6 @@ class Source:
     def in_float64(self) -> Source:
         """Give the same kernel and points with K in float64."""
         return replace(self, dtype=np.float64)
-
-    def subset(self, index: Index) -> Source:
-        """Give some of the training points."""
-        return replace(self, X=take(self.X, index))
 
 
 class PairsCross(Cross):
