@@ -46,8 +46,18 @@ def test_choice():
     with config(backend="reference"):
         assert choose_backend().name == "reference"
     assert choose_backend().name == available_backends()[0]
-    with config(backend="abacus"), pytest.raises(ValueError, match="abacus"):
+    with pytest.raises(ValueError, match="abacus"), config(backend="abacus"):
         choose_backend()
+
+
+def test_whole_powers_of_negative_numbers():
+    X = np.array([[1.0, 0.2], [-0.9, 0.1]])
+    for exponent in (3, 65, 66, 200):
+        e = Pow(0.5 * Dot() + 0.1, float(exponent))
+        for name in available_backends():
+            with config(backend=name):
+                found = choose_backend().pairs(e, X, None, np.float64).dense()
+            np.testing.assert_allclose(found, evaluate(e, X, X), rtol=1e-11)
 
 
 # --- programs --------------------------------------------------------------------------------

@@ -6,9 +6,17 @@ from sklearn import svm
 from sklearn.kernel_ridge import KernelRidge as TheirRidge
 
 from mercer.certificates import certify
-from mercer.gram import DenseGram, Need, make_gram
-from mercer.kernels import Gaussian
-from mercer.problems import BoxQP, Coefficients, Dual, Eigenproblem, LinearSystem, Modes
+from mercer.gram import DenseGram, Need, PrecomputedGram, make_gram
+from mercer.kernels import Gaussian, Linear
+from mercer.problems import (
+    BoxQP,
+    Coefficients,
+    Dual,
+    Eigenproblem,
+    LinearSystem,
+    Modes,
+    RidgePath,
+)
 from mercer.solvers import SMO, solve
 
 rng = np.random.default_rng(1)
@@ -60,6 +68,57 @@ def test_a_wrong_answer_is_not_certified(spoil):
     outside[0] = np.sign(SIGNS[0]) * 4.5
     judged = certify(problem, Dual(outside, right.intercept))
     assert not judged.ok and judged.quantities.infeasibility > 0.05
+
+
+@pytest.mark.parametrize("intercept", [1e6, -3.0, np.nan, np.inf])
+def test_a_wrong_offset_is_not_certified(intercept):
+    problem = svc_problem()
+    assert not certify(problem, Dual(solve(problem).value.coef, intercept)).ok
+
+
+def test_overflow_is_not_certified():
+    K = PrecomputedGram(np.eye(2) * 1e200)
+    problem = BoxQP.svc(K, np.array([1.0, -1.0]), np.full(2, 1e200))
+    assert not certify(problem, Dual(np.array([1e200, -1e200]), 0.0)).ok
+
+
+def test_bounds_met_to_rounding_are_met():
+    problem = svc_problem()
+    right = solve(problem, SMO(tol=1e-8)).value
+    assert certify(problem, Dual(right.coef * (1 - 1e-13), right.intercept)).ok
+
+
+def test_an_offset_of_the_targets_does_not_hide_a_wrong_fit():
+    y = 1e8 + np.sin(X[:, :1])
+    system = LinearSystem(GRAM, y, np.array([1e-3]), np.ones(80), bias=True)
+    assert not certify(system, Coefficients(np.zeros((80, 1)), y.mean(axis=0))).ok
+    assert certify(system, solve(system).value).ok
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()])
+@pytest.mark.parametrize("penalty", [1.0, 1e-10])
+def test_targets_that_are_fitted_exactly_are_certified(kernel, penalty):
+    gram = make_gram(kernel, X, Need.PRODUCTS)
+    for y in (np.full((80, 1), 0.1), X @ [[1.0], [2.0], [3.0]], np.zeros((80, 1))):
+        system = LinearSystem(gram, y, np.array([penalty]), np.ones(80), bias=True)
+        assert certify(system, solve(system).value).ok
+
+
+def test_too_few_pairs_and_a_hidden_one_are_not_certified():
+    four = solve(Eigenproblem(GRAM, 4)).value
+    fewer = Modes(four.values[:2], four.vectors[:, :2])
+    assert not certify(Eigenproblem(GRAM, 4), fewer).ok
+    d = np.full(1500, 0.9)
+    d[:3] = [10, 2, 1]
+    hidden = Modes(d[[0, 2]], np.eye(1500)[:, [0, 2]])
+    assert not certify(Eigenproblem(PrecomputedGram(np.diag(d)), 2), hidden).ok
+
+
+def test_a_path_must_choose_by_its_own_scores():
+    path = RidgePath(GRAM, X[:, :1], np.ones(80), np.array([1e-3, 1.0, 1e3]), True)
+    value = solve(path).value
+    assert certify(path, value).ok
+    assert not certify(path, dataclasses.replace(value, scores=1.0 / value.scores)).ok
 
 
 def test_a_hard_margin_has_no_finite_gap_when_violated():

@@ -200,3 +200,37 @@ class TestPrecomputed:
     def test_transposed_new_points_are_explained(self):
         with pytest.raises(ValueError, match="transposed"):
             PrecomputedGram(K).cross(KZ.T)
+
+    def test_float32_products_may_round(self):
+        B = rng.standard_normal((60, 50)).astype(np.float32)
+        K32 = (B * np.arange(50, dtype=np.float32)) @ B.T
+        tilted = K32 + 1e-6 * np.abs(K32).max() * np.triu(np.ones((60, 60), np.float32), 1)
+        PrecomputedGram(tilted.astype(np.float32))
+
+    def test_memory_is_asked_for_first(self):
+        with mercer.config(memory="30 kB"), pytest.raises(MemoryError, match="precomputed"):
+            make_gram(Precomputed(), K, Need.MATRIX)
+
+
+def test_float32_rows_are_expanded_in_float64():
+    A = np.linspace(0, 6, 200)[:, None].astype(np.float32)
+    y = np.sin(A.astype(float)).ravel()
+    machine = mercer.KernelRidge(Gaussian(1.0), 1e-12).fit(A, y)
+    assert np.abs(machine.predict(A) - y).max() < 1e-5
+    factored = make_gram(Polynomial(3), A, Need.PRODUCTS)
+    truth = Polynomial(3)(A.astype(float))
+    np.testing.assert_allclose(factored.dense(), truth, rtol=0, atol=1e-13 * truth.max())
+
+
+def test_settings_of_a_block_and_of_the_process():
+    with mercer.config(threads=1):
+        mercer.set_config(memory="1 GB")
+        assert mercer.get_config().memory == 10**9
+        assert mercer.get_config().threads == 1
+    mercer.set_config(memory=None)
+    assert mercer.get_config() == mercer.Config()
+    with mercer.config(threads=np.int64(2)):
+        assert mercer.get_config().threads == 2
+    for wrong in ({"threads": True}, {"memory": float("inf")}, {"backend": "nope"}, {"memory": -1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))), mercer.config(**wrong):
+            pass

@@ -163,3 +163,8 @@ def test_equal_entries_suggest_no_scale_whatever_their_rounding(value):
     with pytest.warns(UserWarning, match="all entries of X are equal"):
         k = resolve("gaussian", X)
     assert k.scale == pytest.approx(np.sqrt(0.5))
+
+
+def test_large_float32_entries_do_not_overflow():
+    X = (1e25 * np.random.default_rng(0).standard_normal((20, 3))).astype(np.float32)
+    assert resolve("gaussian", X).scale == pytest.approx(1e25 * np.sqrt(1.5), rel=0.5)

@@ -575,3 +575,15 @@ def test_tables_and_kernels_that_speak_of_columns_by_name(table):
         KernelRidge(Gaussian(1.0).on("weight")).fit(frame, y)
     with pytest.raises(ValueError, match="pass a DataFrame"):
         KernelRidge(Gaussian(1.0).on("age")).fit(X, y)
+
+
+def test_a_class_of_weight_zero_is_not_there():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    y[::3] = 2
+    weights = (y < 2).astype(float)
+    machine = SVC(Gaussian(1.0)).fit(X, y, weights)
+    assert machine.classes_.tolist() == [0, 1]
+    alone = SVC(Gaussian(1.0)).fit(X[y < 2], y[y < 2])
+    np.testing.assert_array_equal(machine.decision_function(X), alone.decision_function(X))

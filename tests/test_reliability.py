@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -689,9 +690,13 @@ DOUBLED, TWICE = np.vstack([X, X]), np.append(y, y)
 def test_b9_no_penalty_with_duplicates(kernel, penalty, bias):
     """The answer is the limit of a vanishing penalty: least squares, and of those least norm."""
     targets = np.column_stack([TWICE, TWICE + np.repeat([0.0, 1.0], 40)])
-    with pytest.warns(LinAlgWarning, match="least norm"):
+    # features of full rank have one best fit, whatever is repeated; beside a bias, the constant
+    # feature of a polynomial is one too many
+    alone = kernel == Linear() or (kernel == Polynomial(2) and not bias)
+    warned = nullcontext() if alone else pytest.warns(LinAlgWarning, match="least norm")
+    with warned:
         fitted = finite(KernelRidge(kernel, penalty, bias=bias).fit(DOUBLED, targets))
-    assert fitted.solution_.status is Status.SINGULAR
+    assert fitted.solution_.status is (Status.SOLVED if alone else Status.SINGULAR)
     limit = KernelRidge(kernel, 1e-10, bias=bias).fit(DOUBLED, targets)
     np.testing.assert_allclose(fitted.predict(X), limit.predict(X), atol=1e-4)
     np.testing.assert_allclose(fitted.predict(XN), limit.predict(XN), atol=1e-3)
@@ -708,9 +713,9 @@ def test_b9_weights_mean_repetition_without_penalty(kernel):
     rows, targets = np.vstack([X, X]), np.append(y, y + 1)
     weights = np.append(np.full(40, 3.0), np.ones(40))
     index = np.repeat(np.arange(80), weights.astype(int))
-    with pytest.warns(LinAlgWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
         weighted = KernelRidge(kernel, 0.0).fit(rows, targets, sample_weight=weights)
-    with pytest.warns(LinAlgWarning):
         repeated = KernelRidge(kernel, 0.0).fit(rows[index], targets[index])
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-8)
     if kernel == Gaussian(1.0):

@@ -255,12 +255,62 @@ def test_singular_system_gets_least_norm_and_a_warning():
 
 def test_unpenalised_features_are_least_squares():
     gram = make_gram(Linear(), X, Need.PRODUCTS)
-    with pytest.warns(linalg.LinAlgWarning):
-        value = solve(LinearSystem(gram, Y, np.zeros(2), np.ones(120), True)).value
+    value = solve(LinearSystem(gram, Y, np.zeros(2), np.ones(120), True)).value
     design = np.column_stack([X, np.ones(120)])
     expected = np.linalg.lstsq(design, Y, rcond=None)[0]
     np.testing.assert_allclose(X.T @ value.coef, expected[:-1], atol=1e-10)
     np.testing.assert_allclose(value.intercept, expected[-1], atol=1e-10)
+
+
+def test_unpenalised_features_that_repeat_are_singular():
+    gram = make_gram(Linear(), np.hstack([X, X]), Need.PRODUCTS)
+    with pytest.warns(linalg.LinAlgWarning, match="least norm"):
+        solution = solve(LinearSystem(gram, Y, np.zeros(2), np.ones(120), True))
+    w = solution.value.weights
+    np.testing.assert_allclose(w[:5], w[5:], atol=1e-10)
+
+
+def test_a_start_from_another_box_is_brought_inside():
+    wide = solve(BoxQP.svc(GRAM, SIGNS, np.full(120, 50.0))).value
+    problem = BoxQP.svc(GRAM, SIGNS, np.full(120, 0.5))
+    certificate = certify(problem, solve(problem, start=wide).value)
+    assert certificate.ok and certificate.quantities.infeasibility < 1e-9
+
+
+def test_conjugate_gradients_do_not_trust_their_own_residual():
+    points = rng.standard_normal((300, 3))
+    gram = make_gram(Gaussian(3.0), points, Need.MATRIX)
+    y = (points @ [1.0, 2.0, 3.0])[:, None]
+    system = LinearSystem(gram, y, np.array([1e-12]), np.ones(300), True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solution = solve(system, ConjugateGradient())
+    true = np.linalg.norm(system.residual(solution.value, gram)) / np.linalg.norm(y)
+    assert solution.status is not Status.SOLVED or true < 1e-6
+
+
+def test_conjugate_gradients_on_an_invalid_kernel_say_so():
+    gram = make_gram(Sigmoid(1.0, -1.0), 1.5 * X, Need.MATRIX)
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        solve(ridge(gram, 1e-3), ConjugateGradient())
+
+
+def test_lanczos_finds_all_copies_of_an_eigenvalue():
+    points = np.arange(1000.0)[:, None] * 100
+    points[980:] = points[:20]  # twenty pairs of equal points, far from all others
+    problem = Eigenproblem(make_gram(Gaussian(1.0), points, Need.PRODUCTS), 20)
+    solution = solve(problem, Lanczos())
+    np.testing.assert_allclose(solution.value.values, 2.0, rtol=1e-9)
+    assert certify(problem, solution.value).ok
+
+
+def test_more_pairs_than_features():
+    problem = Eigenproblem(make_gram(Linear(), X, Need.PRODUCTS), 8)
+    values = solve(problem).value.values
+    assert len(values) == 8
+    np.testing.assert_allclose(values[5:], 0.0, atol=1e-10)
+    with pytest.raises(ValueError, match="count=0"):
+        Eigenproblem(GRAM, 0)
 
 
 def test_an_indefinite_kernel_ends_and_says_so():
@@ -309,7 +359,7 @@ def test_the_choice_of_algorithm():
 
 def test_feasible_start_meets_the_sum():
     problem = BoxQP(GRAM, SIGNS, np.full(120, -1.0), np.full(120, 2.0), total=30.0)
-    start = problem.feasible_start()
+    start = problem.feasible_near(np.zeros(120))
     assert start.sum() == pytest.approx(30.0)
     assert (start >= problem.lower).all() and (start <= problem.upper).all()
     check_solver(SMO(), problem)

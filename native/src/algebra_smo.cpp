@@ -279,6 +279,7 @@ class Solver {
   void run(double tol, std::int64_t max_iter, int threads, Poll& poll, SmoResult& sofar) {
     const Passes<Entry> pass = passes<Entry>();
     form_gradient(threads, poll);
+    if (poll.stopped()) return;  // F is half made: nothing is known
     Highest high = next_highest_body<false>(s_, row(0), row(0), 0.0);
     for (std::int64_t iteration = 0;; ++iteration) {
       sofar = {iteration, high.value};

@@ -1,6 +1,8 @@
 // The tile loops: statistics into the tile, operations strip by strip, then to where it is wanted.
 #include "mercer/pairs.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -25,6 +27,18 @@ constexpr int kFewVectors = 3;
 
 // A strip with more doubtful distances than one in this many is computed again as a whole.
 constexpr Size kFewDoubtful = 16;
+
+// One lock for the spare buffers of all objects, never destroyed. A fork waits until nobody holds
+// it: a lock inside each object would stay locked in the child for ever.
+std::mutex& spare_lock() {
+  static std::mutex* const shared = [] {
+    auto* made = new std::mutex;
+    pthread_atfork([] { spare_lock().lock(); }, [] { spare_lock().unlock(); },
+                   [] { spare_lock().unlock(); });
+    return made;
+  }();
+  return *shared;
+}
 
 template <class T>
 Buffer<T> zeros(Size size) {
@@ -60,10 +74,10 @@ template <class T>
 class Pairs<T>::Team {
  public:
   Team(Pairs& pairs, Work work)
-      : pairs_(pairs), members_(static_cast<std::size_t>(work.threads)), poll_(*work.poll) {}
+      : pairs_(pairs), members_(static_cast<std::size_t>(std::max(1, work.threads))), poll_(*work.poll) {}
 
   ~Team() {
-    const std::lock_guard<std::mutex> guard(pairs_.spare_lock_);
+    const std::lock_guard<std::mutex> guard(spare_lock());
     for (auto& member : members_) {
       if (member) pairs_.spare_.push_back(std::move(member));
     }
@@ -134,7 +148,7 @@ void Pairs<T>::set_program(Program program) {
 template <class T>
 std::unique_ptr<Scratch<T>> Pairs<T>::take_scratch() {
   {
-    const std::lock_guard<std::mutex> guard(spare_lock_);
+    const std::lock_guard<std::mutex> guard(spare_lock());
     if (!spare_.empty()) {
       auto spare = std::move(spare_.back());
       spare_.pop_back();

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
+BACKENDS = ("native", "reference")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -35,7 +38,7 @@ class Config:
 
 
 _process = Config()
-_local: ContextVar[Config | None] = ContextVar("mercer_config", default=None)
+_local: ContextVar[dict[str, Any]] = ContextVar("mercer_config", default={})  # noqa: B039
 
 
 def get_config() -> Config:
@@ -48,7 +51,7 @@ def get_config() -> Config:
     ...     mercer.get_config().memory
     2000000000
     """
-    return _local.get() or _process
+    return replace(_process, **_local.get())
 
 
 def set_config(**settings: Any) -> None:
@@ -61,7 +64,7 @@ def set_config(**settings: Any) -> None:
     >>> mercer.set_config(threads=None)
     """
     global _process  # noqa: PLW0603  the one global of the library
-    _process = _changed(_process, settings)
+    _process = replace(_process, **_checked(settings))
 
 
 @contextmanager
@@ -78,7 +81,7 @@ def config(**settings: Any) -> Iterator[Config]:
     Config
         The settings in force inside the block.
     """
-    token = _local.set(_changed(get_config(), settings))
+    token = _local.set({**_local.get(), **_checked(settings)})
     try:
         yield get_config()
     finally:
@@ -94,6 +97,8 @@ def parse_bytes(size: int | float | str) -> int:
     1500000000
     """
     if isinstance(size, int | float):
+        if not math.isfinite(size):
+            raise ValueError(f"memory={size!r} must be finite; None leaves it to what is free")
         return int(size)
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)b?\s*", size.lower())
     if match is None:
@@ -101,15 +106,20 @@ def parse_bytes(size: int | float | str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def _changed(base: Config, settings: dict[str, Any]) -> Config:
+def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     unknown = set(settings) - {"backend", "memory", "threads"}
     if unknown:
         raise TypeError(f"no setting {sorted(unknown)[0]!r}; there are backend, memory, threads")
+    backend = settings.get("backend")
+    if backend is not None and backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
         if settings["memory"] <= 0:
             raise ValueError(f"memory={settings['memory']} must be positive")
     threads = settings.get("threads")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is None:
+        return settings
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         raise ValueError(f"threads={threads!r} must be a positive integer")
-    return replace(base, **settings)
+    return {**settings, "threads": int(threads)}

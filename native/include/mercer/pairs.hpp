@@ -40,6 +40,8 @@ template <class T>
 class Pairs {
  public:
   Pairs(Size rows, Size columns);
+  Pairs(const Pairs&) = delete;
+  Pairs& operator=(const Pairs&) = delete;
   ~Pairs();
 
   const Tiles<T>& tiles() const { return tiles_; }
@@ -104,7 +106,6 @@ class Pairs {
   std::vector<Buffer<T>> row_terms_;
   std::vector<Buffer<T>> column_terms_;
   Program program_;
-  std::mutex spare_lock_;
   std::vector<std::unique_ptr<Scratch<T>>> spare_;
 };
 

@@ -34,7 +34,7 @@ from mercer.expression import (
 )
 
 MAX_DEGREE = 32  # of SymmetricSum in the compiled core
-_MAX_WHOLE_POWER = 64  # beyond, repeated squaring loses more digits than exp(c log x)
+_MAX_WHOLE_POWER = 2**31 - 1  # by repeated squaring; a negative base has no logarithm
 _MAX_MATERN_ORDER = 10  # half-integer nu above this have coefficients too large for float32
 
 

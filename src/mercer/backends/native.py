@@ -210,6 +210,8 @@ def _stays_sparse(X: Points, Y: Points | None, dtype: Any) -> bool:
 
 
 def _csr(X: Points, dtype: Any) -> tuple[Array, Array, Array]:
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"X has {X.shape[1]} columns; sparse rows may have up to 2147483647")
     rows = sparse.csr_array(X)
     return (
         np.ascontiguousarray(rows.indptr, dtype=np.int64),

@@ -43,8 +43,7 @@ class ReferencePairs(Pairs):
         for part in self._blocks():
             out[part] = self.rows(part)
         if self._symmetric:
-            upper = np.triu_indices(len(out), 1)
-            out.T[upper] = out[upper]
+            _mirror(out)
         return out
 
     def matmul(self, V: Array) -> Array:
@@ -60,6 +59,14 @@ class ReferencePairs(Pairs):
         n, m = self.shape
         height = max(1, _BLOCK_ENTRIES // max(1, m))
         return [slice(i, min(n, i + height)) for i in range(0, n, height)]
+
+
+def _mirror(K: Array, height: int = 256) -> None:
+    """Copy the upper triangle to the lower one, block by block."""
+    for i in range(0, len(K), height):
+        j = min(i + height, len(K))
+        K[i:j, :i] = K[:i, i:j].T
+        K[i:j, i:j] = np.triu(K[i:j, i:j]) + np.triu(K[i:j, i:j], 1).T
 
 
 class Reference(Backend):

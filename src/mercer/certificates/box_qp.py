@@ -21,6 +21,7 @@ from mercer.gram import exact
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
+_AT_BOUND = 1e-9  # of the width of the box
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,11 @@ class BoxQPQuantities:
         gap / max(|primal|, |dual|).
     violation : float
         Largest F_i - F_j over pairs that could still move: zero at the optimum.
+    intercept_error : float
+        How far the offset is from the range that the conditions leave it.
     infeasibility : float
         Largest distance of a variable from its box, and of the sum from its value, relative to the
-        size of the box.
+        size of the variables.
     """
 
     primal: float
@@ -47,33 +50,42 @@ class BoxQPQuantities:
     gap: float
     relative_gap: float
     violation: float
+    intercept_error: float
     infeasibility: float
 
 
 @certify.register
 def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
-    b = np.asarray(value.coef, dtype=np.float64)
-    Kb = np.asarray(exact(problem.gram) @ b)
-    F = problem.linear - Kb
-    gap = _gap(problem, b, F - value.intercept)
-    dual = float(problem.linear @ b - 0.5 * b @ Kb)
-    size = max(abs(dual), abs(dual + gap), np.finfo(float).tiny)
-    quantities = BoxQPQuantities(
-        dual + gap,
-        dual,
-        gap,
-        gap / size if np.isfinite(gap) else np.inf,
-        violation(problem, b, F),
-        _infeasibility(problem, b),
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        quantities = _measure(problem, np.asarray(value.coef, dtype=np.float64), value.intercept)
+    ok = (
+        quantities.violation <= tol
+        and quantities.intercept_error <= tol
+        and quantities.infeasibility <= 1e-9
     )
-    ok = quantities.violation <= tol and quantities.infeasibility <= 1e-9
     statement = (
         f"no pair of points violates the optimality conditions by more than "
         f"{max(quantities.violation, 0.0):.1e}; the objective is within "
         f"{100 * quantities.relative_gap:.2g} % of the optimum"
     )
     return Certificate(bool(ok), quantities, tol, statement)
+
+
+def _measure(problem: BoxQP, b: Array, intercept: float) -> BoxQPQuantities:
+    Kb = np.asarray(exact(problem.gram) @ b)
+    F = problem.linear - Kb
+    gap = _gap(problem, b, F - intercept)
+    dual = float(problem.linear @ b - 0.5 * b @ Kb)
+    size = max(abs(dual), abs(dual + gap), np.finfo(float).tiny)
+    return BoxQPQuantities(
+        dual + gap,
+        dual,
+        gap,
+        gap / size if np.isfinite(gap) else np.inf,
+        *_conditions(problem, b, F, intercept),
+        _infeasibility(problem, b),
+    )
 
 
 def _gap(problem: BoxQP, b: Array, slope: Array) -> float:
@@ -84,11 +96,20 @@ def _gap(problem: BoxQP, b: Array, slope: Array) -> float:
     return float(np.maximum(np.nan_to_num(reach, nan=0.0, posinf=np.inf), 0.0).sum())
 
 
-def violation(problem: BoxQP, b: Array, F: Array) -> float:
-    """Give the largest F_i - F_j over pairs where b_i can grow and b_j can shrink."""
-    rising = F[b < problem.upper].max(initial=-np.inf)
-    falling = F[b > problem.lower].min(initial=np.inf)
-    return float(rising - falling) if np.isfinite(rising) and np.isfinite(falling) else 0.0
+def _conditions(problem: BoxQP, b: Array, F: Array, intercept: float) -> tuple[float, float]:
+    """Give the largest F_i - F_j over pairs that could move, and the error of the offset.
+
+    F is at most the offset where b can grow, and at least that where b can shrink. A variable is
+    at its bound when it is within rounding of it: other solvers do not assign bounds exactly.
+    """
+    if not np.isfinite(F).all() or not np.isfinite(intercept):
+        return np.inf, np.inf
+    width = problem.upper - problem.lower
+    slack = _AT_BOUND * np.where(np.isfinite(width), width, np.abs(b).max(initial=0.0))
+    rising = float(F[b < problem.upper - slack].max(initial=-np.inf))
+    falling = float(F[b > problem.lower + slack].min(initial=np.inf))
+    apart = rising - falling
+    return (apart if np.isfinite(apart) else 0.0), max(rising - intercept, intercept - falling, 0.0)
 
 
 def _infeasibility(problem: BoxQP, b: Array) -> float:

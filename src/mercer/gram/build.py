@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._points import is_objects, row_count, take
-from mercer._resources import MemoryBudgetError, format_bytes, memory_budget
+from mercer._resources import MemoryBudgetError, format_bytes, memory_budget, require_memory
 from mercer._types import Array, Points
 from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
@@ -78,6 +78,8 @@ def make_gram(
     'DenseGram'
     """
     if isinstance(kernel, Precomputed):
+        needed = dense_bytes(row_count(X)) * (2 + copies)
+        require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")
         return PrecomputedGram(X, rows)
     X = X if rows is None else take(X, rows)
     gram = _choose(kernel, X, need, names, np.dtype(dtype), copies)
@@ -114,7 +116,7 @@ def _factored(expression: Expression, X: Points) -> FactoredGram | None:
     n, features = row_count(X), feature_map(expression, X.shape[1])
     if features is None or features.dimension >= n:
         return None
-    if n * features.dimension * 8 > memory_budget():
+    if 4 * n * features.dimension * 8 > memory_budget():  # the features, centred, weighted, rotated
         return None
     return FactoredGram(features, X)
 

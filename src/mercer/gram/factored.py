@@ -33,7 +33,7 @@ class FactoredGram(Gram):
     def __init__(self, features: FeatureFunction, X: Points) -> None:
         self.features = features
         with np.errstate(over="ignore", invalid="ignore"):  # found by `refuse_overflow`
-            self.factor = _float64(features(X))
+            self.factor = _float64(features(_float64(X)))
         self.shape = (self.factor.shape[0], self.factor.shape[0])
         self.dtype = np.dtype(np.float64)
 
@@ -62,7 +62,7 @@ class FactoredGram(Gram):
 
     def cross(self, Z: Points) -> Cross:
         """Give features of new points times features of the training points."""
-        return FactoredCross(_float64(self.features(Z)), self.factor)
+        return FactoredCross(_float64(self.features(_float64(Z))), self.factor)
 
     def expand(self, coef: Array) -> Expansion:
         """Collapse to one weight per feature."""
@@ -109,7 +109,7 @@ class FeatureExpansion(Expansion):
     def __call__(self, Z: Points) -> Array:
         """Evaluate at new points."""
         with np.errstate(over="ignore", invalid="ignore"):  # as compiled code does
-            return np.asarray(self.features(Z) @ self.weights + self.offset)
+            return np.asarray(self.features(_float64(Z)) @ self.weights + self.offset)
 
     def plus(self, offset: Array) -> FeatureExpansion:
         """Add to the constant."""

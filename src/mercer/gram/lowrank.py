@@ -59,7 +59,7 @@ def pivoted_cholesky(
         The factor, its pivots and the trace left.
     """
     rng = np.random.default_rng(random_state)
-    left = np.array(gram.diag(), dtype=np.float64)
+    left = np.maximum(gram.diag(), 0.0)  # an invalid kernel may have negative entries here
     floor = 1e-12 * max(left.max(initial=0.0), np.finfo(float).tiny)
     F = np.empty((len(left), min(rank, len(left))), order="F")
     pivots: list[int] = []

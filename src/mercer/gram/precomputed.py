@@ -9,7 +9,7 @@ import numpy as np
 from mercer._types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 
-_ASYMMETRY = 1e-10  # relative; below it is rounding of the caller's own products
+_ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
 
 
 class PrecomputedGram(Gram):
@@ -18,8 +18,8 @@ class PrecomputedGram(Gram):
     Parameters
     ----------
     K : (n, n) array
-        Symmetric; differences up to 1e-10 of the largest entry are averaged away, larger ones are
-        refused.
+        Symmetric; differences up to 1e-10 (float32: 1e-5) of the largest entry are averaged away,
+        larger ones are refused.
     rows : (m,) int array, optional
         Train on these points only; new points are still compared with all n.
     """
@@ -116,10 +116,10 @@ def symmetrised(K: Array) -> Array:
         row, column = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"precomputed kernel: entry ({row}, {column}) is {K[row, column]}")
     gap = np.abs(K - K.T)
-    if len(K) and gap.max() > _ASYMMETRY * np.abs(K).max():
+    if len(K) and gap.max() > _ASYMMETRY[K.itemsize] * np.abs(K).max():
         row, column = np.unravel_index(int(gap.argmax()), gap.shape)
         raise ValueError(
-            f"precomputed kernel: the matrix is not symmetric: entries ({row}, {column}) = "
-            f"{K[row, column]:g} and ({column}, {row}) = {K[column, row]:g}"
+            f"precomputed kernel: the matrix is not symmetric: entries ({row}, {column}) and "
+            f"({column}, {row}) differ by {gap[row, column]:.2g}. Pass (K + K.T) / 2 if meant."
         )
     return np.asarray((K + K.T) / 2)

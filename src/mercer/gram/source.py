@@ -96,9 +96,8 @@ class KernelExpansion(Expansion):
         """Evaluate without storing K(Z, points)."""
         if len(self.coef) == 0:
             return np.tile(self.offset, (row_count(Z), 1))
-        # points and new rows are compared in the wider type of the two
-        dtype = np.result_type(Z, self.points) if Z.dtype != object else np.float64
-        pairs = choose_backend().pairs(self.expression, Z, self.points, dtype)
+        # in float64 whatever the rows are: large coefficients would blow up float32 rounding
+        pairs = choose_backend().pairs(self.expression, Z, self.points, np.float64)
         return pairs.matmul(self.coef) + self.offset
 
     def plus(self, offset: Array) -> KernelExpansion:

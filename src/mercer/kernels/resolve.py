@@ -100,7 +100,7 @@ def _from_text(text: str, X: Any, sample_weight: Any) -> Kernel:
 def _variance_or_one_over(d: int, X: Points, sample_weight: Any, name: str) -> float:
     variance = weighted_variance(X, sample_weight)
     # what equal entries leave, when their mean is rounded, is not a variance
-    if variance > (_ROUNDING * abs(X).max()) ** 2:
+    if variance > (_ROUNDING * float(abs(X).max())) ** 2:
         return variance
     warnings.warn(
         f"kernel={name!r}: all entries of X are equal, so they suggest no scale; 1 / (n_features * "
@@ -148,10 +148,13 @@ def _row_squares(X: Points, mean: float) -> Array:
     """Sum (x_ij - mean)^2 over each row; two passes, since one would cancel."""
     if isinstance(X, csr_array):
         stored = np.diff(X.indptr)
-        around = csr_array(((X.data - mean) ** 2, X.indices, X.indptr), shape=X.shape)
+        values = np.square(X.data - np.float64(mean), dtype=np.float64)
+        around = csr_array((values, X.indices, X.indptr), shape=X.shape)
         return np.asarray(_row_sums(around) + (X.shape[1] - stored) * mean**2)
     blocks = range(0, len(X), 4096)  # so that no second copy of X is made
-    squares = [((X[i : i + 4096] - mean) ** 2).sum(axis=1, dtype=np.float64) for i in blocks]
+    squares = [
+        np.square(X[i : i + 4096] - np.float64(mean), dtype=np.float64).sum(axis=1) for i in blocks
+    ]
     return np.concatenate(squares)
 
 

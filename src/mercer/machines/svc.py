@@ -209,17 +209,16 @@ def refuse_mixed_labels(machine: Any, y: Any) -> None:
 
 
 def two_classes(machine: Any, y: Array, weights: Array) -> tuple[Array, Array]:
-    """Give the two labels and the sign of each row."""
-    classes, index = np.unique(y, return_inverse=True)
+    """Give the two labels, of rows that count, and the sign of each row."""
+    classes = np.unique(y[weights > 0])
     name = type(machine).__name__
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. {name} got {len(classes)} classes; wrap it "
             "in sklearn.multiclass.OneVsRestClassifier for more."
         )
-    present = np.bincount(index, weights=weights, minlength=len(classes)) > 0
-    if present.sum() < 2:
-        only = (classes[present] if present.any() else classes).tolist()[0]
-        reason = "" if present.all() else " once rows of weight zero are left out"
+    if len(classes) < 2:
+        reason = " once rows of weight zero are left out" if len(np.unique(y)) > 1 else ""
+        only = classes.tolist()[0]
         raise ValueError(f"{name} needs two classes, but y has only one class, {only!r}{reason}")
-    return classes, np.where(index == 1, 1.0, -1.0)
+    return classes, np.where(y == classes[1], 1.0, -1.0)

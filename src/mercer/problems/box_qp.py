@@ -59,12 +59,13 @@ class BoxQP:
         lower = np.where(signs < 0, -C, 0.0)
         return cls(gram, signs.astype(np.float64), lower, upper)
 
-    def feasible_start(self) -> Array:
-        """Give a point inside the box that sums to `total`."""
-        start = np.clip(np.zeros(len(self.linear)), self.lower, self.upper)
+    def feasible_near(self, point: Array) -> Array:
+        """Give a point inside the box that sums to `total`, near the given one."""
+        start = np.clip(point, self.lower, self.upper)
         missing = self.total - start.sum()
         room = (self.upper if missing > 0 else self.lower) - start
-        if missing and np.abs(room).sum() > 0:
+        astray = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(self.total))  # not by rounding
+        if astray and np.abs(room).sum() > 0:
             finite = np.where(np.isfinite(room), room, np.sign(room) * abs(missing))
             start = start + finite * min(1.0, missing / finite.sum())
         return start

@@ -38,3 +38,7 @@ class Eigenproblem:
 
     gram: Gram
     count: int
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"Eigenproblem: count={self.count} must be at least 1")

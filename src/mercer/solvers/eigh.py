@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._points import to_dense
+from mercer._resources import require_memory
 from mercer._types import Array
 from mercer.backends.interruptible import interruptible
 from mercer.gram import FactoredGram, Gram
@@ -28,7 +29,7 @@ class Eigh(Solver):
     def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
         """Decompose the smaller of the two matrices."""
         gram, k = problem.gram, min(problem.count, problem.gram.shape[0])
-        if isinstance(gram, FactoredGram) and gram.rank < gram.shape[0]:
+        if isinstance(gram, FactoredGram) and k <= gram.rank < gram.shape[0]:
             modes = _from_features(gram, k)
         else:
             modes = _from_matrix(gram, k)
@@ -36,6 +37,12 @@ class Eigh(Solver):
 
 
 def _from_matrix(gram: Gram, k: int) -> Modes:
+    n = gram.shape[0]
+    require_memory(
+        3 * 8 * n * n,
+        f"the eigendecomposition of {n} points",
+        "Ask for fewer pairs with solver=Lanczos(), which needs products only.",
+    )
     values, vectors = interruptible(np.linalg.eigh, np.asarray(gram.dense(), dtype=np.float64))
     return ordered(values, vectors, k)
 

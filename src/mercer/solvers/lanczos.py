@@ -58,15 +58,18 @@ class Lanczos(Solver):
         width = self._width(k)
         basis = _Basis(gram, _starting_block(self.random_state, gram.shape[0], width, start))
         longest = min(gram.shape[0] // 2, max(6 * k, 40 * width))
-        status = Status.ITERATION_LIMIT
+        status, before = Status.ITERATION_LIMIT, np.zeros(0)
         for iteration in range(1, self.max_iter + 1):
             basis.extend()
             values, Y, residuals = basis.ritz(k)
             if len(values) == k:
                 worst = float(residuals.max() / max(abs(values[0]), np.finfo(float).tiny))
-                if worst <= self.tol:
+                # where the space closed on itself, further copies of an eigenvalue may lie outside
+                settled = not basis.closed or _equal(values, before, self.tol)
+                if worst <= self.tol and settled:
                     status = Status.SOLVED
                     break
+                before = values
                 if watch.tick(iteration, worst):
                     status = watch.stopped or Status.STOPPED
                     break
@@ -86,6 +89,7 @@ class _Basis:
         self._T = np.zeros((0, 0))
         self._next = block
         self._W = np.zeros((len(block), 0))
+        self.closed = False  # whether the newest product lay, in part, inside the basis
 
     @property
     def size(self) -> int:
@@ -110,7 +114,7 @@ class _Basis:
         T[self.size :, :] = H.T
         T[self.size :, self.size :] = (H[self.size :] + H[self.size :].T) / 2
         self._T, self._W = T, W
-        self._next = _orthonormal(W, self._Q)
+        self._next, self.closed = _orthonormal(W, self._Q, float(np.abs(T).max()))
         self._Q = np.hstack([self._Q, self._next])
 
     def ritz(self, k: int) -> tuple[Array, Array, Array]:
@@ -140,14 +144,19 @@ def _starting_block(seed: int, n: int, width: int, start: Any) -> Array:
     return np.linalg.qr(block)[0]
 
 
-def _orthonormal(W: Array, Q: Array) -> Array:
+def _equal(values: Array, before: Array, tol: float) -> bool:
+    return len(values) == len(before) and bool(
+        np.abs(values - before).max() <= tol * max(np.abs(values).max(), np.finfo(float).tiny)
+    )
+
+
+def _orthonormal(W: Array, Q: Array, scale: float) -> tuple[Array, bool]:
     """Orthonormalise a block against itself and the basis; lost directions become random ones."""
-    scale = np.linalg.norm(W)
     U, R, _ = linalg.qr(W, mode="economic", pivoting=True, check_finite=False)
-    lost = np.abs(R.diagonal()) <= 1e-14 * max(scale, np.finfo(float).tiny)
+    lost = np.abs(R.diagonal()) <= 1e-13 * max(scale, np.finfo(float).tiny)
     if lost.any():
         U[:, lost] = np.random.default_rng(len(Q.T)).standard_normal((len(W), int(lost.sum())))
     for _ in range(2):
         U -= Q @ (Q.T @ U)
         U = np.linalg.qr(U)[0]
-    return U
+    return U, bool(lost.any())

@@ -47,8 +47,8 @@ class Primal(Solver):
             if penalty > floor:
                 weights[:, columns] = _refined(design, matrix, y, penalty)
             else:
-                weights[:, columns] = _least_squares(design, y)
-                status = Status.SINGULAR
+                weights[:, columns], whole = _least_squares(design, y)
+                status = status if whole else Status.SINGULAR
             watch.tick(done, np.nan)  # told, but a direct answer has no half way to stop at
         value = design.coefficients(weights, problem.targets, problem.penalties, floor)
         return report(self, value, status, 1, watch)
@@ -61,7 +61,7 @@ def _refined(design: Design, matrix: Array, y: Array, penalty: float) -> Array:
     info = choose_backend().cholesky(A)
     # a pivot at the level of rounding means the factor holds noise, not the matrix
     if info or (np.square(A.diagonal()) <= len(A) * _EPS * diagonal).any():
-        return _least_squares(design, y, penalty)
+        return _least_squares(design, y, penalty)[0]
     factor, centred = (A.T, False), design.center(y)
     w = linalg.cho_solve(factor, design.pull(centred), check_finite=False)
     for _ in range(_REFINEMENTS):
@@ -70,11 +70,12 @@ def _refined(design: Design, matrix: Array, y: Array, penalty: float) -> Array:
     return np.asarray(w)
 
 
-def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> Array:
-    """Solve by singular values: of all best fits, the weights of least norm."""
+def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Array, bool]:
+    """Solve by singular values: of all best fits, that of least norm; and whether it was alone."""
     root = np.sqrt(design.s)[:, None]
     E = root * design.dense()
     U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
     kept = sigma > max(E.shape) * _EPS * sigma.max(initial=0.0)
     shrink = sigma[kept] / (sigma[kept] ** 2 + penalty)
-    return np.asarray(Vt[kept].T @ (shrink[:, None] * (U[:, kept].T @ (root * design.center(y)))))
+    w = Vt[kept].T @ (shrink[:, None] * (U[:, kept].T @ (root * design.center(y))))
+    return np.asarray(w), len(sigma) == E.shape[1] and bool(kept.all())

@@ -45,7 +45,8 @@ class SMO(Solver):
         """Move pairs until the tolerance, a limit or the callback ends it."""
         n = len(problem.linear)
         limit = self.max_iter or max(_LEAST_ITERATIONS, _ITERATIONS_PER_ROW * n)
-        begin = problem.feasible_start() if start is None else start.coef
+        # an earlier answer may belong to another box
+        begin = problem.feasible_near(np.zeros(n) if start is None else start.coef)
         b, iterations, violation = _loop(problem, begin, self.tol, limit, watch)
         status = _status(violation, self.tol, watch)
         if status is Status.SOLVED and _bends_down(problem.gram, b):
@@ -67,6 +68,8 @@ def _loop(
 
 
 def _status(violation: float, tol: float, watch: Watch) -> Status:
+    if violation == np.inf and watch.stopped:
+        return watch.stopped
     if not np.isfinite(violation) and violation != -np.inf:
         return Status.NOT_FINITE
     if violation <= tol:
