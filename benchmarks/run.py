@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 PARTS = {
     "gram": ("Gram matrices", gram.cases),
-    "ridge": ("Kernel ridge", ridge.cases),
+    "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
     "floor": ("How far from the floor", floor.cases),
     "memory": ("Memory of a lazy product", memory.cases),
 }
@@ -36,11 +36,10 @@ def main(wanted: list[str]) -> None:
     """Run the wanted parts; a full run rewrites the page."""
     sections = []
     for name in wanted or list(PARTS):
-        title, cases = PARTS[name]
+        title, cases, *notes = PARTS[name]
         result = cases()
-        sections.append(
-            f"## {title}\n\n{result if isinstance(result, str) else as_table(result)}\n"
-        )
+        text = result if isinstance(result, str) else as_table(result)
+        sections.append("\n\n".join([f"## {title}", text, *notes]) + "\n")
     if not wanted:
         measured = f"Measured on {date.today().isoformat()}: {machine()}.\n"
         PAGE.write_text("\n".join([INTRODUCTION, measured, *sections]))
