@@ -17,10 +17,10 @@ from mercer.problems import Coefficients, LinearSystem
 SCALE = 2.0
 
 NOTE = """\
-The goal of 12 for ten penalties is missed where the library's Cholesky is fast: the reduction
-to a band needs 8/3 n^3 operations whatever the code (see the floor below), so on this processor
-even an ideal implementation would stay just under it. Beyond a handful of penalties the path costs
-little more, while a grid search pays for each."""
+Ten penalties: the reduction to a band needs 8/3 n^3 operations whatever the code, so the rival's
+time over the floor below is the most that this method can reach; where the library's Cholesky is
+fast, that may lie under the goal. Further penalties cost little, while a grid search pays for
+each."""
 
 
 def data(n: int) -> tuple[Any, Any]:

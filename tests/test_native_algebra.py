@@ -1,5 +1,6 @@
 """The compiled dense verbs against NumPy, SciPy and the reference backend."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -466,3 +467,53 @@ def test_a_signal_ends_the_computation_within_a_second(verb):
     script = SCRIPT.format(n=n, setup=INTERRUPTED[verb])
     # other programs on the same cores may delay a try; not all three
     assert any(seconds_to_stop(script) < 1.0 for _ in range(3))
+
+
+def test_smo_stopped_in_its_first_gradient_claims_nothing():
+    n = 40_000
+    K = np.broadcast_to(np.ones(n, dtype=np.float32), (n, n))  # no memory: all rows are one
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    start = 0.5 * y
+    _, iterations, violation = native.smo(
+        K, y, np.minimum(y, 0), np.maximum(y, 0), start, 1e-3, 10**6, lambda i, v: True, 1
+    )
+    assert iterations == 0
+    assert violation in (np.inf, pytest.approx(2.0))  # unknown, or the truth; never a false zero
+
+
+FORKS = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from mercer.backends.native import Native
+from mercer.expression import Exp, SqDist
+pairs = Native().pairs(Exp(-1.0 * SqDist()), np.random.default_rng(0).standard_normal((200, 3)),
+                       None, np.float64)
+over = threading.Event()
+def use():
+    while not over.is_set():
+        pairs.rows(slice(0, 2))
+threading.Thread(target=use, daemon=True).start()
+for _ in range(150):
+    child = os.fork()
+    if child == 0:
+        pairs.rows(slice(0, 2))
+        os._exit(0)
+    for _ in range(2000):
+        if os.waitpid(child, os.WNOHANG)[0]:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, 9)
+        raise SystemExit("a forked child hangs")
+over.set()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_another_thread_evaluates():
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.strip() == "done", done.stderr
