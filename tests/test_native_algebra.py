@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from mercer.backends.contract import Band
+from mercer.backends.contract import Band, Box
 from mercer.backends.reference import Reference
 
 native = pytest.importorskip("mercer._native")
@@ -271,7 +271,9 @@ def true_violation(problem, b):
 def check_solution(problem, tol=1e-7):
     _, _, lower, upper, start = problem
     b, iterations, violation = native.smo(*problem, tol, 10**6, None, 2)
-    expected, _, _ = REFERENCE.smo(*problem, tol, 10**6, None)
+    K, linear, lower, upper, start = problem
+    box = Box(linear - K @ start, start, lower, upper)
+    expected = REFERENCE.box_qps(K, [box], tol, 10**6, None)[0].b
     scale = 1.0 + np.abs(expected).sum()
     assert violation <= tol
     assert true_violation(problem, b) <= 2 * tol + 1e-10 * scale

@@ -17,7 +17,7 @@ arrays then stay on the device until `to_host`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,68 @@ class Band:
     width: int
 
 
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A box programme on some rows of a stored K, and where to start.
+
+    Minimises b'(K + diag(shift))b/2 - p'b + kink'|b| over lower <= b <= upper with the sum of b
+    over each group kept as it is at the start. The linear term p is not here: all that a descent
+    needs of it is the gradient at the start.
+
+    Attributes
+    ----------
+    gradient : (m,) float64
+        F = p - (K + diag(shift)) start.
+    start : (m,) float64
+        A feasible point.
+    lower, upper : (m,) float64
+        The box; may be infinite. Contains 0 strictly inside only where it matters (kink > 0).
+    kink : (m,) float64, optional
+        Nonnegative cost of |b_i|.
+    shift : (m,) float64, optional
+        Added to the diagonal of K.
+    group : (m,) int64, optional
+        Number of the group of each variable, from 0; only variables of one group form pairs.
+    rows : (m,) int64, optional
+        Which row of K each variable is, repeats allowed; None for all rows in order. Long runs of
+        consecutive numbers are read in place.
+    """
+
+    gradient: Array
+    start: Array
+    lower: Array
+    upper: Array
+    kink: Array | None = None
+    shift: Array | None = None
+    group: Array | None = None
+    rows: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoxAnswer:
+    """Where a descent ended.
+
+    Attributes
+    ----------
+    b : (m,) float64
+        The variables; those at a bound, or at the kink, are there exactly.
+    gradient : (m,) float64
+        F there, as the descent kept it.
+    iterations : int
+        Pair steps.
+    violation : float
+        Largest violation: over groups, max over i that can rise of F_i + up_i minus min over j
+        that can fall of F_j + low_j, where up_i = kink_i if b_i < 0 else -kink_i, and
+        low_j = -kink_j if b_j > 0 else kink_j. -inf when no pair can move; NaN or +inf when numbers
+        overflowed or nothing is known.
+    """
+
+    b: Array
+    gradient: Array
+    iterations: int
+    violation: float
+
+
 Poll = Callable[[int, float], bool]
 """Called now and then by a long loop with its iteration and its measure of what is left to do;
 True asks it to stop at once and return what it has."""
@@ -119,19 +181,13 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def smo(
-        self,
-        K: Array,
-        linear: Array,
-        lower: Array,
-        upper: Array,
-        start: Array,
-        tol: float,
-        max_iter: int,
-        poll: Poll | None,
-    ) -> tuple[Array, int, float]:
-        """Minimise b'Kb/2 - linear'b over lower <= b <= upper, sum(b) = sum(start).
+    def box_qps(
+        self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
+        """Solve box programmes that share one stored K (float32 or float64), all to `tol`.
 
-        Sequential minimal optimisation with second-order selection on a stored K, from the feasible
-        `start`, until the largest violating pair is below `tol`. Gives (b, iterations, violation).
+        Sequential minimal optimisation with second-order selection, until no violating pair of a
+        box is above `tol` or `max_iter` pair steps were made in it. Answers do not depend on the
+        number of threads. Interruptible; `poll` is told the steps of all boxes so far, and the
+        largest violation known.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,12 @@ from mercer import _native
 from mercer._points import is_sparse, row_count, take
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
-from mercer.backends.contract import Backend, Band, Pairs, Poll
+from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Pairs, Poll
 from mercer.backends.diagonal import diagonal, row_values
 from mercer.backends.evaluate import evaluate, matern_profile
 from mercer.backends.inputs import operand
 from mercer.backends.lowering import Program, lower
+from mercer.backends.smo import on_stored
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -276,21 +277,26 @@ class Native(Backend):
         threads = call_threads(float(band.Qt.size) * band.width * len(shifts))
         return _native.band_inverse_diagonals(band.Qt, band.lower, band.width, shifts, threads)
 
-    def smo(
-        self,
-        K: Array,
-        linear: Array,
-        lower: Array,
-        upper: Array,
-        start: Array,
-        tol: float,
-        max_iter: int,
-        poll: Poll | None,
-    ) -> tuple[Array, int, float]:
+    def box_qps(
+        self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
         """Run the compiled loop on a stored float32 or float64 matrix."""
-        linear, lower, upper, start = (
-            np.ascontiguousarray(vector, dtype=np.float64)
-            for vector in (linear, lower, upper, start)
-        )
-        threads = call_threads(float(K.size))
-        return _native.smo(K, linear, lower, upper, start, tol, max_iter, poll, threads)
+        return [_one_box(K, box, tol, max_iter, poll) for box in boxes]
+
+
+def _one_box(K: Array, box: Box, tol: float, max_iter: int, poll: Poll | None) -> BoxAnswer:
+    if (
+        box.rows is not None
+        or box.kink is not None
+        or box.shift is not None
+        or box.group is not None
+    ):
+        return on_stored(K, box, tol, max_iter, poll)
+    linear = box.gradient + K @ box.start
+    lower, upper, start = (
+        np.ascontiguousarray(v, dtype=np.float64) for v in (box.lower, box.upper, box.start)
+    )
+    b, iterations, violation = _native.smo(
+        K, linear, lower, upper, start, tol, max_iter, poll, call_threads(float(K.size))
+    )
+    return BoxAnswer(b, linear - K @ b, iterations, violation)

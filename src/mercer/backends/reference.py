@@ -6,6 +6,7 @@ blocks, so that a product never holds the whole matrix.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from scipy import linalg
 from mercer._points import row_count, take
 from mercer._types import Array, Index, Points
 from mercer.backends.cholesky import cholesky_in_place
-from mercer.backends.contract import Backend, Band, Pairs, Poll
+from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Pairs, Poll
 from mercer.backends.evaluate import diagonal, evaluate
-from mercer.backends.smo import smo
+from mercer.backends.smo import on_stored
 from mercer.expression import Expression
 
 _BLOCK_ENTRIES = 1 << 22  # entries of one block of K held at a time by products
@@ -107,19 +108,11 @@ class Reference(Backend):
             row[:] = np.einsum("ij,ij->j", Y, Y)
         return out
 
-    def smo(
-        self,
-        K: Array,
-        linear: Array,
-        lower: Array,
-        upper: Array,
-        start: Array,
-        tol: float,
-        max_iter: int,
-        poll: Poll | None,
-    ) -> tuple[Array, int, float]:
-        """Run the loop of `smo` on rows of the stored matrix."""
-        return smo(lambda i: K[i], np.diagonal(K), linear, lower, upper, start, tol, max_iter, poll)
+    def box_qps(
+        self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
+        """Run the loop of `smo`, one box after the other."""
+        return [on_stored(K, box, tol, max_iter, poll) for box in boxes]
 
 
 def _shifted_lower(band: Band, shift: float) -> Array:

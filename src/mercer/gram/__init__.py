@@ -2,7 +2,7 @@
 
 `make_gram` is the only choice of storage. `DenseGram` stores K, `CachedGram` keeps rows,
 `LazyGram` stores nothing, `PrecomputedGram` is the user's matrix, `FactoredGram` is K = F F' (the
-primal space); `CenteredGram` and `ShiftedGram` wrap any of them.
+primal space); `CenteredGram`, `ShiftedGram` and `PartGram` wrap any of them.
 """
 
 from mercer.gram.base import Cross, Expansion, Gram
@@ -14,6 +14,7 @@ from mercer.gram.exact import exact
 from mercer.gram.factored import FactoredGram
 from mercer.gram.lazy import LazyGram
 from mercer.gram.lowrank import PartialFactor, pivoted_cholesky
+from mercer.gram.part import PartGram
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.shifted import ShiftedGram
 from mercer.gram.source import Source
@@ -28,6 +29,7 @@ __all__ = [
     "Gram",
     "LazyGram",
     "Need",
+    "PartGram",
     "PartialFactor",
     "PrecomputedGram",
     "ShiftedGram",

@@ -9,6 +9,7 @@ from mercer.gram.cached import CachedGram
 from mercer.gram.centered import CenteredGram
 from mercer.gram.dense import DenseGram
 from mercer.gram.lazy import LazyGram
+from mercer.gram.part import PartGram
 from mercer.gram.shifted import ShiftedGram
 
 
@@ -23,6 +24,14 @@ def exact(gram: Gram) -> Gram:
 @exact.register(LazyGram)
 def _(gram: DenseGram | CachedGram | LazyGram) -> Gram:
     return LazyGram(gram.source.in_float64())
+
+
+@exact.register
+def _(gram: PartGram) -> Gram:
+    base = gram.base
+    if isinstance(base, DenseGram | CachedGram | LazyGram):  # only the points that are here
+        return LazyGram(base.source.in_float64().only(gram.index))
+    return PartGram(exact(base), gram.index)
 
 
 @exact.register

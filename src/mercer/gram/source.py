@@ -51,6 +51,10 @@ class Source:
         offset = np.zeros(coef.shape[1])
         return KernelExpansion(self.expression, take(self.X, kept), coef[kept], offset)
 
+    def only(self, index: Index) -> Source:
+        """Give the same kernel on some of the points."""
+        return replace(self, X=take(self.X, index))
+
     def in_float64(self) -> Source:
         """Give the same kernel and points with K in float64."""
         return replace(self, dtype=np.float64)

@@ -1,7 +1,8 @@
-"""min b'Kb/2 - p'b over lower <= b <= upper, sum(b) = total: the dual of support vector machines.
+"""min b'Kb/2 - p'b + kink'|b| over a box with fixed sums: the dual of support vector machines.
 
 Variables are signed: for a classifier b_i = y_i alpha_i, so the matrix is K itself and the
-decision function is f = sum_i b_i k(x_i, .) + intercept.
+decision function is f = sum_i b_i k(x_i, .) + intercept. `mercer.problems.svm` writes each machine
+in this form.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ class Dual:
     ----------
     coef : (n,) array
         The signed variables b.
-    intercept : float
-        The multiplier of the equality: the bias of the decision function.
+    intercept : float or (groups,) array
+        The multiplier of each equality; with one group, the bias of the decision function.
     """
 
     coef: Array
-    intercept: float
+    intercept: float | Array
 
 
 @dataclass(frozen=True, eq=False)
 class BoxQP:
-    """A quadratic programme with a box and one equality.
+    """A quadratic programme with a box and one equality for each group of variables.
 
     Attributes
     ----------
@@ -41,16 +42,22 @@ class BoxQP:
     linear : (n,) array
         p.
     lower, upper : (n,) array
-        The box.
-    total : float
-        What the variables sum to.
+        The box; bounds may be infinite.
+    total : float or (groups,) array
+        What the variables of each group sum to.
+    kink : float or (n,) array
+        Nonnegative cost of |b_i|: the width of the tube in regression.
+    group : (n,) int array, optional
+        The group of each variable, numbered from 0; None for one group.
     """
 
     gram: Gram
     linear: Array
     lower: Array
     upper: Array
-    total: float = 0.0
+    total: float | Array = 0.0
+    kink: float | Array = 0.0
+    group: Array | None = None
 
     @classmethod
     def svc(cls, gram: Gram, signs: Array, C: Array) -> BoxQP:
@@ -59,13 +66,40 @@ class BoxQP:
         lower = np.where(signs < 0, -C, 0.0)
         return cls(gram, signs.astype(np.float64), lower, upper)
 
+    @property
+    def totals(self) -> Array:
+        """Give the required sum of each group."""
+        return np.atleast_1d(np.asarray(self.total, dtype=np.float64))
+
+    @property
+    def kinks(self) -> Array:
+        """Give the kink of each variable."""
+        return np.broadcast_to(np.asarray(self.kink, dtype=np.float64), self.linear.shape)
+
+    def members(self) -> list[Array]:
+        """Give the variables of each group."""
+        if self.group is None:
+            return [np.arange(len(self.linear))]
+        return [np.flatnonzero(self.group == g) for g in range(len(self.totals))]
+
+    def infeasible(self) -> bool:
+        """Tell whether no point of the box has the required sums."""
+        parts = zip(self.members(), self.totals, strict=True)
+        return any(not self.lower[m].sum() <= total <= self.upper[m].sum() for m, total in parts)
+
     def feasible_near(self, point: Array) -> Array:
-        """Give a point inside the box that sums to `total`, near the given one."""
+        """Give a point inside the box with the required sums, near the given one."""
         start = np.clip(point, self.lower, self.upper)
-        missing = self.total - start.sum()
-        room = (self.upper if missing > 0 else self.lower) - start
-        astray = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(self.total))  # not by rounding
-        if astray and np.abs(room).sum() > 0:
-            finite = np.where(np.isfinite(room), room, np.sign(room) * abs(missing))
-            start = start + finite * min(1.0, missing / finite.sum())
+        for m, total in zip(self.members(), self.totals, strict=True):
+            start[m] = _with_sum(start[m], self.lower[m], self.upper[m], float(total))
         return start
+
+
+def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
+    missing = total - start.sum()
+    room = (upper if missing > 0 else lower) - start
+    astray = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(total))  # not by rounding
+    if astray and np.abs(room).sum() > 0:
+        finite = np.where(np.isfinite(room), room, np.sign(room) * abs(missing))
+        return np.asarray(start + finite * min(1.0, missing / finite.sum()))
+    return start

@@ -9,8 +9,9 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.backends import choose_backend
+from mercer.backends.contract import Box, BoxAnswer
 from mercer.backends.smo import smo as smo_on_rows
-from mercer.gram import DenseGram, Gram, PrecomputedGram
+from mercer.gram import DenseGram, Gram, PartGram, PrecomputedGram, ShiftedGram
 from mercer.problems import BoxQP, Dual
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 
@@ -37,8 +38,8 @@ class SMO(Solver):
         """Take box programmes that have a feasible point."""
         if not isinstance(problem, BoxQP):
             return f"SMO answers BoxQP problems, not {type(problem).__name__}"
-        if not problem.lower.sum() <= problem.total <= problem.upper.sum():
-            return "no point of the box has the required sum: the problem is infeasible"
+        if problem.infeasible():
+            return "no point of the box has the required sums: the problem is infeasible"
         return None
 
     def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
@@ -47,24 +48,38 @@ class SMO(Solver):
         limit = self.max_iter or max(_LEAST_ITERATIONS, _ITERATIONS_PER_ROW * n)
         # an earlier answer may belong to another box
         begin = problem.feasible_near(np.zeros(n) if start is None else start.coef)
-        b, iterations, violation = _loop(problem, begin, self.tol, limit, watch)
+        answer = _loop(problem, begin, self.tol, limit, watch)
+        b, violation = answer.b, answer.violation
         status = _status(violation, self.tol, watch)
         if status is Status.SOLVED and _bends_down(problem.gram, b):
             status = Status.NOT_CONVEX
         intercept = middle(problem, b)
-        return report(self, Dual(b, intercept), status, iterations, watch)
+        return report(self, Dual(b, intercept), status, answer.iterations, watch)
 
 
-def _loop(
-    problem: BoxQP, start: Array, tol: float, limit: int, watch: Watch
-) -> tuple[Array, int, float]:
+def _loop(problem: BoxQP, start: Array, tol: float, limit: int, watch: Watch) -> BoxAnswer:
+    gradient = problem.linear - problem.gram @ start if start.any() else problem.linear
     if watch.tick(0, np.inf):  # compiled loops are done with small problems before they first ask
-        return start, 0, np.finfo(float).max  # how far from the optimum is not known: far
-    box = (problem.linear, problem.lower, problem.upper, start, tol, limit)
-    if isinstance(problem.gram, DenseGram | PrecomputedGram):
-        return choose_backend().smo(problem.gram.dense(), *box, watch.tick)
-    gram = problem.gram
-    return smo_on_rows(lambda i: gram.rows([i])[0], gram.diag(), *box, watch.tick)
+        return BoxAnswer(start, gradient, 0, np.finfo(float).max)  # not known: far
+    gram, shift, rows = problem.gram, None, None
+    if isinstance(gram, ShiftedGram):
+        gram, shift = gram.base, gram.shift
+    if isinstance(gram, PartGram):
+        gram, rows = gram.base, gram.index
+    box = Box(
+        np.asarray(gradient, dtype=np.float64),
+        start,
+        problem.lower,
+        problem.upper,
+        problem.kinks if np.any(problem.kink) else None,
+        shift,
+        problem.group,
+        rows,
+    )
+    if isinstance(gram, DenseGram | PrecomputedGram):
+        return choose_backend().box_qps(gram.dense(), [box], tol, limit, watch.tick)[0]
+    held = problem.gram
+    return smo_on_rows(lambda i: held.rows([i])[0], held.diag(), box, tol, limit, watch.tick)
 
 
 def _status(violation: float, tol: float, watch: Watch) -> Status:

@@ -12,7 +12,7 @@ from mercer._config import config
 from mercer._points import is_sparse, row_count, take
 from mercer._types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
-from mercer.backends.contract import Backend
+from mercer.backends.contract import Backend, Box
 from mercer.backends.reference import Reference
 from mercer.expression import (
     AbsDist,
@@ -313,7 +313,9 @@ def _check_smo(backend: Backend) -> None:
     lower, upper = np.minimum(labels, 0.0), np.maximum(labels, 0.0)
 
     def solve(own: Backend, poll: Callable[[int, float], bool] | None, K: Array = K) -> Any:
-        return own.smo(K, labels, lower, upper, np.zeros(150), 1e-10, 100_000, poll)
+        box = Box(labels, np.zeros(150), lower, upper)
+        (answer,) = own.box_qps(K, [box], 1e-10, 100_000, poll)
+        return answer.b, answer.iterations, answer.violation
 
     b, iterations, violation = solve(backend, None)
     expected, _, _ = solve(Reference(), None)

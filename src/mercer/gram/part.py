@@ -1,0 +1,71 @@
+"""Some points of a Gram, in any order, repeats allowed: a pair of classes, a fold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._types import Array, Index, Points
+from mercer.gram.base import Cross, Expansion, Gram, columns_of
+
+
+class PartGram(Gram):
+    """A Gram restricted to some of its points; nothing is copied.
+
+    Parameters
+    ----------
+    base : Gram
+        The Gram that is shared.
+    index : (m,) int array
+        Which of its points.
+    """
+
+    def __init__(self, base: Gram, index: Array) -> None:
+        self.base = base
+        self.index = np.ascontiguousarray(index, dtype=np.int64)
+        self.shape = (len(index), len(index))
+        self.dtype = base.dtype
+
+    def diag(self) -> Array:
+        """Read the diagonal."""
+        return self.base.diag()[self.index]
+
+    def rows(self, index: Index) -> Array:
+        """Read rows, and of these the columns that are here."""
+        return self.base.rows(self.index[index])[:, self.index]
+
+    def __matmul__(self, V: Array) -> Array:
+        spread = np.zeros((self.base.shape[0], *np.shape(V)[1:]))
+        np.add.at(spread, self.index, np.asarray(V, dtype=np.float64))
+        return np.asarray((self.base @ spread)[self.index])
+
+    def dense(self) -> Array:
+        """Copy the part."""
+        return self.base.dense()[np.ix_(self.index, self.index)]
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return PartCross(self.base.cross(Z), self.index)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points that are here."""
+        coef = columns_of(coef)
+        spread = np.zeros((self.base.shape[0], coef.shape[1]))
+        np.add.at(spread, self.index, coef)
+        return self.base.expand(spread)
+
+
+class PartCross(Cross):
+    """New points against some of the training points."""
+
+    def __init__(self, base: Cross, index: Array) -> None:
+        self._base, self._index = base, index
+        self.shape = (base.shape[0], len(index))
+
+    def rows(self, index: Index) -> Array:
+        """Read rows, and of these the columns that are here."""
+        return self._base.rows(index)[:, self._index]
+
+    def __matmul__(self, V: Array) -> Array:
+        spread = np.zeros((self._base.shape[1], *np.shape(V)[1:]))
+        np.add.at(spread, self._index, np.asarray(V, dtype=np.float64))
+        return self._base @ spread
