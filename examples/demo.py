@@ -26,7 +26,8 @@ from mercer import SVC, KernelRidge, certify
 from mercer.backends import choose_backend
 from mercer.gram import CenteredGram, Need, make_gram
 from mercer.kernels import Gaussian, Kernel
-from mercer.problems import BoxQP, Dual, Eigenproblem
+from mercer.problems import Dual, Eigenproblem
+from mercer.problems import svm as svm_problems
 from mercer.solvers import solve
 
 HERE = Path(__file__).resolve().parent
@@ -104,7 +105,8 @@ def classify(data: Data, kernel: Kernel) -> SVC:
     )
     coef = np.zeros(len(data.y))
     coef[theirs.support_] = theirs.dual_coef_[0]
-    problem = BoxQP.svc(make_gram(kernel, data.X, Need.ROWS), data.y, np.full(len(data.y), C))
+    gram = make_gram(kernel, data.X, Need.ROWS)
+    problem = svm_problems.svc(gram, data.y, np.full(len(data.y), C))
     judged = certify(problem, Dual(coef, float(theirs.intercept_[0])), TOL)
 
     print(f"\nSVC({kernel!r}, C={C:g}, tol={TOL:g})")

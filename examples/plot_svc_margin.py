@@ -2,10 +2,9 @@
 Support vector classifier: margin and zones
 ===========================================
 
-The optimality conditions of the classifier sort the training rows into three zones by the size of
-their coefficient, and the same three zones are places in the picture: outside the margin
-(coefficient zero), on its border (between zero and C), and inside or beyond it (at C). The
-certificate checks just that.
+The optimality conditions of the classifier sort the training rows into three zones, and the zones
+are places in the picture: beyond the margin (coefficient zero), on its border (between zero and C),
+and inside it or on the wrong side (at C). The certificate checks just that.
 """
 
 import matplotlib.pyplot as plt
@@ -16,24 +15,20 @@ from mercer import SVC
 from mercer.kernels import Gaussian
 
 X, y = make_moons(240, noise=0.24, random_state=4)
-C = 5.0
-machine = SVC(Gaussian(scale=0.6), C=C).fit(X, y)
+machine = SVC(Gaussian(scale=0.6), C=5.0).fit(X, y)
 print(machine.certificate_)
 
 # %%
-# Zones by coefficient. The margins below are measured, not taken from the solver.
+# Zones are measured from the decision function; the coefficients, which the solver found, say the
+# same.
 
+zone = machine.zones(X, y).zone
 size = np.zeros(len(y))
 size[machine.support_] = np.abs(machine.dual_coef_)
-zones = {
-    "zero: outside the margin": size == 0,
-    "free: on its border": (size > 0) & (size < C),
-    "at C: inside or wrong": size == C,
-}
-margin = np.where(y == 1, 1, -1) * machine.decision_function(X)
-for name, rows in zones.items():
-    print(f"{name:<26} {rows.sum():>4} rows, y f(x) from {margin[rows].min():7.3f}", end=" ")
-    print(f"to {margin[rows].max():.3f}")
+for name in ("beyond", "on", "inside"):
+    rows = zone == name
+    print(f"{name:<7}{rows.sum():>4} rows, coefficients from {size[rows].min():.3f}", end=" ")
+    print(f"to {size[rows].max():.3f}")
 
 # %%
 # The same in the plane.
@@ -51,21 +46,21 @@ lines = ax.contour(
     columns, rows, f, [-1, 0, 1], colors=INK, linewidths=[1, 1.8, 1], linestyles=["--", "-", "--"]
 )
 ax.clabel(lines, fmt={-1: "f = -1", 0: "f = 0", 1: "f = 1"}, fontsize=9)
-marks = dict(zip(zones, ({"s": 14}, {"s": 75}, {"s": 45}), strict=True))
-for name, chosen in zones.items():
-    for label, colour in ((0, BLUE), (1, ORANGE)):
-        points = X[chosen & (y == label)]
-        border = {"edgecolors": INK, "linewidths": 1.4 if name.startswith("free") else 0.0}
-        alpha = 0.5 if name.startswith("zero") else 1.0
-        mark = "s" if name.startswith("at C") else "o"
-        ax.scatter(*points.T, c=colour, marker=mark, alpha=alpha, **marks[name], **border)
-    ax.scatter([], [], c="#888888", marker=mark, alpha=alpha, label=name, **marks[name], **border)
+looks = {
+    "beyond": ("beyond the margin: zero", {"marker": "o", "s": 14, "alpha": 0.5}),
+    "on": ("on its border: free", {"marker": "o", "s": 75, "edgecolors": INK, "linewidths": 1.4}),
+    "inside": ("inside or wrong: at C", {"marker": "s", "s": 42}),
+}
+for name, (label, look) in looks.items():
+    for group, colour in ((0, BLUE), (1, ORANGE)):
+        ax.scatter(*X[(zone == name) & (y == group)].T, c=colour, **look)
+    ax.scatter([], [], c="#888888", label=label, **look)
 ax.set(xlabel="first column", ylabel="second column")
 ax.set_title(
     f"{len(machine.support_)} of {len(y)} rows carry the boundary; relative gap "
     f"{machine.certificate_.quantities.relative_gap:.0e}",
     loc="left",
 )
-ax.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="upper right", title="coefficient")
+ax.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="lower left", title="coefficient")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -9,7 +9,6 @@ from mercer.certificates import certify
 from mercer.gram import DenseGram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear
 from mercer.problems import (
-    BoxQP,
     Coefficients,
     Dual,
     Eigenproblem,
@@ -17,6 +16,7 @@ from mercer.problems import (
     Modes,
     RidgePath,
 )
+from mercer.problems import svm as svm_problems
 from mercer.solvers import SMO, solve
 
 rng = np.random.default_rng(1)
@@ -26,7 +26,7 @@ GRAM = make_gram(Gaussian(1.0), X, Need.MATRIX)
 
 
 def svc_problem(C=4.0):
-    return BoxQP.svc(GRAM, SIGNS, np.full(80, C))
+    return svm_problems.svc(GRAM, SIGNS, np.full(80, C))
 
 
 def test_gap_is_primal_minus_dual_of_the_textbook():
@@ -42,6 +42,52 @@ def test_gap_is_primal_minus_dual_of_the_textbook():
     assert q.gap == pytest.approx(primal - dual, rel=1e-9)
 
 
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("regression", [False, True])
+def test_gap_with_kinks_and_squared_slack_is_primal_minus_dual(regression, squared):
+    K, C, y = GRAM.dense(), 4.0, (X[:, 0] if regression else SIGNS)
+    write = {
+        (False, False): lambda: svm_problems.svc(GRAM, y, np.full(80, C)),
+        (False, True): lambda: svm_problems.svc_l2(GRAM, y, np.full(80, C)),
+        (True, False): lambda: svm_problems.svr(GRAM, y, np.full(80, C), 0.2),
+        (True, True): lambda: svm_problems.svr_l2(GRAM, y, np.full(80, C), 0.2),
+    }[regression, squared]
+    problem = write()
+    b = solve(problem, SMO(tol=0.3)).value
+    f = K @ b.coef + b.intercept
+    slack = np.maximum(0, np.abs(y - f) - 0.2) if regression else np.maximum(0, 1 - y * f)
+    primal = 0.5 * b.coef @ K @ b.coef + C * (slack**2 if squared else slack).sum()
+    dual = y @ b.coef - 0.5 * b.coef @ K @ b.coef
+    dual -= 0.2 * np.abs(b.coef).sum() if regression else 0.0
+    dual -= 0.5 / (2 * C) * b.coef @ b.coef if squared else 0.0
+    q = certify(problem, b).quantities
+    assert q.primal == pytest.approx(primal, rel=1e-10)
+    assert q.dual == pytest.approx(dual, rel=1e-10)
+    assert q.squared_norm == pytest.approx(b.coef @ K @ b.coef)
+    assert q.margin == pytest.approx(q.squared_norm**-0.5) and q.radius == pytest.approx(1.0)
+
+
+def test_what_each_zone_violates():
+    problem = svc_problem(C=1.0)
+    right = solve(problem, SMO(tol=1e-8)).value
+    q = certify(problem, right).quantities
+    at_bound = np.abs(right.coef) == 1.0
+    assert q.bound_fraction == at_bound.mean() > 0
+    assert q.support_fraction == np.mean(right.coef != 0)
+    assert max(q.violation_at_zero, q.violation_free, q.violation_at_bound) < 1e-7
+    moved = certify(problem, Dual(right.coef, right.intercept + 0.01)).quantities
+    assert moved.violation_free == pytest.approx(0.01, rel=1e-3)
+    assert moved.violation_free == moved.intercept_error
+
+
+def test_a_hard_margin_is_bounded_by_scaling_it():
+    problem = svm_problems.svc(GRAM, SIGNS, np.full(80, np.inf))
+    value = solve(problem, SMO(tol=0.05)).value
+    q = certify(problem, value).quantities
+    best = certify(problem, solve(problem, SMO(tol=1e-7)).value).quantities
+    assert q.dual <= best.dual * (1 + 1e-6) and best.primal <= q.primal < 1.3 * q.dual
+
+
 def test_another_librarys_answer_is_judged():
     theirs = svm.SVC(C=4.0, gamma=0.5, tol=1e-4).fit(X, SIGNS)
     coef = np.zeros(80)
@@ -50,6 +96,11 @@ def test_another_librarys_answer_is_judged():
     certificate = certify(svc_problem(), answer, tol=2e-3)
     assert certificate.ok
     assert certificate.quantities.relative_gap < 1e-4
+    tube = svm.SVR(C=4.0, gamma=0.5, epsilon=0.1, tol=1e-4).fit(X, X[:, 0])
+    coef = np.zeros(80)
+    coef[tube.support_] = tube.dual_coef_[0]
+    problem = svm_problems.svr(GRAM, X[:, 0], np.full(80, 4.0), 0.1)
+    assert certify(problem, Dual(coef, float(tube.intercept_[0])), tol=2e-3).ok
     ridge = TheirRidge(kernel="rbf", gamma=0.5, alpha=0.3).fit(X, SIGNS)
     system = LinearSystem(GRAM, SIGNS[:, None], np.array([0.3]), np.ones(80), bias=False)
     assert certify(system, Coefficients(ridge.dual_coef_[:, None], np.zeros(1))).ok
@@ -78,7 +129,7 @@ def test_a_wrong_offset_is_not_certified(intercept):
 
 def test_overflow_is_not_certified():
     K = PrecomputedGram(np.eye(2) * 1e200)
-    problem = BoxQP.svc(K, np.array([1.0, -1.0]), np.full(2, 1e200))
+    problem = svm_problems.svc(K, np.array([1.0, -1.0]), np.full(2, 1e200))
     assert not certify(problem, Dual(np.array([1e200, -1e200]), 0.0)).ok
 
 
@@ -122,7 +173,7 @@ def test_a_path_must_choose_by_its_own_scores():
 
 
 def test_a_hard_margin_has_no_finite_gap_when_violated():
-    problem = BoxQP.svc(GRAM, SIGNS, np.full(80, np.inf))
+    problem = svm_problems.svc(GRAM, SIGNS, np.full(80, np.inf))
     judged = certify(problem, Dual(np.zeros(80), 0.0))
     assert judged.quantities.relative_gap == np.inf and not judged.ok
 

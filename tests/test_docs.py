@@ -18,6 +18,7 @@ MODULES = [
     "mercer.certificates",
     "mercer.backends",
     "mercer.testing",
+    "mercer.compat.sklearn",
 ]
 PAGES = [DOCS / "index.md", *sorted((DOCS / "guide").glob("*.md"))]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn import kernel_ridge, svm
+from sklearn import kernel_ridge
 from sklearn.base import clone
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.metrics.pairwise import rbf_kernel
@@ -21,8 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from mercer import SVC, KernelRidge, certify
-from mercer.gram import PrecomputedGram
+from mercer import SVC, SVR, EnclosingBall, KernelRidge, OneClassSVM
 from mercer.kernels import (
     Gaussian,
     Laplacian,
@@ -32,7 +31,6 @@ from mercer.kernels import (
     Spectrum,
     Subsequence,
 )
-from mercer.problems import BoxQP, Dual
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -65,6 +63,8 @@ c = labels(X)
 
 # one check takes the mean off a precomputed matrix, which is indefinite then, and we say so
 @pytest.mark.filterwarnings("ignore:.*not positive semidefinite:UserWarning")
+# and another allows a thousand steps for class weights that are 10^7 apart
+@pytest.mark.filterwarnings("ignore:.*iteration limit:UserWarning")
 @parametrize_with_checks(
     [
         KernelRidge(),
@@ -79,6 +79,16 @@ c = labels(X)
         SVC(Linear()),
         SVC(Gaussian(1.0) + Linear(), C=10.0),
         SVC("precomputed"),
+        SVC(slack="l2", multiclass="ovr", probability=True),
+        SVC(class_weight="balanced", criterion="gap", warm_start=True),
+        SVC(probability=True),
+        SVR(),
+        SVR(Linear(), tube="l2"),
+        SVR(nu=0.3),
+        SVR("precomputed"),
+        OneClassSVM(),
+        EnclosingBall(),
+        EnclosingBall(Linear(), nu=0.1),
     ]  # no list of expected failures
 )
 def test_scikit_learn_checks(estimator, check):
@@ -167,13 +177,6 @@ def weighted_rows(draw, least=4, most=14):
     return np.array(rows), np.array(targets), np.array(weights)
 
 
-def signs_of(targets):
-    """Give labels of both classes, the first two rows one each."""
-    signs = np.where(targets[:, 0] > 0, "b", "a")
-    signs[:2] = ["a", "b"]
-    return signs
-
-
 PENALTIES = np.logspace(-3, 2, 6)
 RIDGES = [
     KernelRidge(kernel, penalty, penalties=PENALTIES, bias=bias)
@@ -222,45 +225,19 @@ def close(found, wanted, tol):
     np.testing.assert_allclose(found, wanted, rtol=tol, atol=atol)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", Gaussian(0.7), Linear(), Polynomial(3)], ids=repr)
-@quick
-@given(case=weighted_rows(), order=st.randoms(use_true_random=False))
-def test_svc_weights_mean_repetition_to_the_last_bit(kernel, case, order):
-    rows, targets, weights = case
-    rows[0] += 0.1  # so that not all rows are equal, whatever was drawn
-    signs = signs_of(targets)
-    index = np.repeat(np.arange(len(rows)), weights)
-    order.shuffle(index)
-    weighted = SVC(kernel, C=3.0).fit(rows, signs, sample_weight=weights)
-    repeated = SVC(kernel, C=3.0).fit(rows[index], signs[index])
-    assert weighted.kernel_ == repeated.kernel_
-    np.testing.assert_array_equal(
-        weighted.decision_function(rows), repeated.decision_function(rows)
-    )
-    assert weighted.intercept_ == repeated.intercept_
-    total = np.zeros(len(rows))
-    np.add.at(total, index[repeated.support_], repeated.dual_coef_)
-    # copies share what a row has, so the sums of equal rows agree
-    for sums in (total, dense_coef(weighted, len(rows))):
-        assert abs(sums.sum()) < 1e-9
-    close(rows.T @ total, rows.T @ dense_coef(weighted, len(rows)), 1e-9)
-
-
-def dense_coef(machine, n):
-    coef = np.zeros(n)
-    coef[machine.support_] = machine.dual_coef_
-    return coef
-
-
 MACHINES = [
     KernelRidge(Gaussian(1.0), 0.3),
     KernelRidge(Linear(), "loo"),
     SVC(Gaussian(1.0), tol=1e-9),
+    SVC(Gaussian(1.0), slack="l2", tol=1e-9),
+    SVR(Gaussian(1.0), tol=1e-9),
+    OneClassSVM(Gaussian(1.0), tol=1e-9),
+    EnclosingBall(Gaussian(1.0), 0.3, tol=1e-9),
 ]
 
 
 def target_of(machine):
-    return y if isinstance(machine, KernelRidge) else c
+    return c if isinstance(machine, SVC) else y
 
 
 def decision(machine, rows):
@@ -291,13 +268,6 @@ def test_order_of_rows_and_columns(machine):
     close(decision(turned, XN[:, columns]), decision(base, XN), 1e-7)
 
 
-def test_order_of_rows_does_not_change_a_bit_of_an_svc():
-    rows, weights = np.random.default_rng(1).permutation(60), np.arange(60) % 4 / 7 + 0.1
-    base = SVC(C=5.0).fit(X, c, sample_weight=weights)
-    turned = SVC(C=5.0).fit(X[rows], c[rows], sample_weight=weights[rows])
-    np.testing.assert_array_equal(turned.decision_function(XN), base.decision_function(XN))
-
-
 def test_flipping_labels_negates():
     flipped = np.where(c == "yes", "no", "yes")
     for kernel in (Gaussian(1.0), Linear()):
@@ -317,8 +287,9 @@ def test_kernel_function_and_matrix_agree(machine):
     base = decision(clone(machine).fit(X, t), XN)
     by_function = clone(machine).set_params(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.5))
     close(decision(by_function.fit(X, t), XN), base, 1e-8)
-    by_matrix = clone(machine).set_params(kernel=Precomputed()).fit(Gaussian(1.0)(X), t)
-    close(decision(by_matrix, Gaussian(1.0)(XN, X)), base, 1e-8)
+    if not isinstance(machine, EnclosingBall):  # which needs k(x, x) of new rows
+        by_matrix = clone(machine).set_params(kernel=Precomputed()).fit(Gaussian(1.0)(X), t)
+        close(decision(by_matrix, Gaussian(1.0)(XN, X)), base, 1e-8)
     by_text = clone(machine).set_params(kernel="gaussian(1.0)").fit(X, t)
     close(decision(by_text, XN), base, 1e-12)
 
@@ -473,31 +444,6 @@ def test_each_target_has_its_own_best_penalty():
     close(fixed.predict(XN), both.predict(XN), 1e-8)
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()], ids=repr)
-def test_svc_is_at_least_as_good_as_libsvm(kernel, C):
-    weights = np.arange(60) % 3 + 0.5
-    K, signs = kernel(X), np.where(c == "yes", 1.0, -1.0)
-    theirs = svm.SVC(kernel="precomputed", C=C, tol=1e-6).fit(K, c, sample_weight=weights)
-    ours = SVC(kernel, C=C, tol=1e-6).fit(X, c, sample_weight=weights)
-    problem = BoxQP.svc(PrecomputedGram(K), signs, C * weights)
-    coef = np.zeros(60)
-    coef[theirs.support_] = theirs.dual_coef_[0]
-    rival = certify(problem, Dual(coef, float(theirs.intercept_[0])))
-    mine = certify(problem, Dual(dense_coef(ours, 60), ours.intercept_), 1e-5)
-    assert mine.ok
-    assert rival.ok  # to 1e-3: LIBSVM keeps kernel rows in float32
-    assert mine.quantities.dual >= rival.quantities.dual - 1e-6 * rival.quantities.dual
-    assert mine.quantities.primal <= rival.quantities.primal * (1 + 1e-5)
-    K_new = kernel(XN, X)
-    close(ours.decision_function(XN), theirs.decision_function(K_new), 1e-4)
-
-
-def test_the_default_gaussian_is_scikit_learns():
-    theirs = svm.SVC(tol=1e-8).fit(X, c)
-    close(SVC(tol=1e-8).fit(X, c).decision_function(XN), theirs.decision_function(XN), 1e-5)
-
-
 @pytest.mark.parametrize(
     "machine", [SVC(C=3.0), KernelRidge(Gaussian(1.0)), KernelRidge()], ids=repr
 )
@@ -575,15 +521,3 @@ def test_tables_and_kernels_that_speak_of_columns_by_name(table):
         KernelRidge(Gaussian(1.0).on("weight")).fit(frame, y)
     with pytest.raises(ValueError, match="pass a DataFrame"):
         KernelRidge(Gaussian(1.0).on("age")).fit(X, y)
-
-
-def test_a_class_of_weight_zero_is_not_there():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 2))
-    y = np.where(X[:, 0] > 0, 1, 0)
-    y[::3] = 2
-    weights = (y < 2).astype(float)
-    machine = SVC(Gaussian(1.0)).fit(X, y, weights)
-    assert machine.classes_.tolist() == [0, 1]
-    alone = SVC(Gaussian(1.0)).fit(X[y < 2], y[y < 2])
-    np.testing.assert_array_equal(machine.decision_function(X), alone.decision_function(X))

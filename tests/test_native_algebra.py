@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from mercer.backends.contract import Band, Box
+from mercer.backends.contract import Band
 from mercer.backends.reference import Reference
 
 native = pytest.importorskip("mercer._native")
@@ -246,178 +246,6 @@ def test_inverse_diagonals_are_the_same_for_any_number_of_threads():
         np.testing.assert_array_equal(result, results[0])
 
 
-# --- sequential minimal optimisation ---------------------------------------------------------
-
-
-def box_problem(n, seed, C=10.0, dtype=np.float64):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3))
-    y = np.where(X[:, :1].ravel() + rng.standard_normal(n) > 0, 1.0, -1.0)
-    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / 3).astype(dtype)
-    return K, y, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0), np.zeros(n)
-
-
-def objective(problem, b):
-    K, linear = problem[0].astype(np.float64), problem[1]
-    return b @ K @ b / 2 - linear @ b
-
-
-def true_violation(problem, b):
-    K, linear, lower, upper, _ = problem
-    F = linear - K.astype(np.float64) @ b
-    return np.max(F[b < upper], initial=-np.inf) - np.min(F[b > lower], initial=np.inf)
-
-
-def check_solution(problem, tol=1e-7):
-    _, _, lower, upper, start = problem
-    b, iterations, violation = native.smo(*problem, tol, 10**6, None, 2)
-    K, linear, lower, upper, start = problem
-    box = Box(linear - K @ start, start, lower, upper)
-    expected = REFERENCE.box_qps(K, [box], tol, 10**6, None)[0].b
-    scale = 1.0 + np.abs(expected).sum()
-    assert violation <= tol
-    assert true_violation(problem, b) <= 2 * tol + 1e-10 * scale
-    assert ((lower <= b) & (b <= upper)).all()
-    assert abs(b.sum() - start.sum()) <= 1e-12 * scale
-    assert objective(problem, b) == pytest.approx(
-        objective(problem, expected), abs=1e-6 * scale, rel=1e-9
-    )
-    return b, iterations
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 64, 200, 333])
-def test_smo_finds_the_optimum_of_the_reference(n, dtype, isa):
-    check_solution(box_problem(n, seed=n, dtype=dtype))
-
-
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_smo_for_small_and_large_boxes(C):
-    b, _ = check_solution(box_problem(150, seed=1, C=C), tol=1e-6)
-    assert (np.abs(b) == C).any() or C > 1  # bounds are reached exactly
-
-
-def test_smo_with_infinite_bounds():
-    K, y, _, _, start = box_problem(120, seed=2)
-    K += 0.1 * np.eye(120)
-    one_sided = (K, y, np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0), start)
-    check_solution(one_sided)
-    free = (K, y, np.full(120, -np.inf), np.full(120, np.inf), start)
-    b, _ = check_solution(free)
-    system = np.block([[K, np.ones((120, 1))], [np.ones((1, 120)), np.zeros((1, 1))]])
-    exact = np.linalg.solve(system, np.append(y, 0.0))[:-1]
-    np.testing.assert_allclose(b, exact, atol=1e-5)
-
-
-def test_smo_with_duplicates_of_opposite_label():
-    K, y, *_ = box_problem(80, seed=3)
-    twice = np.tile(np.arange(80), 2)
-    labels = np.concatenate([y, -y])
-    problem = (
-        np.ascontiguousarray(K[np.ix_(twice, twice)]),
-        labels,
-        np.where(labels > 0, 0.0, -10.0),
-        np.where(labels > 0, 10.0, 0.0),
-        np.zeros(160),
-    )
-    check_solution(problem, tol=1e-5)
-
-
-def test_smo_goes_on_from_a_warm_start():
-    problem = box_problem(200, seed=4)
-    b, cold = check_solution(problem)
-    again, iterations, _ = native.smo(*problem[:4], b, 1e-6, 10**6, None, 2)
-    assert iterations == 0
-    np.testing.assert_array_equal(again, b)
-    inside = np.clip(b, problem[2] * 0.9, problem[3] * 0.9)
-    moved, iterations, violation = native.smo(*problem[:4], inside, 1e-7, 10**6, None, 2)
-    assert violation <= 1e-7
-    assert abs(moved.sum() - inside.sum()) < 1e-10
-    assert cold > 0
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_smo_on_rows_with_a_stride(dtype):
-    K, *rest = box_problem(77, seed=5, dtype=dtype)
-    wide = np.full((77, 96), np.nan, dtype=dtype)
-    wide[:, :77] = K
-    strided, plain = (native.smo(k, *rest, 1e-6, 10**6, None, 1) for k in (wide[:, :77], K))
-    np.testing.assert_array_equal(strided[0], plain[0])
-    with pytest.raises(ValueError, match="contiguous"):
-        native.smo(np.asfortranarray(K), *rest, 1e-6, 10, None, 1)
-
-
-def test_smo_stops_at_the_limit_of_iterations():
-    problem = box_problem(100, seed=6)
-    b, iterations, violation = native.smo(*problem, 1e-9, 7, None, 1)
-    assert iterations == 7
-    assert violation == pytest.approx(true_violation(problem, b))
-    b, iterations, violation = native.smo(*problem, 1e-9, 0, None, 1)
-    assert iterations == 0 and not b.any() and violation == 2.0
-
-
-def test_smo_of_nothing():
-    empty = np.empty(0)
-    b, iterations, violation = native.smo(
-        np.empty((0, 0)), empty, empty, empty, empty, 1e-3, 10, None, 1
-    )
-    assert b.shape == (0,) and iterations == 0 and violation == -np.inf
-
-
-def test_smo_with_everything_at_its_bound():
-    K, y, *_ = box_problem(20, seed=7)
-    fixed = np.full(20, 0.5)
-    b, iterations, violation = native.smo(K, y, fixed, fixed, fixed, 1e-3, 10, None, 1)
-    assert iterations == 0 and violation == -np.inf
-    np.testing.assert_array_equal(b, fixed)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_smo_ends_when_the_gradient_is_not_finite(value, dtype):
-    K, y, *rest = box_problem(50, seed=8, dtype=dtype)
-    broken = y.copy()
-    broken[13] = value
-    assert np.isnan(native.smo(K, broken, *rest, 1e-6, 10**12, None, 1)[2])
-    for i, j in [(3, 4), (3, 3), (49, 0)]:
-        bad = K.copy()
-        bad[i, j] = bad[j, i] = value
-        violation = native.smo(bad, y, *rest, 1e-6, 10**12, None, 1)[2]
-        assert np.isnan(violation) or violation <= 1e-6
-    bad = np.full_like(K, value)
-    assert np.isnan(native.smo(bad, y, *rest, 1e-6, 10**12, None, 1)[2])
-
-
-def endless_problem(n=1500):
-    x = np.linspace(0, 1, n)
-    K = np.exp(-30 * (x[:, None] - x[None]) ** 2)  # so smooth that it takes millions of steps
-    return K, np.sin(20 * x), np.full(n, -1e9), np.full(n, 1e9), np.zeros(n)
-
-
-def test_smo_asks_its_poll_and_stops():
-    calls = []
-
-    def poll(iteration, violation):
-        calls.append((iteration, violation))
-        return len(calls) == 3
-
-    began = time.perf_counter()
-    b, iterations, violation = native.smo(*endless_problem(), 1e-12, 10**12, poll, 1)
-    assert len(calls) == 3
-    assert [i for i, _ in calls] == sorted(i for i, _ in calls)
-    assert all(0 < v < np.inf for _, v in calls)
-    assert time.perf_counter() - began < 20
-    assert iterations > 0 and violation > 0 and np.isfinite(b).all()
-
-
-def test_smo_passes_on_the_exception_of_its_poll():
-    def poll(iteration, violation):
-        raise LookupError("enough")
-
-    with pytest.raises(LookupError, match="enough"):
-        native.smo(*endless_problem(), 1e-12, 10**12, poll, 1)
-
-
 # --- interruption ----------------------------------------------------------------------------
 
 INTERRUPTED = {
@@ -427,11 +255,6 @@ INTERRUPTED = {
         "Qt, lower = np.eye(n), np.ones((n, 33)) * 0.01\nlower[:, 0] = 1\n"
         "shifts = np.full(400, 1.0)\n"
         "work = lambda: N.band_inverse_diagonals(Qt, lower, 32, shifts, 2)"
-    ),
-    "smo": (
-        "x = np.linspace(0, 1, 1500); K = np.exp(-30 * (x[:, None] - x) ** 2)\n"
-        "y, box = np.sin(20 * x), np.full(1500, 1e9)\n"
-        "work = lambda: N.smo(K, y, -box, box, 0 * y, 1e-12, 10**12, None, 1)"
     ),
 }
 
@@ -469,18 +292,6 @@ def test_a_signal_ends_the_computation_within_a_second(verb):
     script = SCRIPT.format(n=n, setup=INTERRUPTED[verb])
     # other programs on the same cores may delay a try; not all three
     assert any(seconds_to_stop(script) < 1.0 for _ in range(3))
-
-
-def test_smo_stopped_in_its_first_gradient_claims_nothing():
-    n = 40_000
-    K = np.broadcast_to(np.ones(n, dtype=np.float32), (n, n))  # no memory: all rows are one
-    y = np.where(np.arange(n) % 2, 1.0, -1.0)
-    start = 0.5 * y
-    _, iterations, violation = native.smo(
-        K, y, np.minimum(y, 0), np.maximum(y, 0), start, 1e-3, 10**6, lambda i, v: True, 1
-    )
-    assert iterations == 0
-    assert violation in (np.inf, pytest.approx(2.0))  # unknown, or the truth; never a false zero
 
 
 FORKS = """

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
+import time
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,14 +23,18 @@ import pytest
 from scipy import sparse
 from scipy.linalg import LinAlgWarning
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import DataConversionWarning
 from threadpoolctl import threadpool_limits
 
 import mercer
 from mercer import (
     SVC,
+    SVR,
+    EnclosingBall,
     KernelRidge,
     MemoryBudgetError,
+    OneClassSVM,
     ParameterError,
     SolverError,
     Status,
@@ -54,7 +60,12 @@ c = np.where(y > 0.6, "b", "a")
 XN = rng.standard_normal((7, 3))
 
 RIDGE, PATH, CLASSIFIER = KernelRidge(Gaussian(1.0)), KernelRidge(penalty="loo"), SVC(Gaussian(1.0))
-BOTH = pytest.mark.parametrize("machine", [RIDGE, PATH, CLASSIFIER], ids=["ridge", "path", "svc"])
+TUBE, NOVELTY, BALL = SVR(Gaussian(1.0)), OneClassSVM(Gaussian(1.0)), EnclosingBall(Gaussian(1.0))
+BOTH = pytest.mark.parametrize(
+    "machine", [RIDGE, PATH, CLASSIFIER, TUBE], ids=["ridge", "path", "svc", "svr"]
+)
+ALONE = pytest.mark.parametrize("machine", [NOVELTY, BALL], ids=["novelty", "ball"])
+SUPPORT = (SVC, SVR, OneClassSVM, EnclosingBall)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -64,7 +75,7 @@ def one_blas_thread():
 
 
 def target_of(machine):
-    return y if isinstance(machine, KernelRidge) else c
+    return c if isinstance(machine, SVC) else y
 
 
 def decision(machine, rows):
@@ -91,11 +102,7 @@ def refuses(machine, error, match, *args, **options):
 def fit_somehow(machine):
     """Fit with the machine's own parameters where they are good, then put them (back) in."""
     good = clone(machine).set_params(kernel=Gaussian(1.0))
-    for name in ("C", "tol", "max_iter", "time_limit", "callback", "penalty", "penalties", "bias"):
-        if name in machine.get_params():
-            good.set_params(**{name: type(machine)().get_params()[name]})
-    if isinstance(machine, KernelRidge):
-        good.set_params(solver=None)
+    good.set_params(**{k: v for k, v in type(machine)().get_params().items() if k != "kernel"})
     good.fit(X, target_of(machine))
     return good.set_params(**machine.get_params(deep=False))
 
@@ -252,7 +259,7 @@ def test_a5_one_class():
         CLASSIFIER, ValueError, "only one class", X, c, sample_weight=(c == "b") * 1.0
     )
     assert message.endswith("'b' once rows of weight zero are left out")
-    refuses(CLASSIFIER, ValueError, "3 classes; wrap it", X, np.arange(40) % 3)
+    refuses(CLASSIFIER, ValueError, "only one class", X, np.zeros(40), sample_weight=np.ones(40))
 
 
 def test_a6_labels_come_back_as_they_were():
@@ -523,9 +530,17 @@ def test_a13_one_constant_column(machine):
                      "bias": ["yes", None, 1], "solver": ["cholesky", Cholesky],
                      "time_limit": [0, -1, "1 s", np.nan], "callback": [3, "print"]}),
             (PATH, {"penalties": [[], [0.0, 1.0], [-1.0], [np.nan], "many", 1j]}),
-            (CLASSIFIER, {"C": [0, -1.0, np.nan, np.inf, "1", None, True],
+            (CLASSIFIER, {"C": [0, -1.0, np.nan, "1", None, True, [], [[1.0]], [1.0, 0.0]],
+                          "slack": ["L1", None, 1], "nu": [0, 1.5, -0.1, np.nan, "0.5", True],
+                          "multiclass": ["one", None], "probability": ["yes", None],
+                          "class_weight": ["even", 3, {"a": 0.0}, {"a": np.inf}, {"a": "b"}],
+                          "criterion": ["kkt", None], "warm_start": [1, "no"],
                           "tol": [0, -1e-3, np.nan], "max_iter": [0, -1, 1.5, True, "10"],
                           "time_limit": [0, -2.0], "callback": [0]}),
+            (TUBE, {"C": [0, np.nan], "epsilon": [-0.1, np.nan, np.inf, "a", None],
+                    "tube": ["l3"], "nu": [0, 2.0]}),
+            (NOVELTY, {"nu": [0, 1.1, None, "a"], "tol": [0], "criterion": ["none"]}),
+            (BALL, {"nu": [-0.1, 1.1, None], "max_iter": [0]}),
         ]
         for name, values in names.items()
         for value in values
@@ -557,8 +572,41 @@ def test_a14_parameters_seen_beside_the_data():
     refuses(iterative, SolverError, "RidgePath problems, not LinearSystem", X, y)
 
 
+@ALONE
+def test_a1_to_a9_rows_without_targets(machine):
+    message = refuses(machine, ValueError, "NaN", spoiled(np.nan))
+    assert "1 bad value(s), the first in row 3, column 1" in message
+    refuses(machine, ValueError, "infinity", sparse.csr_array(spoiled(np.inf)))
+    refuses(machine, ValueError, "minimum of|0 sample", np.empty((0, 3)))
+    refuses(machine, ValueError, "2D array", X[:, 0])
+    refuses(machine, ValueError, "39 entries, but X has 40", X, sample_weight=np.ones(39))
+    refuses(machine, ValueError, "entry 4", X, sample_weight=np.where(np.arange(40) == 4, -1.0, 1))
+    refuses(machine, ValueError, "all entries of sample_weight", X, sample_weight=np.zeros(40))
+    words = X.astype(object)
+    words[4, 2] = "tall"
+    refuses(machine, ValueError, "'tall' in row 4, column 2 of X", words)
+    frame = pd.DataFrame(X, columns=["p", "q", "r"])
+    fitted = clone(machine).fit(frame)
+    with pytest.raises(ValueError, match="same order"):
+        fitted.predict(frame[["q", "p", "r"]])
+    with pytest.raises(ValueError, match=r"row 2, column 0 \('p'\)"):
+        fitted.predict(pd.DataFrame(spoiled(np.nan, 2, 0), columns=["p", "q", "r"]))
+    one = finite(clone(machine).fit(X[:1]))
+    assert np.isfinite(decision(one, XN)).all()
+
+
+def test_a14_shares_that_no_answer_has():
+    uneven = np.where(np.arange(40) < 4, "a", "b")
+    message = refuses(SVC(nu=0.5), ValueError, "nu=0.5 is infeasible", X, uneven)
+    assert "at most 0.2" in message
+    refuses(SVC(C=np.ones(39)), ParameterError, "C=.*one entry for each of the 40 rows", X, c)
+    refuses(SVR(nu=0.5, C=np.inf), ParameterError, "C=inf must be finite beside nu", X, y)
+    with pytest.raises(ValueError, match="label 'x', but the classes of y are 'a', 'b'"):
+        SVC(class_weight={"x": 2.0}).fit(X, c)
+
+
 @pytest.mark.parametrize(
-    "base", [RIDGE, KernelRidge(penalty="loo"), CLASSIFIER], ids=["r", "p", "c"]
+    "base", [RIDGE, KernelRidge(penalty="loo"), CLASSIFIER, TUBE], ids=["r", "p", "c", "t"]
 )
 def test_a15_precomputed_matrices(base):
     machine, t, K = clone(base).set_params(kernel=Precomputed()), target_of(base), Gaussian(1.0)(X)
@@ -600,6 +648,131 @@ def test_a15_weights_zero_leave_columns_of_new_matrices_alone(base):
 
 
 # --- B: numerical adversaries ----------------------------------------------------------------
+
+
+def ends(machine, rows, t, seconds=5.0):
+    """Check that a fit ends in time with a finite model, and that a second one is the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is said is in the status
+        start = time.perf_counter()
+        first = finite_answer(clone(machine).fit(rows, t))
+        assert time.perf_counter() - start < seconds
+        second = clone(machine).fit(rows, t)
+    np.testing.assert_array_equal(decision(first, rows), decision(second, rows))
+    assert first.solution_.status is second.solution_.status
+    return first
+
+
+def finite_answer(machine):
+    assert np.isfinite(machine.dual_coef_).all()
+    assert np.isfinite(machine.intercept_).all()
+    return machine
+
+
+def polynomial(degree, gamma, offset):
+    return gamma**degree * Polynomial(degree, offset=offset / gamma)
+
+
+def test_b1_two_rows_far_from_the_origin():
+    rows = np.array([[1.0, 99999.0], [2.0, 99999.0]])
+    machine = ends(SVC(polynomial(2, 0.5, 0.0)), rows, [0, 1])
+    assert machine.predict(rows).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("C", "degree", "gamma"),
+    [
+        (0.6652997139930452, 7, 4178.386000737241),
+        (1.2346990434544882, 7, 4317.581190465473),
+        (0.8156943235551155, 8, 864.1583649816441),
+    ],
+)
+def test_b1_polynomials_of_high_degree(C, degree, gamma):
+    rows, t = load_iris(return_X_y=True)
+    machine = ends(SVC(polynomial(degree, gamma, 0.0), C=C), rows, t, 10.0)
+    assert machine.score(rows, t) > 0.9
+
+
+def test_b1_six_rows_and_nu():
+    rows = np.zeros((6, 13))
+    rows[:, 9] = [0.31865753, 0.59230137, 0.31778082, 0.36430137, 0.33638356, 0.31843836]
+    rows[[0, 5], 2], rows[[0, 5], 5], rows[[0, 5], 6] = 0.3, 1.0, 0.625
+    rows[1, [5, 6, 10, 12]] = [0.33333333, 0.61538462, 1.0, 1.0]
+    rows[3, [0, 3, 4, 5, 7, 8]] = [0.66666667, 0.5, 1.0, 0.8, 1.0, 0.5625]
+    rows[[2, 4], 10] = 1.0
+    t = np.array([False, True, True, False, True, False])
+    machine = ends(SVC(polynomial(3, 1 / 13, 10.0), nu=2 / 7, probability=True), rows, t)
+    assert (machine.predict(rows) == t).all()
+
+
+def test_b2_an_unscaled_polynomial():
+    """Rows of very different sizes, degree 4, C = 100: LIBSVM of 2011 does not end here."""
+    rows, t = load_breast_cancer(return_X_y=True)
+    kernel = polynomial(4, 1 / (rows.shape[1] * rows.var()), 0.0)
+    machine = ends(SVC(kernel, C=100.0), rows, t, 30.0)
+    assert machine.score(rows, t) > 0.9
+    assert machine.certificate_.quantities.gap >= 0
+    assert np.isfinite(machine.certificate_.quantities.relative_gap)
+
+
+@pytest.mark.parametrize("C", [1e12, 1e300, np.inf])
+def test_b3_huge_costs(C):
+    apart = X + 3.0 * np.sign(X[:, :1]) * np.array([1.0, 0.0, 0.0])
+    t = X[:, 0] > 0
+    machine = ends(SVC(Linear(), C=C), apart, t)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.score(apart, t) == 1
+    hard = SVC(Linear(), C=1e5, tol=1e-6).fit(apart, t)
+    np.testing.assert_allclose(machine.coef_, hard.coef_, rtol=1e-2, atol=1e-3)
+    mixed = ends(SVC(Linear(), C=C, max_iter=10**6), X, np.arange(40) % 2, 20.0)
+    assert mixed.solution_.status in (
+        Status.INFEASIBLE,
+        Status.ITERATION_LIMIT,
+        Status.INACCURATE,
+    )
+    assert np.isfinite(mixed.decision_function(XN)).all()
+
+
+def test_b4_tiny_costs_and_wide_tubes():
+    machine = finite_answer(SVC(Gaussian(1.0), C=1e-12).fit(X, c))
+    assert np.ptp(machine.decision_function(XN)) < 1e-9
+    assert machine.certificate_.ok
+    tube = SVR(Gaussian(1.0), epsilon=1e3).fit(X, y)
+    assert len(tube.support_) == 0
+    assert np.ptp(tube.predict(XN)) == 0
+    assert tube.certificate_.ok
+    nobody = SVR(Linear(), epsilon=1e3).fit(X, y)
+    np.testing.assert_array_equal(nobody.coef_, 0.0)
+
+
+def test_b5_every_row_a_thousand_times():
+    for machine in (SVC(Gaussian(1.0)), SVR(Gaussian(1.0)), SVC(Gaussian(1.0), slack="l2")):
+        t = target_of(machine)
+        weighted = clone(machine).fit(X, t, sample_weight=np.full(40, 1000.0))
+        repeated = clone(machine).fit(np.repeat(X, 1000, axis=0), np.repeat(t, 1000))
+        np.testing.assert_array_equal(decision(weighted, XN), decision(repeated, XN))
+        assert len(repeated.support_) == 1000 * len(weighted.support_)
+
+
+def test_b5_contradictory_labels_on_equal_rows():
+    rows, t = np.vstack([X, X]), np.repeat(["a", "b"], 40)
+    machine = finite_answer(SVC(Gaussian(1.0), C=2.0).fit(rows, t))
+    np.testing.assert_allclose(np.abs(machine.dual_coef_), 2.0)  # all at their bound
+    assert np.abs(machine.decision_function(rows)).max() < 1e-9
+
+
+@pytest.mark.parametrize("machine", [CLASSIFIER, TUBE, NOVELTY], ids=["svc", "svr", "novelty"])
+def test_b6_indefinite_kernels_end_and_say_so(machine):
+    draw = np.random.default_rng(3)
+    K = draw.standard_normal((40, 40))
+    K = K + K.T
+    for kernel, rows in ((Sigmoid(slope=1.0, offset=-1.0), X), (Precomputed(), K)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = clone(machine).set_params(kernel=kernel).fit(rows, target_of(machine))
+        assert np.isfinite(decision(fitted, rows)).all()
+        assert fitted.solution_.status is Status.NOT_CONVEX
+        assert any("curvature -" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
@@ -771,17 +944,38 @@ def test_b9_indefinite_kernels_say_so():
 # --- C: relations (the others are in test_machines) ------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_c1_certificates_hold_for_every_form(seed):
+    draw = np.random.default_rng(seed)
+    rows = draw.standard_normal((50, 3))
+    two, many, t = draw.integers(0, 2, 50), draw.integers(0, 4, 50), draw.standard_normal(50)
+    kernel = [Gaussian(1.0), Linear(), Polynomial(2)][seed % 3]
+    C = float(10 ** draw.uniform(-1, 2))
+    forms = [
+        (SVC(kernel, C=C), two),
+        (SVC(kernel, C=C), many),
+        (SVC(kernel, C=C, slack="l2", multiclass="ovr"), many),
+        (SVC(Gaussian(1.0), nu=0.3), two),
+        (SVR(kernel, C=C), t),
+        (SVR(kernel, C=C, tube="l2"), t),
+        (SVR(kernel, C=C, nu=0.4), t),
+        (OneClassSVM(kernel, nu=0.3), t),
+        (EnclosingBall(kernel, nu=0.2), t),
+        (SVC(kernel, C=C, criterion="gap", tol=1e-6), two),
+    ]
+    for machine, target in forms:
+        fitted = machine.fit(rows, target, sample_weight=draw.integers(1, 3, 50))
+        assert fitted.solution_.status is Status.SOLVED, machine
+        assert fitted.certificate_.ok, (machine, str(fitted.certificate_))
+
+
 @BOTH
 @pytest.mark.parametrize("seed", range(3))
 def test_c6_relations_on_rows_with_ties(machine, seed):
     draw = np.random.default_rng(seed)
     rows = np.round(draw.standard_normal((30, 3)))  # many equal rows, contradictory targets
-    t = (
-        draw.standard_normal(30)
-        if isinstance(machine, KernelRidge)
-        else draw.choice(["a", "b"], 30)
-    )
-    tight = clone(machine).set_params(**({"tol": 1e-9} if isinstance(machine, SVC) else {}))
+    t = draw.choice(["a", "b"], 30) if isinstance(machine, SVC) else draw.standard_normal(30)
+    tight = clone(machine).set_params(**({"tol": 1e-9} if isinstance(machine, SUPPORT) else {}))
     base = decision(clone(tight).fit(rows, t), XN)
     order, columns = draw.permutation(30), draw.permutation(3)
     moved = clone(tight).fit(rows[order], t[order])
@@ -796,6 +990,63 @@ def test_c6_relations_on_rows_with_ties(machine, seed):
 
 
 # --- D: large requests -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", [CLASSIFIER, TUBE, NOVELTY, BALL], ids=repr)
+def test_d1_a_fit_that_is_interrupted_changes_nothing(machine):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    fitted = clone(machine).fit(X, target_of(machine))
+    before, expected = dict(vars(fitted)), decision(fitted, XN)
+    fitted.callback = before["callback"] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(XN, target_of(machine)[:7])
+    assert vars(fitted) == before
+    np.testing.assert_array_equal(decision(fitted, XN), expected)
+    fitted.callback = None
+    np.testing.assert_array_equal(decision(fitted.fit(X, target_of(machine)), XN), expected)
+
+
+def many_labels():
+    return np.digitize(y, [0.2, 1.0])
+
+
+@pytest.mark.parametrize(
+    "machine", [SVC(Gaussian(1.0), probability=True), TUBE, NOVELTY, BALL], ids=repr
+)
+def test_d9_threads(machine):
+    """Sixteen fits at once, and sixteen predictions by one machine, are those of one at a time."""
+    t = many_labels() if isinstance(machine, SVC) else y
+    shared = clone(machine).fit(X, t)
+    expected, fits, values = decision(shared, XN), [None] * 16, [None] * 16
+
+    def work(i):
+        fits[i] = decision(clone(machine).fit(X, t), XN)
+        values[i] = decision(shared, XN)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for found in fits + values:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("labels", [c, many_labels()], ids=["two", "three"])
+def test_d13_the_number_of_threads_changes_no_bit(labels):
+    rows = np.random.default_rng(0).standard_normal((900, 3))
+    t = np.resize(labels, 900)
+    found = []
+    for threads in (1, 2, 3, 8):
+        with mercer.config(threads=threads):
+            machine = SVC(Gaussian(1.0), C=10.0, probability=True).fit(rows, t)
+            found.append((machine.decision_function(XN), machine.predict_proba(XN)))
+    for values, probabilities in found[1:]:
+        np.testing.assert_array_equal(values, found[0][0])
+        np.testing.assert_array_equal(probabilities, found[0][1])
+
 
 LARGE = 200_000
 

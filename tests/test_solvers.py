@@ -10,7 +10,7 @@ import mercer
 from mercer.certificates import certify
 from mercer.gram import CenteredGram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Sigmoid
-from mercer.problems import BoxQP, Eigenproblem, LinearSystem, RidgePath
+from mercer.problems import BoxQP, Eigenproblem, LinearSystem, RidgePath, svm
 from mercer.solvers import (
     SMO,
     BandPath,
@@ -60,8 +60,8 @@ CASES = {
     "eigh": (Eigh(), Eigenproblem(CenteredGram(GRAM), 7)),
     "eigh of features": (Eigh(), Eigenproblem(FEATURES, 7)),
     "lanczos": (Lanczos(), Eigenproblem(CenteredGram(GRAM), 3)),
-    "smo": (SMO(), BoxQP.svc(GRAM, SIGNS, np.full(120, 5.0))),
-    "smo, small C": (SMO(), BoxQP.svc(GRAM, SIGNS, np.full(120, 1e-3))),
+    "smo": (SMO(), svm.svc(GRAM, SIGNS, np.full(120, 5.0))),
+    "smo, small C": (SMO(), svm.svc(GRAM, SIGNS, np.full(120, 1e-3))),
 }
 
 
@@ -174,7 +174,7 @@ def test_smo_reaches_the_optimum_of_a_general_solver():
 
     n = 25
     gram = make_gram(Gaussian(1.0), X[:n], Need.ROWS)
-    problem = BoxQP.svc(gram, SIGNS[:n], np.full(n, 2.0))
+    problem = svm.svc(gram, SIGNS[:n], np.full(n, 2.0))
     K = gram.dense()
     rival = minimize(
         lambda b: 0.5 * b @ K @ b - problem.linear @ b,
@@ -192,23 +192,23 @@ def test_smo_reaches_the_optimum_of_a_general_solver():
 
 def test_smo_on_cached_rows_equals_smo_on_the_matrix():
     upper = np.full(120, 3.0)
-    stored = solve(BoxQP.svc(GRAM, SIGNS, upper), SMO(tol=1e-6)).value
+    stored = solve(svm.svc(GRAM, SIGNS, upper), SMO(tol=1e-6)).value
     with mercer.config(memory="20 kB"):
         gram = make_gram(Gaussian(1.5), X, Need.ROWS)
-        cached = solve(BoxQP.svc(gram, SIGNS, upper), SMO(tol=1e-6)).value
+        cached = solve(svm.svc(gram, SIGNS, upper), SMO(tol=1e-6)).value
     np.testing.assert_allclose(cached.coef, stored.coef, atol=1e-4)
     np.testing.assert_allclose(cached.intercept, stored.intercept, atol=1e-5)
 
 
 def test_smo_warm_start_needs_fewer_steps():
-    problem = BoxQP.svc(GRAM, SIGNS, np.full(120, 5.0))
+    problem = svm.svc(GRAM, SIGNS, np.full(120, 5.0))
     cold = solve(problem, SMO(tol=1e-6))
     warm = solve(problem, SMO(tol=1e-6), start=cold.value)
     assert warm.iterations <= 1 < cold.iterations
 
 
 def test_limits_end_with_a_usable_answer():
-    problem = BoxQP.svc(GRAM, SIGNS, np.full(120, 5.0))
+    problem = svm.svc(GRAM, SIGNS, np.full(120, 5.0))
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
         limited = solve(problem, SMO(max_iter=3))
     assert limited.status is Status.ITERATION_LIMIT
@@ -271,8 +271,8 @@ def test_unpenalised_features_that_repeat_are_singular():
 
 
 def test_a_start_from_another_box_is_brought_inside():
-    wide = solve(BoxQP.svc(GRAM, SIGNS, np.full(120, 50.0))).value
-    problem = BoxQP.svc(GRAM, SIGNS, np.full(120, 0.5))
+    wide = solve(svm.svc(GRAM, SIGNS, np.full(120, 50.0))).value
+    problem = svm.svc(GRAM, SIGNS, np.full(120, 0.5))
     certificate = certify(problem, solve(problem, start=wide).value)
     assert certificate.ok and certificate.quantities.infeasibility < 1e-9
 
@@ -315,7 +315,7 @@ def test_more_pairs_than_features():
 
 def test_an_indefinite_kernel_ends_and_says_so():
     K = rng.standard_normal((60, 60))
-    problem = BoxQP.svc(PrecomputedGram(K + K.T), SIGNS[:60], np.full(60, 1.0))
+    problem = svm.svc(PrecomputedGram(K + K.T), SIGNS[:60], np.full(60, 1.0))
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -326,7 +326,7 @@ def test_an_indefinite_kernel_ends_and_says_so():
     sigmoid = make_gram(Sigmoid(5.0, -1.0), X, Need.ROWS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert np.isfinite(solve(BoxQP.svc(sigmoid, SIGNS, np.full(120, 1.0))).value.coef).all()
+        assert np.isfinite(solve(svm.svc(sigmoid, SIGNS, np.full(120, 1.0))).value.coef).all()
 
 
 def test_refusals_are_sentences():

@@ -3,15 +3,12 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <functional>
-#include <limits>
 #include <initializer_list>
 #include <utility>
 
 #include "mercer/algebra_band.hpp"
 #include "mercer/algebra_cholesky.hpp"
 #include "mercer/algebra_simd.hpp"
-#include "mercer/algebra_smo.hpp"
 #include "mercer/poll.hpp"
 
 namespace nb = nanobind;
@@ -30,9 +27,9 @@ void require(bool condition, const char* message) {
 
 // What every verb does around its computation: `work` runs without the interpreter lock.
 template <class Work>
-auto unlocked(Work&& work, std::function<bool()> ask = {}) {
+auto unlocked(Work&& work) {
   choose_level();
-  Poll poll(std::move(ask));
+  Poll poll;
   nb::gil_scoped_release released;
   return work(poll);
 }
@@ -84,45 +81,6 @@ Result inverse_diagonals(ConstMatrix Qt, ConstMatrix lower, int width, ConstVect
   return as_array(std::move(out), {count, n});
 }
 
-template <class Entry>
-using Rows = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
-
-// `ask` is Python's poll: called with the interpreter lock held, told how far the loop is.
-std::function<bool()> asking(nb::object poll, const SmoResult& sofar) {
-  if (poll.is_none()) return {};
-  return [poll = std::move(poll), &sofar] {
-    return nb::cast<bool>(poll(sofar.iterations, sofar.violation));
-  };
-}
-
-template <class Entry>
-nb::tuple minimise(Rows<Entry> K, ConstVector linear, ConstVector lower, ConstVector upper,
-                   ConstVector start, double tol, std::int64_t max_iter, nb::object callback,
-                   int threads) {
-  const std::size_t n = K.shape(0);
-  require(K.shape(1) == n, "K must be square");
-  require(n < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
-  require(linear.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n &&
-              start.shape(0) == n,
-          "linear, lower, upper and start must have one entry per row of K");
-  Buffer b(n);
-  std::copy_n(start.data(), n, b.data());
-  const BoxProblem<Entry> problem{K.data(),      static_cast<Size>(n), K.stride(0),
-                                  linear.data(), lower.data(),         upper.data()};
-  SmoResult sofar{0, std::numeric_limits<double>::infinity()};
-  unlocked(
-      [&](Poll& poll) { smo(problem, b.data(), tol, max_iter, usable(threads), poll, sofar); },
-      asking(std::move(callback), sofar));
-  return nb::make_tuple(as_array(std::move(b), {n}), sofar.iterations, sofar.violation);
-}
-
-template <class Entry>
-void bind_smo(nb::module_& m) {
-  m.def("smo", &minimise<Entry>, nb::arg("K").noconvert(), nb::arg("linear"), nb::arg("lower"),
-        nb::arg("upper"), nb::arg("start"), nb::arg("tol"), nb::arg("max_iter"),
-        nb::arg("poll").none(), nb::arg("threads"));
-}
-
 }  // namespace
 }  // namespace mercer::algebra
 
@@ -132,6 +90,4 @@ void bind_algebra(nb::module_& m) {
   m.def("band_reduce", &reduce, nb::arg("A").noconvert(), nb::arg("width"), nb::arg("threads"));
   m.def("band_inverse_diagonals", &inverse_diagonals, nb::arg("Qt"), nb::arg("lower"),
         nb::arg("width"), nb::arg("shifts"), nb::arg("threads"));
-  bind_smo<float>(m);
-  bind_smo<double>(m);
 }

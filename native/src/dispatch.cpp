@@ -70,6 +70,16 @@ const Tiles<double>& tiles<double>() {
   return choose().in_double();
 }
 
+bool byte_products(const Tiles<float>& tiles) {
+#ifdef MERCER_HAS_AVX512
+  const char* variable = std::getenv("MERCER_VNNI");  // read anew, as above
+  const bool wanted = variable == nullptr || std::string(variable) != "0";
+  return wanted && tiles.bytes && __builtin_cpu_supports("avx512vnni");
+#else
+  return tiles.bytes;
+#endif
+}
+
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
   for (const Choice& choice : choices()) {

@@ -3,27 +3,13 @@
 #include <cmath>
 #include <vector>
 
+#include "leaf_chunks.hpp"
 #include "mercer/leaf.hpp"
-#include "mercer/pool.hpp"
 
 namespace mercer {
 namespace {
 
-constexpr Size kChunk = 1024;      // rows per task
 constexpr Size kDirectLimit = 16;  // up to this many features differences cost no more
-
-Size chunks(Size rows) { return (rows + kChunk - 1) / kChunk; }
-
-int threads_for(Size rows, Work work) { return rows > 4 * kChunk ? work.threads : 1; }
-
-// Calls body(chunk, begin, end).
-template <class F>
-void for_chunks(Size rows, Work work, F&& body) {
-  const auto task = [&](Size chunk, int) {
-    body(chunk, chunk * kChunk, std::min(rows, (chunk + 1) * kChunk));
-  };
-  parallel_for(chunks(rows), task, threads_for(rows, work), *work.poll);
-}
 
 // Column means in float64, summed in a fixed order; a column without a finite mean is not moved.
 template <class S>
@@ -59,13 +45,6 @@ double square_sum(const T* row, Size size) {
   }
   for (; k < size; ++k) sums[0] += square(k);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-template <class T>
-Buffer<T> padded_zeros(Size rows) {
-  Buffer<T> out(round_up(std::max<Size>(rows, 1), kTile));
-  std::fill_n(out.data(), out.size(), T(0));
-  return out;
 }
 
 // Shifts before rounding: a large common offset must not eat the digits of the working type.
@@ -131,6 +110,9 @@ Leaf<T> bind_dense(Statistic statistic, int degree, DenseInput<S> x, const Dense
   leaf.statistic = leaf.kernel = statistic;
   leaf.degree = degree;
   leaf.features = x.features;
+  if constexpr (sizeof(T) == 4) {
+    if (bind_bytes(leaf, x, y, tiles, work)) return leaf;
+  }
   if (statistic == kSqDist && x.features > kDirectLimit) {
     leaf.kernel = kDot;
     leaf.factor = -2;

@@ -5,8 +5,10 @@
 
 void bind_arena(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
+void bind_svm(nanobind::module_& m);
 #ifdef MERCER_HAS_ALGEBRA
 void bind_algebra(nanobind::module_& m);
+void bind_linear(nanobind::module_& m);
 #endif
 
 NB_MODULE(_native, m) {
@@ -15,7 +17,9 @@ NB_MODULE(_native, m) {
   m.def("set_thread_cap", &mercer::set_thread_cap, nanobind::arg("threads"));
   bind_arena(m);
   bind_pairs(m);
+  bind_svm(m);
 #ifdef MERCER_HAS_ALGEBRA
   bind_algebra(m);
+  bind_linear(m);
 #endif
 }

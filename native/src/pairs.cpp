@@ -283,7 +283,7 @@ void Pairs<T>::combine(Scratch<T>& s, std::size_t l, Columns c, int first, int c
   for (int i = 0; i < count; ++i) x[i] = leaf.x_margin[s.row_number[first + i]];
   T* strip = s.registers[l].data() + first * c.ld;
   const T* y = leaf.y_margin.data() + c.begin;
-  const Size doubtful = tiles_.combine(strip, c.ld, count, x, y, leaf.factor);
+  const Size doubtful = tiles_.combine(strip, c.ld, count, x, y, leaf.factor, leaf.unit);
   if (doubtful == 0) return;
   if (doubtful * kFewDoubtful > count * c.ld && !leaf.sparse) {
     repair_strip(s, l, c, first, count);

@@ -205,6 +205,7 @@ void bind_class(nb::module_& m, const char* name) {
       .def("symmetric", &symmetric<T>, "out"_a.noconvert(), "begin"_a, "end"_a, "blocks"_a,
            "threads"_a)
       .def("multiply", &multiply<T>, "v"_a, "begin"_a, "end"_a, "blocks"_a, "threads"_a)
+      .def_prop_ro("byte_leaves", &Pairs<T>::byte_leaves)
       .def_prop_ro("instruction_set",
                    [](const Pairs<T>& pairs) { return std::string(pairs.tiles().name); });
 }

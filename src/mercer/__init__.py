@@ -12,17 +12,27 @@ Kernels live in `mercer.kernels`, machines here at the top::
 from mercer._config import Config, config, get_config, set_config
 from mercer._resources import MemoryBudgetError
 from mercer.certificates import Certificate, certify
-from mercer.machines import SVC, KernelRidge, ParameterError
+from mercer.machines import (
+    SVC,
+    SVR,
+    EnclosingBall,
+    KernelRidge,
+    OneClassSVM,
+    ParameterError,
+)
 from mercer.solvers import Solution, SolverError, Status, solve
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
+    "SVR",
     "Certificate",
     "Config",
+    "EnclosingBall",
     "KernelRidge",
     "MemoryBudgetError",
+    "OneClassSVM",
     "ParameterError",
     "Solution",
     "SolverError",

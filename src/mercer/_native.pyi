@@ -1,6 +1,7 @@
 """The compiled core: arrays in, arrays out. Bound in native/src; used by mercer.backends only."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ class _Pairs:
     def __init__(self, rows: int, columns: int) -> None: ...
     @property
     def instruction_set(self) -> str: ...
+    @property
+    def byte_leaves(self) -> int: ...
     def add_dense(
         self, statistic: int, degree: int, x: Array, y: Array | None, threads: int
     ) -> None: ...
@@ -56,14 +59,26 @@ def band_reduce(A: Array, width: int, threads: int) -> tuple[Array, Array]: ...
 def band_inverse_diagonals(
     Qt: Array, lower: Array, width: int, shifts: Array, threads: int
 ) -> Array: ...
-def smo(
+def box_qps(
     K: Array,
-    linear: Array,
-    lower: Array,
-    upper: Array,
-    start: Array,
+    boxes: Sequence[tuple[Any, ...]],
     tol: float,
     max_iter: int,
     poll: Callable[[int, float], bool] | None,
     threads: int,
-) -> tuple[Array, int, float]: ...
+) -> list[tuple[Array, Array, int, float]]: ...
+def linear_times(F: Array, index: Array | None, w: Array, threads: int) -> Array: ...
+def linear_pull(F: Array, index: Array | None, x: Array, threads: int) -> Array: ...
+def linear_gram(
+    F: Array,
+    index: Array | None,
+    centre: Array,
+    group: Array,
+    groups: int,
+    weight: Array,
+    threads: int,
+) -> Array: ...
+def linear_descent(F: Array, index: Array | None, *box: Any) -> tuple[Array, Array, int, float]: ...
+def linear_descent_sparse(
+    begin: Array, columns: Array, values: Array, width: int, index: Array | None, *box: Any
+) -> tuple[Array, Array, int, float]: ...

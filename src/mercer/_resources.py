@@ -15,6 +15,7 @@ from mercer._config import get_config
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and other processes
+_SMALL = 1 << 24  # bytes
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
 
 
@@ -48,6 +49,13 @@ def available_memory() -> int:
     return max(0, int(min(limits)))
 
 
+def within_budget(needed: float) -> bool:
+    """Tell whether so many bytes may be taken; a few are not worth asking the system about."""
+    if get_config().memory is None and needed <= _SMALL:
+        return True
+    return needed <= memory_budget()
+
+
 def require_memory(needed: int, what: str, alternatives: str) -> None:
     """Refuse before allocation when `needed` bytes exceed the budget.
 
@@ -60,11 +68,10 @@ def require_memory(needed: int, what: str, alternatives: str) -> None:
     alternatives : str
         What the user can do instead, for the message.
     """
-    budget = memory_budget()
-    if needed > budget:
+    if not within_budget(needed):
         raise MemoryBudgetError(
             f"{what} needs {format_bytes(needed)}, but the memory budget is "
-            f"{format_bytes(budget)}. {alternatives}"
+            f"{format_bytes(memory_budget())}. {alternatives}"
         )
 
 

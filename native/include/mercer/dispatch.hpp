@@ -16,6 +16,10 @@ const Tiles<float>& tiles<float>();
 template <>
 const Tiles<double>& tiles<double>();
 
+// Whether kByteDot runs: the variant knows it, the machine has AVX-512 VNNI, and the environment
+// does not say MERCER_VNNI=0.
+bool byte_products(const Tiles<float>& tiles);
+
 // Names of the variants that run here, fastest first.
 std::vector<std::string> instruction_sets();
 

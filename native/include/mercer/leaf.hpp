@@ -47,12 +47,16 @@ struct SparseCopy {
 //   factor == 0: it is the statistic;
 //   otherwise max(0, x_i + y_j + factor * kernel) with the marginals x and y, where entries that
 //   lost too many bits are computed again from the rows (`direct`).
+// A leaf of bytes (unit != 0) is unit * (x_i + y_j + factor * kernel). Its buffers hold words of
+// 32 bits instead of numbers, four features or one whole number each; the tile loops move them
+// like any others.
 template <class T>
 struct Leaf {
   Statistic statistic = kDot;
   Statistic kernel = kDot;
   int degree = 1;
   T factor = 0;
+  T unit = 0;
   Size features = 0;
   bool sparse = false;
 
@@ -79,6 +83,11 @@ struct Leaf {
 template <class T, class S>
 Leaf<T> bind_dense(Statistic statistic, int degree, DenseInput<S> x, const DenseInput<S>* y,
                    const Tiles<T>& tiles, Work work);
+
+// Makes a leaf of bytes if the statistic, the values and the machine allow it, or changes nothing.
+template <class S>
+bool bind_bytes(Leaf<float>& leaf, DenseInput<S> x, const DenseInput<S>* y,
+                const Tiles<float>& tiles, Work work);
 
 template <class T>
 Leaf<T> bind_sparse(Statistic statistic, int degree, Size features, SparseInput<T> x,

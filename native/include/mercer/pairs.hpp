@@ -1,6 +1,7 @@
 // An expression bound to rows and columns: makes the kernel matrix tile by tile.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -47,6 +48,11 @@ class Pairs {
   const Tiles<T>& tiles() const { return tiles_; }
   Size rows() const { return rows_; }
   Size columns() const { return columns_; }
+
+  // How many leaves are compared as bytes.
+  Size byte_leaves() const {
+    return std::count_if(leaves_.begin(), leaves_.end(), [](auto& leaf) { return leaf.unit != 0; });
+  }
 
   void add_leaf(Leaf<T> leaf) { leaves_.push_back(std::move(leaf)); }
   void add_row_term(const double* rows, const double* columns);

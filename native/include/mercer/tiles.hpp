@@ -15,7 +15,16 @@ constexpr int kTile = 192;
 // Depth of one pass over packed panels: 192 rows of it and a tile fit L2 together.
 constexpr int kDepth = 256;
 
-enum Statistic { kDot, kSqDist, kAbsDist, kMinSum, kChiSq, kSubsetProduct, kSymmetricSum };
+enum Statistic {
+  kDot,
+  kSqDist,
+  kAbsDist,
+  kMinSum,
+  kChiSq,
+  kSubsetProduct,
+  kSymmetricSum,
+  kByteDot,  // a feature is a word: four bytes of A times four signed bytes of B
+};
 
 // --- packed dense rows -----------------------------------------------------------------------
 
@@ -141,11 +150,13 @@ struct Tiles {
   int lanes;
   int mr;
   int nr;
+  bool bytes;  // knows kByteDot, if the machine has the instruction
   void (*compare)(Statistic, const PanelArgs<T>&);
   void (*compare_sparse)(Statistic, const SparseArgs<T>&);
   // strip = max(0, s + factor strip) with s_ij = x_i + y_j; returns how many results are doubtful:
-  // below s / 64, where cancellation has eaten more than six bits.
-  int64_t (*combine)(T* strip, int64_t ld, int rows, const T* x, const T* y, T factor);
+  // below s / 64, where cancellation has eaten more than six bits. With a unit other than zero
+  // strip, x and y hold 32-bit whole numbers, and strip = unit (s + factor strip).
+  int64_t (*combine)(T* strip, int64_t ld, int rows, const T* x, const T* y, T factor, T unit);
   void (*run)(const Op* ops, int count, const Strip<T>&);
   void (*transpose)(const T* in, int64_t ld, int rows, int columns, T* out, int64_t out_ld);
   // Copies rows x columns to their place; `stream` goes around the caches.

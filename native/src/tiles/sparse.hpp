@@ -96,6 +96,7 @@ void walk(Statistic statistic, const SparseArgs<T>& p) {
     case kChiSq: return walk_rows<T, JointChiSq<T>>(p);
     case kSubsetProduct: return walk_rows<T, SubsetProductStep<T>>(p);
     case kSymmetricSum: return walk_symmetric_sum<T>(p);
+    case kByteDot: return;  // of dense rows only
   }
 }
 

@@ -1,6 +1,7 @@
 // Pairwise statistics of packed rows: one micro kernel, one short step per statistic.
 #pragma once
 
+#include "bytes.hpp"
 #include "mercer/tiles.hpp"
 #include "vector.hpp"
 
@@ -154,12 +155,18 @@ void compare(Statistic statistic, const PanelArgs<T>& p) {
     case kChiSq: return compare_panels<T, ChiSqStep<T>>(p);
     case kSubsetProduct: return compare_panels<T, SubsetProductStep<T>>(p);
     case kSymmetricSum: return compare_symmetric_sum<T>(p);
+    case kByteDot:
+      if constexpr (kHasBytes<T>) compare_panels<int32_t, ByteDotStep>(as_words(p));
+      return;
   }
 }
 
 template <class T>
-int64_t combine(T* strip, int64_t ld, int rows, const T* x, const T* y, T factor) {
+int64_t combine(T* strip, int64_t ld, int rows, const T* x, const T* y, T factor, T unit) {
   constexpr int W = kLanes<T>;
+  if constexpr (kHasBytes<T>) {
+    if (unit != 0) return combine_words(strip, ld, rows, x, y, factor, unit), 0;
+  }
   Ints<T> doubtful = {};
   for (int i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < ld; j += W) {

@@ -39,6 +39,13 @@ struct Float<double> {
   typedef int64_t I __attribute__((vector_size(kVectorBytes)));
 };
 
+// Words of whole numbers go through loads, stores and the micro kernel like floats.
+template <>
+struct Float<int32_t> {
+  typedef int32_t V __attribute__((vector_size(kVectorBytes)));
+  typedef int32_t Unaligned __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
+};
+
 template <class T>
 using Vec = typename Float<T>::V;
 template <class T>

@@ -1,13 +1,15 @@
 """What a backend must do, verb by verb. `reference` is the specification of each.
 
 A backend gets plain data: an expression (`mercer.expression`), points (`mercer._points`), arrays.
-It never sees kernels, Grams or machines. The two abstract classes here are the whole border:
+It never sees kernels, Grams or machines. The abstract classes here are the whole border:
 
 `Backend`
     turns an expression and points into `Pairs`, and runs the compiled loops of solvers;
 `Pairs`
     an expression bound to rows X and columns Y. It can be asked for blocks and products, so a
-    matrix that is never stored and one that is stored look alike from above.
+    matrix that is never stored and one that is stored look alike from above;
+`Features`
+    rows of explicit features, dense or CSR, for solvers that work in their space.
 
 Dense factorisations of a stored matrix (`cholesky`, `band_reduce`) are verbs too, since where the
 matrix lies decides who factors it. A torch backend replaces all of them for tensors on a device;
@@ -133,9 +135,100 @@ class BoxAnswer:
     violation: float
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureBox:
+    """A box programme on rows of features.
+
+    Minimises b'(FF' + diag(shift))b/2 - linear'b + kink'|b| over lower <= b <= upper, the b of
+    each group summing to its total.
+
+    Attributes
+    ----------
+    linear, lower, upper : (n,) float64
+        The linear term and the box, which may be infinite.
+    group : (n,) int8
+        Number of the group of each variable; -1 for none.
+    totals : (groups,) float64
+        What the groups sum to.
+    start : (n,) float64
+        A point of the box.
+    offsets : (groups,) float64
+        Guess of the multipliers of the sums.
+    shift, kink : (n,) float64, optional
+        Added to the diagonal; nonnegative cost of |b_i|.
+    """
+
+    linear: Array
+    lower: Array
+    upper: Array
+    group: Array
+    totals: Array
+    start: Array
+    offsets: Array
+    shift: Array | None = None
+    kink: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureAnswer:
+    """Where a descent on features ended.
+
+    Attributes
+    ----------
+    b : (n,) float64
+        The variables; those at a bound, or at the kink, are there exactly. Sums hold up to what
+        moves an offset by the tolerance.
+    offsets : (groups,) float64
+        The multipliers of the sums.
+    epochs : int
+        Passes over the variables.
+    violation : float
+        Largest rise plus largest fall that the last pass over all variables met; infinite before
+        the first.
+    """
+
+    b: Array
+    offsets: Array
+    epochs: int
+    violation: float
+
+
 Poll = Callable[[int, float], bool]
 """Called now and then by a long loop with its iteration and its measure of what is left to do;
 True asks it to stop at once and return what it has."""
+
+
+class Features(ABC):
+    """Rows of features: F[index], dense or CSR, float64. Every verb is interruptible.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, d).
+    """
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def times(self, w: Array) -> Array:
+        """Give F w."""
+
+    @abstractmethod
+    def pull(self, x: Array) -> Array:
+        """Give F'x."""
+
+    @abstractmethod
+    def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
+        """Give A' diag(weights) A for A = [F - 1 centre', E], E[i, g] = 1 if group[i] is g.
+
+        Weights are not negative; a negative group has no column. `centre` must be zero for CSR.
+        """
+
+    @abstractmethod
+    def descend(
+        self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
+    ) -> FeatureAnswer:
+        """Solve a box programme by coordinate descent; repeatable. Polled with epochs."""
 
 
 class Backend(ABC):
@@ -191,3 +284,7 @@ class Backend(ABC):
         number of threads. Interruptible; `poll` is told the steps of all boxes so far, and the
         largest violation known.
         """
+
+    @abstractmethod
+    def features(self, F: Any, index: Array | None) -> Features:
+        """Bind rows of features: F (N, d) float64, C order or CSR; those of `index` if given."""

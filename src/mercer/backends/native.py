@@ -13,12 +13,13 @@ from mercer import _native
 from mercer._points import is_sparse, row_count, take
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
-from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Pairs, Poll
+from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Features, Pairs, Poll
 from mercer.backends.diagonal import diagonal, row_values
 from mercer.backends.evaluate import evaluate, matern_profile
 from mercer.backends.inputs import operand
 from mercer.backends.lowering import Program, lower
-from mercer.backends.smo import on_stored
+from mercer.backends.native_boxes import box_qps
+from mercer.backends.native_features import features
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -281,22 +282,8 @@ class Native(Backend):
         self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
     ) -> list[BoxAnswer]:
         """Run the compiled loop on a stored float32 or float64 matrix."""
-        return [_one_box(K, box, tol, max_iter, poll) for box in boxes]
+        return box_qps(K, boxes, tol, max_iter, poll)
 
-
-def _one_box(K: Array, box: Box, tol: float, max_iter: int, poll: Poll | None) -> BoxAnswer:
-    if (
-        box.rows is not None
-        or box.kink is not None
-        or box.shift is not None
-        or box.group is not None
-    ):
-        return on_stored(K, box, tol, max_iter, poll)
-    linear = box.gradient + K @ box.start
-    lower, upper, start = (
-        np.ascontiguousarray(v, dtype=np.float64) for v in (box.lower, box.upper, box.start)
-    )
-    b, iterations, violation = _native.smo(
-        K, linear, lower, upper, start, tol, max_iter, poll, call_threads(float(K.size))
-    )
-    return BoxAnswer(b, linear - K @ b, iterations, violation)
+    def features(self, F: Any, index: Array | None) -> Features:
+        """Bind rows."""
+        return features(F, index)

@@ -15,8 +15,9 @@ from scipy import linalg
 from mercer._points import row_count, take
 from mercer._types import Array, Index, Points
 from mercer.backends.cholesky import cholesky_in_place
-from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Pairs, Poll
+from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Features, Pairs, Poll
 from mercer.backends.evaluate import diagonal, evaluate
+from mercer.backends.features import ReferenceFeatures
 from mercer.backends.smo import on_stored
 from mercer.expression import Expression
 
@@ -113,6 +114,10 @@ class Reference(Backend):
     ) -> list[BoxAnswer]:
         """Run the loop of `smo`, one box after the other."""
         return [on_stored(K, box, tol, max_iter, poll) for box in boxes]
+
+    def features(self, F: Any, index: Array | None) -> Features:
+        """Bind rows."""
+        return ReferenceFeatures(F, index)
 
 
 def _shifted_lower(band: Band, shift: float) -> Array:

@@ -67,9 +67,9 @@ def certify(problem: Any, value: Any, tol: float | None = None) -> Certificate:
     >>> import numpy as np
     >>> from mercer.gram import Need, make_gram
     >>> from mercer.kernels import Gaussian
-    >>> from mercer.problems import BoxQP, Dual
+    >>> from mercer.problems import Dual, svm
     >>> X, y = np.array([[0.0], [2.0]]), np.array([-1.0, 1.0])
-    >>> problem = BoxQP.svc(make_gram(Gaussian(1.0), X, Need.ROWS), y, C=np.full(2, 10.0))
+    >>> problem = svm.svc(make_gram(Gaussian(1.0), X, Need.ROWS), y, C=np.full(2, 10.0))
     >>> alpha = 1 / (1 - np.exp(-2.0))  # two points: the margin is known in closed form
     >>> certify(problem, Dual(alpha * y, 0.0)).ok
     True

@@ -1,11 +1,12 @@
 """Is it the optimum of the quadratic programme? Duality gap, optimality conditions, feasibility.
 
-With F = p - K b and an offset r, weak duality bounds the distance to the optimum by
+With F = p - K b, where K = K0 + diag(d), and a multiplier r for each group, weak duality bounds the
+distance to the optimum by
 
-    gap = sum_i max over the box of (F_i - r)(t_i - b_i) >= 0,
+    gap = sum_i max over the box of (F_i - r)(t - b_i) - d_i (t - b_i)^2/2 - kink_i (|t| - |b_i|),
 
 a sum of nonnegative terms: unlike primal minus dual it does not cancel near the optimum. For a
-classifier it is exactly the primal objective (half the squared norm plus C times the hinge losses)
+classifier it is exactly the primal objective (half the squared norm plus the weighted losses)
 minus the dual one.
 """
 
@@ -18,10 +19,13 @@ import numpy as np
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
+from mercer.gram.part import layers
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box
+_FEASIBLE = 1e-9
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -31,18 +35,30 @@ class BoxQPQuantities:
     Attributes
     ----------
     primal, dual : float
-        Upper and lower bound on the optimal value (of the maximised dual form p'b - b'Kb/2).
+        Upper and lower bound on the optimal value (of the maximised form
+        p'b - b'Kb/2 - kink'|b|).
     gap : float
         Their difference.
     relative_gap : float
         gap / max(|primal|, |dual|).
     violation : float
-        Largest F_i - F_j over pairs that could still move: zero at the optimum.
+        Largest violation over pairs that could still move: zero at the optimum. LIBSVM's measure.
+    violation_at_zero, violation_free, violation_at_bound : float
+        Largest violation, against the intercept, among variables at zero, strictly between, and
+        at a bound other than zero: for a classifier the points beyond, on and inside the margin.
     intercept_error : float
         How far the offset is from the range that the conditions leave it.
     infeasibility : float
-        Largest distance of a variable from its box, and of the sum from its value, relative to the
+        Largest distance of a variable from its box, and of a sum from its value, relative to the
         size of the variables.
+    squared_norm : float
+        |w|^2 = b'K0 b, without what slack adds to the diagonal.
+    margin : float
+        1/|w|: the distance from f = 0 to f = 1 in feature space.
+    support_fraction, bound_fraction : float
+        Share of variables that are not zero, and that are at a bound other than zero.
+    radius : float
+        Length of the longest feature vector, max sqrt(k(x, x)).
     """
 
     primal: float
@@ -50,19 +66,33 @@ class BoxQPQuantities:
     gap: float
     relative_gap: float
     violation: float
+    violation_at_zero: float
+    violation_free: float
+    violation_at_bound: float
     intercept_error: float
     infeasibility: float
+    squared_norm: float
+    margin: float
+    support_fraction: float
+    bound_fraction: float
+    radius: float
 
 
 @certify.register
 def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
-    tol = _TOL if tol is None else tol
+    b = np.asarray(value.coef, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
-        quantities = _measure(problem, np.asarray(value.coef, dtype=np.float64), value.intercept)
+        quantities = measure(problem, b, value.intercept, np.asarray(exact(problem.gram) @ b))
+    return judged(quantities, tol)
+
+
+def judged(quantities: BoxQPQuantities, tol: float | None) -> Certificate:
+    """Give the verdict on what was measured."""
+    tol = _TOL if tol is None else tol
     ok = (
         quantities.violation <= tol
         and quantities.intercept_error <= tol
-        and quantities.infeasibility <= 1e-9
+        and quantities.infeasibility <= _FEASIBLE
     )
     statement = (
         f"no pair of points violates the optimality conditions by more than "
@@ -72,48 +102,107 @@ def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
     return Certificate(bool(ok), quantities, tol, statement)
 
 
-def _measure(problem: BoxQP, b: Array, intercept: float) -> BoxQPQuantities:
-    Kb = np.asarray(exact(problem.gram) @ b)
+def measure(problem: BoxQP, b: Array, intercept: float | Array, Kb: Array) -> BoxQPQuantities:
+    """Measure an answer, given K b in float64 from the data."""
     F = problem.linear - Kb
-    gap = _gap(problem, b, F - intercept)
-    dual = float(problem.linear @ b - 0.5 * b @ Kb)
+    shift = layers(problem.gram).shift
+    offset = problem.spread(intercept)
+    lost = float(problem.kinks @ np.abs(b))
+    dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
+    gap = problem.gap(b, F - offset)
+    squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
+    if gap == np.inf:
+        gap = _scaled_gap(problem, b, Kb, offset, shift, dual)
     size = max(abs(dual), abs(dual + gap), np.finfo(float).tiny)
+    slack = _slack(problem, b)
+    zones = _zones(problem, b, slack)
     return BoxQPQuantities(
         dual + gap,
         dual,
         gap,
-        gap / size if np.isfinite(gap) else np.inf,
-        *_conditions(problem, b, F, intercept),
+        float(gap / size) if np.isfinite(gap) else np.inf,
+        *_conditions(problem, b, F, offset, slack, zones),
         _infeasibility(problem, b),
+        squared,
+        1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
+        float(np.mean(~zones[0])) if len(b) else 0.0,
+        float(np.mean(zones[2])) if len(b) else 0.0,
+        _radius(problem, shift),
     )
 
 
-def _gap(problem: BoxQP, b: Array, slope: Array) -> float:
-    # where the slope points to an infinite bound there is no finite upper bound: that is honest
-    up, down = problem.upper - b, problem.lower - b
-    with np.errstate(invalid="ignore"):
-        reach = np.where(slope > 0, slope * up, np.where(slope < 0, slope * down, 0.0))
-    return float(np.maximum(np.nan_to_num(reach, nan=0.0, posinf=np.inf), 0.0).sum())
+def _scaled_gap(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, shift: Array | None, dual: float
+) -> float:
+    """Bound the optimum where some slack is forbidden and a little of it was used.
 
-
-def _conditions(problem: BoxQP, b: Array, F: Array, intercept: float) -> tuple[float, float]:
-    """Give the largest F_i - F_j over pairs that could move, and the error of the offset.
-
-    F is at most the offset where b can grow, and at least that where b can shrink. A variable is
-    at its bound when it is within rounding of it: other solvers do not assign bounds exactly.
+    A hard margin of 1 - delta becomes one of 1 when w and the offset are divided by 1 - delta; that
+    is an admissible point, and its objective a true bound.
     """
-    if not np.isfinite(F).all() or not np.isfinite(intercept):
-        return np.inf, np.inf
+    d = np.zeros(len(b)) if shift is None else shift
+    slope = problem.linear - Kb - offset
+    hard_up, hard_down = np.isinf(problem.upper) & (d == 0), np.isinf(problem.lower) & (d == 0)
+    over = max(float(slope[hard_up].max(initial=0.0)), float(-slope[hard_down].min(initial=0.0)))
+    if not over < 1:
+        return np.inf
+    scale = 1.0 / (1.0 - over)
+    slope = problem.linear - scale * (Kb - d * b) - scale * offset  # without the slack's own part
+    rounding = _ROUNDING * (1 + scale * np.abs(Kb).max(initial=0.0))
+    slope = np.where(hard_up, np.where(slope > rounding, slope, np.minimum(slope, 0.0)), slope)
+    slope = np.where(hard_down, np.where(slope < -rounding, slope, np.maximum(slope, 0.0)), slope)
+    losses = problem.gap(np.zeros(len(b)), slope)
+    squared = float(b @ Kb) - float(d @ b**2)
+    paid = float(problem.totals @ _per_group(problem, offset)) * scale
+    return max(0.0, 0.5 * scale**2 * squared + losses + paid - dual)
+
+
+def _per_group(problem: BoxQP, offset: Array) -> Array:
+    return np.array([offset[m[0]] if len(m) else 0.0 for m in problem.members()])
+
+
+def _slack(problem: BoxQP, b: Array) -> Array:
+    """Give how near a bound counts as being at it: other solvers do not assign bounds exactly."""
     width = problem.upper - problem.lower
-    slack = _AT_BOUND * np.where(np.isfinite(width), width, np.abs(b).max(initial=0.0))
-    rising = float(F[b < problem.upper - slack].max(initial=-np.inf))
-    falling = float(F[b > problem.lower + slack].min(initial=np.inf))
-    apart = rising - falling
-    return (apart if np.isfinite(apart) else 0.0), max(rising - intercept, intercept - falling, 0.0)
+    return _AT_BOUND * np.where(np.isfinite(width), width, np.abs(b).max(initial=0.0))
+
+
+def _zones(problem: BoxQP, b: Array, slack: Array) -> tuple[Array, Array, Array]:
+    """Tell which variables are at zero, free, and at a bound other than zero."""
+    zero = np.abs(b) <= slack
+    bound = ~zero & ((b >= problem.upper - slack) | (b <= problem.lower + slack))
+    return zero, ~zero & ~bound, bound
+
+
+def _conditions(
+    problem: BoxQP,
+    b: Array,
+    F: Array,
+    offset: Array,
+    slack: Array,
+    zones: tuple[Array, Array, Array],
+) -> tuple[float, float, float, float, float]:
+    """Give the largest violation of pairs and of each zone, and the error of the offset."""
+    if not np.isfinite(F).all() or not np.isfinite(offset).all():
+        return np.inf, np.inf, np.inf, np.inf, np.inf
+    rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
+    apart = problem.violation(b, F, slack)
+    apart = apart if np.isfinite(apart) else 0.0
+    excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
+    by_zone = [float(excess[zone].max(initial=0.0)) for zone in zones]
+    return apart, by_zone[0], by_zone[1], by_zone[2], float(excess.max(initial=0.0))
 
 
 def _infeasibility(problem: BoxQP, b: Array) -> float:
     outside = np.maximum(np.maximum(problem.lower - b, b - problem.upper), 0.0).max(initial=0.0)
-    total = abs(b.sum() - problem.total)
-    size = max(float(np.abs(b).sum()), abs(problem.total), np.finfo(float).tiny)
-    return float(max(outside / max(float(np.abs(b).max(initial=0.0)), 1e-300), total / size))
+    largest = max(float(np.abs(b).max(initial=0.0)), 1e-300)
+    tiny = np.finfo(float).tiny
+    sums = [
+        abs(float(b[m].sum()) - total) / max(float(np.abs(b[m]).sum()), abs(total), tiny)
+        for m, total in zip(problem.members(), problem.totals, strict=True)
+    ]
+    return float(max(outside / largest, *sums))
+
+
+def _radius(problem: BoxQP, shift: Array | None) -> float:
+    diagonal = problem.gram.diag() - (0.0 if shift is None else shift)
+    return float(np.sqrt(max(0.0, diagonal.max(initial=0.0))))

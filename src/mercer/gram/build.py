@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import is_objects, row_count, take
-from mercer._resources import MemoryBudgetError, format_bytes, memory_budget, require_memory
+from mercer._points import is_objects, is_sparse, row_count, take
+from mercer._resources import (
+    MemoryBudgetError,
+    format_bytes,
+    memory_budget,
+    require_memory,
+    within_budget,
+)
 from mercer._types import Array, Points
 from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
@@ -22,6 +28,12 @@ from mercer.gram.source import Source
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 
+SQUARED = 2000  # features: up to here F'F is formed and factored in less time than it saves
+_NARROW = 500  # features: up to here that also beats descents on a stored K
+_SMALL_BOX = 1000  # rows: below, descents on a stored K are done before F'F pays
+_ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
+_LARGEST_STORED = 30_000  # rows of a box programme: beyond, few rows of K are ever looked at
+
 
 class Need(Enum):
     """What the coming work asks of K."""
@@ -29,6 +41,7 @@ class Need(Enum):
     MATRIX = "the whole matrix, to factor it"
     ROWS = "single rows, again and again"
     PRODUCTS = "products with vectors; the whole matrix if it fits"
+    BOX = "box programmes of support vector machines"
 
 
 def make_gram(
@@ -91,18 +104,23 @@ def _choose(
     kernel: Kernel, X: Points, need: Need, names: list[str] | None, dtype: Any, copies: int
 ) -> Gram:
     expression = bind_columns(kernel.expression(), names)
-    factored = None if need is Need.ROWS else _factored(expression, X)
+    needed = dense_bytes(row_count(X), dtype) * copies
+    fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
+    factored = None
+    if need is Need.BOX:
+        factored = _factored_rows(expression, X, fits)
+    elif need is not Need.ROWS:
+        factored = _factored(expression, X)
     if factored is not None:
         return factored
     source = Source(expression, X, dtype)
-    needed, budget = dense_bytes(source.n, dtype) * copies, memory_budget()
-    if needed <= budget:
+    if fits:
         return DenseGram(source)
     if need is Need.ROWS:
-        return CachedGram(source, budget // 2)
-    if need is Need.PRODUCTS:
+        return CachedGram(source, memory_budget() // 2)
+    if need is Need.PRODUCTS or need is Need.BOX:
         return LazyGram(source)
-    raise MemoryBudgetError(_refusal(source.n, needed, budget))
+    raise MemoryBudgetError(_refusal(source.n, needed, memory_budget()))
 
 
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:
@@ -116,7 +134,28 @@ def _factored(expression: Expression, X: Points) -> FactoredGram | None:
     n, features = row_count(X), feature_map(expression, X.shape[1])
     if features is None or features.dimension >= n:
         return None
-    if 4 * n * features.dimension * 8 > memory_budget():  # the features, centred, weighted, rotated
+    if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
+        return None
+    return FactoredGram(features, X)
+
+
+def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram | None:
+    """Decide for solvers that walk over rows of features, and square them when they are few.
+
+    With F'F small, an interior point method beats descents on K, the more the larger C; with many
+    columns only sparse rows are cheap enough to walk, and only where K could not be stored.
+    """
+    if is_objects(X):
+        return None
+    n, features = row_count(X), feature_map(expression, X.shape[1])
+    if features is None:
+        return None
+    few = features.dimension <= SQUARED and _ROWS_PER_FEATURE * features.dimension <= n
+    if fits and not (few and features.dimension <= _NARROW and n >= _SMALL_BOX):
+        return None
+    sparse = n > 0 and is_sparse(X) and is_sparse(features(take(X, slice(0, 1))))
+    size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied
+    if not within_budget(size) or not (few or sparse or features.dimension <= SQUARED):
         return None
     return FactoredGram(features, X)
 

@@ -22,10 +22,12 @@ class DenseGram(Gram):
         self.dtype = source.dtype
         self._matrix = source.pairs().dense()
         self._matrix.setflags(write=False)
+        self._diag = self._matrix.diagonal().astype("float64")
+        self._diag.setflags(write=False)  # handed out again and again
 
     def diag(self) -> Array:
-        """Read the diagonal."""
-        return self._matrix.diagonal().astype("float64")
+        """Give the diagonal."""
+        return self._diag
 
     def rows(self, index: Index) -> Array:
         """Read rows."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from mercer.gram.base import Gram
+import numpy as np
+
+from mercer._points import take
+from mercer._types import Array
+from mercer.gram.base import Gram, columns_of
 from mercer.gram.cached import CachedGram
 from mercer.gram.centered import CenteredGram
 from mercer.gram.dense import DenseGram
 from mercer.gram.lazy import LazyGram
-from mercer.gram.part import PartGram
+from mercer.gram.part import PartGram, layers
 from mercer.gram.shifted import ShiftedGram
+
+_ROWS_AT_ONCE = 256  # of a given matrix, so that no copy of all of it is made
 
 
 @singledispatch
@@ -29,9 +35,12 @@ def _(gram: DenseGram | CachedGram | LazyGram) -> Gram:
 @exact.register
 def _(gram: PartGram) -> Gram:
     base = gram.base
-    if isinstance(base, DenseGram | CachedGram | LazyGram):  # only the points that are here
+    if not isinstance(base, DenseGram | CachedGram | LazyGram):
+        return PartGram(exact(base), gram.index)
+    points, index = np.unique(gram.index, return_inverse=True)  # only the points that are here
+    if len(points) == len(gram.index):
         return LazyGram(base.source.in_float64().only(gram.index))
-    return PartGram(exact(base), gram.index)
+    return PartGram(LazyGram(base.source.in_float64().only(points)), index)
 
 
 @exact.register
@@ -42,3 +51,69 @@ def _(gram: CenteredGram) -> Gram:
 @exact.register
 def _(gram: ShiftedGram) -> Gram:
     return ShiftedGram(exact(gram.base), gram.shift)
+
+
+def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
+    """Give some rows of K b in float64 from the points, without evaluating the others.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    rows : (m,) int array
+        Which rows.
+    coef : (n,) array
+        b; its zeros cost nothing.
+
+    Returns
+    -------
+    (m,) array
+        The rows of the product.
+    """
+    held, used = layers(gram), np.flatnonzero(coef)
+    shifted = 0.0 if held.shift is None else held.shift[rows] * coef[rows]
+    if held.index is None:
+        return _rectangle(held.base, rows, used, coef[used]) + shifted
+    points, where = np.unique(held.index[used], return_inverse=True)
+    merged = np.bincount(where, coef[used], len(points))
+    return _rectangle(held.base, held.index[rows], points, merged) + shifted
+
+
+def exact_block(gram: Gram, index: Array) -> Array:
+    """Give K between some of its points, a new matrix in float64 from the points.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    index : (m,) int array
+        Which points.
+
+    Returns
+    -------
+    (m, m) array
+        The block, with the shift on its diagonal.
+    """
+    held = layers(gram)
+    points = index if held.index is None else held.index[index]
+    if isinstance(held.base, DenseGram | CachedGram | LazyGram):
+        block = np.array(held.base.source.in_float64().only(points).pairs().dense())
+    else:
+        block = np.array(exact(held.base).rows(points)[:, points], dtype=np.float64)
+    if held.shift is not None:
+        block.flat[:: len(block) + 1] += held.shift[index]
+    return block
+
+
+def _rectangle(gram: Gram, rows: Array, columns: Array, coef: Array) -> Array:
+    if not len(columns):
+        return np.zeros(len(rows))
+    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+        source = gram.source.in_float64()
+        cross = source.only(columns).cross(take(source.X, rows))
+        return np.asarray((cross @ columns_of(coef))[:, 0])
+    gram, product = exact(gram), np.empty(len(rows))
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        product[part] = gram.rows(rows[part])[:, columns] @ coef
+    return product

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from mercer._resources import require_memory
 from mercer._types import Array, Index, Points
+from mercer.backends import Pairs
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.source import Source
 
@@ -22,8 +25,12 @@ class LazyGram(Gram):
     def __init__(self, source: Source) -> None:
         self.source = source
         self.shape = (source.n, source.n)
-        self.dtype = source.dtype
-        self._pairs = source.pairs()
+        self.dtype = np.dtype(source.dtype)
+
+    @cached_property
+    def _pairs(self) -> Pairs:
+        # bound when first used: a Gram that is held for later costs nothing
+        return self.source.pairs()
 
     def diag(self) -> Array:
         """Evaluate the diagonal."""
@@ -48,7 +55,7 @@ class LazyGram(Gram):
         """Evaluate everything, if the memory budget allows it."""
         n = self.source.n
         require_memory(
-            n * n * self._pairs.dtype.itemsize,
+            n * n * self.dtype.itemsize,
             f"the Gram matrix of {n} points",
             "A lazy Gram is meant for products; use a solver that asks only for those.",
         )

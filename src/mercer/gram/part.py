@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mercer._types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.shifted import ShiftedGram
 
 
 class PartGram(Gram):
@@ -69,3 +72,41 @@ class PartCross(Cross):
         spread = np.zeros((self._base.shape[1], *np.shape(V)[1:]))
         np.add.at(spread, self._index, np.asarray(V, dtype=np.float64))
         return self._base @ spread
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """K = base[index, index] + diag(shift): a Gram without its wrappers.
+
+    Attributes
+    ----------
+    base : Gram
+        Neither a part nor shifted.
+    index : (m,) int64 array or None
+        Which of its points; None for all in order.
+    shift : (m,) array or None
+        What is added to the diagonal.
+    """
+
+    base: Gram
+    index: Array | None
+    shift: Array | None
+
+
+def layers(gram: Gram) -> Layers:
+    """Take a Gram out of `PartGram` and `ShiftedGram`, however they are nested.
+
+    A shift inside a part that repeats points would not be diagonal there: that part is then the
+    base itself.
+    """
+    if isinstance(gram, ShiftedGram):
+        inner = layers(gram.base)
+        shift: Array | None = gram.shift if inner.shift is None else inner.shift + gram.shift
+        return Layers(inner.base, inner.index, shift)
+    if isinstance(gram, PartGram):
+        inner, index = layers(gram.base), gram.index
+        if inner.shift is not None and len(np.unique(index)) < len(index):
+            return Layers(gram, None, None)
+        shift = None if inner.shift is None else inner.shift[index]
+        return Layers(inner.base, index if inner.index is None else inner.index[index], shift)
+    return Layers(gram, None, None)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._types import Array, Points
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines._inputs import new_rows, refuse_overflown, training_rows
+from mercer.machines._inputs import new_rows, refuse_overflown, training_rows, training_rows_alone
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,6 +78,10 @@ class KernelMachine(BaseEstimator, ABC):
     def _training_points(self, X: Any, y: Any, **target: Any) -> tuple[Points, Any]:
         """Validate training rows and targets, and remember the names of the columns."""
         return training_rows(self, X, y, self._is_precomputed(), **target)
+
+    def _rows_alone(self, X: Any) -> Points:
+        """Validate training rows that have no targets."""
+        return training_rows_alone(self, X, self._is_precomputed())
 
     def _values(self, X: Any) -> Array:
         """Validate new rows and evaluate the fitted expansion there: (n, k)."""

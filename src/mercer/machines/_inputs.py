@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from mercer._points import as_points, is_sequence_data, is_sparse
+from mercer._points import as_points, is_sequence_data, is_sparse, to_dense
 from mercer._types import Array, Points
 
 _SPREAD = 1e8  # ratio of column scales beyond which one column drowns the others in float64
@@ -39,6 +39,25 @@ def training_rows(
     if not precomputed:
         warn_of_spread(machine, rows)
     return rows, targets
+
+
+def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
+    """Check training rows that have no targets, and let the machine remember the columns."""
+    if is_sequence_data(X):
+        for name in ("n_features_in_", "feature_names_in_"):
+            machine.__dict__.pop(name, None)
+        return as_points(X)
+    refuse_twin_columns(machine, X)
+    accept = {"accept_sparse": False if precomputed else "csr"}
+    try:
+        with np.errstate(over="ignore"):
+            rows = as_points(validate_data(machine, X, **accept, **_ROWS))
+    except ValueError as error:
+        raise _explained(machine, error, X) from error
+    refuse_nonfinite(machine, rows)
+    if not precomputed:
+        warn_of_spread(machine, rows)
+    return rows
 
 
 def _training_sequences(machine: Any, X: Any, y: Any, **target: Any) -> tuple[Points, Array]:
@@ -154,8 +173,9 @@ def _is_number(value: Any) -> bool:
 
 def warn_of_spread(machine: Any, X: Points) -> None:
     """Warn when one column is so much larger than another that the smaller cannot matter."""
-    largest = abs(X).max(axis=0)
-    largest = np.asarray(largest.toarray() if is_sparse(largest) else largest, dtype=np.float64)
+    # not the maximum of abs(X), which would copy X
+    highest, lowest = (to_dense(end) for end in (X.max(axis=0), X.min(axis=0)))
+    largest = np.maximum(highest, -lowest)
     used = largest[largest > 0]
     if len(used) and used.max() / _SPREAD > used.min():
         ratio = np.log10(used.max()) - np.log10(used.min())

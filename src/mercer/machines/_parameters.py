@@ -18,7 +18,8 @@ class ParameterError(ValueError, TypeError):
 
 def refuse(machine: Any, name: str, value: Any, must: str) -> None:
     """Raise a `ParameterError`."""
-    raise ParameterError(f"{type(machine).__name__}: {name}={value!r} must {must}")
+    shown = f"<array of shape {value.shape}>" if isinstance(value, np.ndarray) else repr(value)
+    raise ParameterError(f"{type(machine).__name__}: {name}={shown} must {must}")
 
 
 def check_real(
@@ -52,6 +53,26 @@ def check_optional_callable(machine: Any, name: str) -> None:
     value = getattr(machine, name)
     if value is not None and not callable(value):
         refuse(machine, name, value, "be None or a function")
+
+
+def check_choice(machine: Any, name: str, choices: tuple[str, ...]) -> None:
+    """Require one of a few words."""
+    value = getattr(machine, name)
+    if not isinstance(value, str) or value not in choices:
+        refuse(machine, name, value, "be " + " or ".join(map(repr, choices)))
+
+
+def check_share(machine: Any, name: str) -> None:
+    """Require a number above 0 and at most 1."""
+    value = getattr(machine, name)
+    if not is_real(value) or not 0 < value <= 1:
+        refuse(machine, name, value, "be a number above 0 and at most 1")
+
+
+def check_optional_share(machine: Any, name: str) -> None:
+    """Require None, or a number above 0 and at most 1."""
+    if getattr(machine, name) is not None:
+        check_share(machine, name)
 
 
 def check_flag(machine: Any, name: str) -> None:

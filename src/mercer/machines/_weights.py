@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from mercer._points import is_objects, is_sparse
+from mercer._points import is_objects, is_sparse, take
 from mercer._types import Array, Points
 
 
@@ -37,9 +38,9 @@ def check_weights(machine: Any, sample_weight: Any, n: int) -> Array:
     return weights
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Rows of equal points and labels taken together.
+    """Rows of equal points and labels taken together, those of one label side by side.
 
     Attributes
     ----------
@@ -55,12 +56,32 @@ class DistinctRows:
     weight: Array
     group: Array
 
+    def total(self, values: Array) -> Array:
+        """Add up values of rows over their copies; the order of rows changes no bit of it."""
+        kept = np.flatnonzero(self.group >= 0)
+        if len(kept) == len(self.first):
+            return np.asarray(values[self.first])
+        order = kept[np.lexsort((values[kept], self.group[kept]))]
+        return np.bincount(self.group[order], values[order], minlength=len(self.first))
+
     def spread(self, coef: Array, weights: Array) -> Array:
-        """Divide coefficients of distinct rows among their copies, by weight."""
-        shares = np.zeros(len(weights))
-        kept = self.group >= 0
-        shares[kept] = weights[kept] / self.weight[self.group[kept]]
-        return np.asarray(np.where(kept, coef[self.group] * shares, 0.0))
+        """Divide coefficients of distinct rows, (m,) or (m, k), among their copies, by weight."""
+        kept = np.flatnonzero(self.group >= 0)
+        group = self.group[kept]
+        full = np.zeros((len(weights), *coef.shape[1:]))
+        if len(kept) == len(self.first):
+            full[kept] = coef[group]
+            return full
+        shares = weights[kept] / self.total(weights)[group]
+        full[kept] = coef[group] * (shares if coef.ndim == 1 else shares[:, None])
+        return full
+
+    def reordered(self, order: Array) -> DistinctRows:
+        """Give the same rows in another order."""
+        place = np.empty(len(order) + 1, dtype=np.intp)
+        place[order] = np.arange(len(order))
+        place[-1] = -1  # so that rows of weight zero stay what they are
+        return DistinctRows(self.first[order], self.weight[order], place[self.group])
 
 
 def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
@@ -70,17 +91,33 @@ def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
     promise holds to the last bit, not only to the solver's tolerance.
     """
     kept = np.flatnonzero(weights > 0)
-    numbers = _numbers(X)
-    # weights come last: their sum over a group must not depend on the order of rows either
-    keys = (weights, numbers, _projection(X), labels)
-    order = kept[np.lexsort([key[kept] for key in keys])]
-    starts = np.ones(len(order), dtype=bool)
-    starts[1:] = (np.diff(numbers[order]) != 0) | (np.diff(labels[order]) != 0)
-    places = np.cumsum(starts) - 1
+    key, number = _projection(X), np.zeros(len(weights), dtype=np.intp)
+    order = kept[np.lexsort((key[kept], labels[kept]))]
+    alike = _repeats(key[order]) & _repeats(labels[order])
+    if alike.any():  # equal, or projected to one point by chance: only these are looked at closely
+        close = order[np.append(alike, False) | np.append(False, alike)]
+        number[close] = _numbers(take(X, close))
+        order = kept[np.lexsort((number[kept], key[kept], labels[kept]))]
+        alike &= _repeats(number[order])
+    starts = np.append(True, ~alike)
     group = np.full(len(weights), -1, dtype=np.intp)
-    group[order] = places
-    total = np.bincount(places, weights=weights[order])
-    return DistinctRows(order[starts], total, group)
+    group[order] = np.cumsum(starts) - 1
+    merged = DistinctRows(order[starts], np.empty(0), group)
+    return DistinctRows(merged.first, merged.total(weights), group)
+
+
+def rows_as_they_are(labels: Array, weights: Array) -> DistinctRows:
+    """Sort rows by label and drop those of weight zero, without comparing them: given matrices."""
+    kept = np.flatnonzero(weights > 0)
+    first = kept[np.argsort(labels[kept], kind="stable")]
+    group = np.full(len(weights), -1, dtype=np.intp)
+    group[first] = np.arange(len(first))
+    return DistinctRows(first, weights[first], group)
+
+
+def _repeats(values: Array) -> Array:
+    """Tell which values equal the one before: (n - 1,)."""
+    return np.asarray(values[1:] == values[:-1])
 
 
 def _numbers(X: Points) -> Array:
@@ -97,14 +134,16 @@ def _hashable(X: Points) -> list[Any]:
     if is_sparse(X):  # canonical: sorted, nothing twice, no zeros
         ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
         return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
-    return [(row + 0.0).tobytes() for row in X]  # -0.0 + 0.0 is 0.0
+    rows = np.ascontiguousarray(X + 0.0)  # -0.0 + 0.0 is 0.0
+    as_bytes: list[Any] = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).tolist()
+    return [row for (row,) in as_bytes]
 
 
 def _projection(X: Points) -> Array:
     """Give a sorting key that dense and CSR rows share, so that both are solved in one order."""
     if is_objects(X):
         return np.zeros(len(X))
-    direction = np.random.default_rng(0).standard_normal(X.shape[1])
+    direction = _direction(X.shape[1])
     if is_sparse(X):
         return np.asarray(np.nan_to_num(X @ direction))
     key = np.empty(len(X))
@@ -112,3 +151,8 @@ def _projection(X: Points) -> Array:
         for i in range(0, len(X), 4096):  # row by row: a matrix product may round equal rows apart
             key[i : i + 4096] = (X[i : i + 4096] * direction).sum(axis=1)
     return np.nan_to_num(key)
+
+
+@lru_cache(maxsize=8)
+def _direction(d: int) -> Array:
+    return np.random.default_rng(0).standard_normal(d)

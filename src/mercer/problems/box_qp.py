@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.gram import Gram
+from mercer.gram.part import PartGram, layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,8 @@ class BoxQP:
     kink : float or (n,) array
         Nonnegative cost of |b_i|: the width of the tube in regression.
     group : (n,) int array, optional
-        The group of each variable, numbered from 0; None for one group.
+        The group of each variable, numbered from 0; None for one group. A variable of group -1
+        is in no sum: nothing is added to its F, as if its multiplier were 0.
     """
 
     gram: Gram
@@ -58,13 +60,6 @@ class BoxQP:
     total: float | Array = 0.0
     kink: float | Array = 0.0
     group: Array | None = None
-
-    @classmethod
-    def svc(cls, gram: Gram, signs: Array, C: Array) -> BoxQP:
-        """Write the soft-margin classifier with L1 slack: weight C_i on the slack of row i."""
-        upper = np.where(signs > 0, C, 0.0)
-        lower = np.where(signs < 0, -C, 0.0)
-        return cls(gram, signs.astype(np.float64), lower, upper)
 
     @property
     def totals(self) -> Array:
@@ -93,6 +88,108 @@ class BoxQP:
         for m, total in zip(self.members(), self.totals, strict=True):
             start[m] = _with_sum(start[m], self.lower[m], self.upper[m], float(total))
         return start
+
+    def among(self, index: Array, b: Array) -> BoxQP:
+        """Give the programme in some of the variables, distinct, the others held as they are in b.
+
+        Its linear term is that of the whole: only answers with the gradient given use it.
+        """
+        others = b.copy()
+        others[index] = 0.0
+        held = [float(others[m].sum()) for m in self.members()]
+        return BoxQP(
+            PartGram(self.gram, index),
+            self.linear[index],
+            self.lower[index],
+            self.upper[index],
+            self.totals - held,
+            self.kinks[index],
+            None if self.group is None else self.group[index],
+        )
+
+    def rising(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
+        """Give F_i - kink_i d|b_i| for a b_i that grows; -inf where it is at its upper bound.
+
+        At the optimum it is at most the multiplier of the group. `slack` is how near a variable
+        must be to a bound, or to the kink, to count as being there.
+        """
+        kink = self.kinks
+        slope = np.where(b < -slack, kink, -kink) if kink.any() else 0.0
+        return np.where(b < self.upper - slack, F + slope, -np.inf)
+
+    def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
+        """Give F_i - kink_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
+
+        At the optimum it is at least the multiplier of the group.
+        """
+        kink = self.kinks
+        slope = np.where(b > slack, -kink, kink) if kink.any() else 0.0
+        return np.where(b > self.lower + slack, F + slope, np.inf)
+
+    def offsets(self, b: Array, F: Array) -> float | Array:
+        """Give the multiplier of each equality that suits b best, from F = p - K b.
+
+        The mean over free variables, held between the two sides of the optimality conditions;
+        their middle where no variable is free. One number where there is one group.
+        """
+        rising, falling = self.rising(b, F), self.falling(b, F)
+        free = rising == falling
+        found = np.array([_offset(rising[m], falling[m], free[m]) for m in self.members()])
+        return float(found[0]) if self.group is None else found
+
+    def spread(self, multipliers: float | Array) -> Array:
+        """Give each variable the multiplier of its group."""
+        each = np.atleast_1d(np.asarray(multipliers, dtype=np.float64))
+        group = np.zeros(len(self.linear), np.int64) if self.group is None else self.group
+        return np.append(each, 0.0)[group]  # the last is for group -1
+
+    def violation(self, b: Array, F: Array, slack: float | Array = 0.0) -> float:
+        """Give the largest violation over pairs that could still move; -inf if none can."""
+        rising, falling = self.rising(b, F, slack), self.falling(b, F, slack)
+        pairs = (
+            float(rising[m].max(initial=-np.inf) - falling[m].min(initial=np.inf))
+            for m in self.members()
+        )
+        worst = max(pairs, default=-np.inf)
+        if self.group is None:
+            return worst
+        alone = self.group < 0
+        rise, fall = rising[alone].max(initial=-np.inf), -falling[alone].min(initial=np.inf)
+        return max(worst, float(rise), float(fall))
+
+    def gap(self, b: Array, slope: Array) -> float:
+        """Bound the distance to the optimum: what each variable could gain on its own.
+
+        `slope` is F minus the multipliers. With d the shift of the Gram, the sum over i of
+
+            max over the box of slope_i (t - b_i) - d_i (t - b_i)^2/2 - kink_i (|t| - |b_i|).
+
+        Where the slope points to an infinite bound and no shift bends it back, there is no finite
+        bound: that is honest.
+        """
+        shift = layers(self.gram).shift
+        d = np.zeros(len(b)) if shift is None else shift
+        kink, best = self.kinks, np.zeros(len(b))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for sign in (-1.0, 1.0):  # the piece where t <= 0, and the one where t >= 0
+                low = np.maximum(self.lower, 0.0 if sign > 0 else -np.inf)
+                high = np.minimum(self.upper, 0.0 if sign < 0 else np.inf)
+                tilt = slope - sign * kink
+                reach = np.where(d > 0, b + tilt / d, np.where(tilt > 0, high, low))
+                target = np.clip(np.where(tilt == 0, b, reach), low, np.maximum(low, high))
+                step = target - b
+                bent = np.where(d > 0, 0.5 * d * step**2, 0.0)
+                gain = tilt * step - bent - kink * (sign * b - np.abs(b))
+                best = np.maximum(best, np.where((low <= high) & ~np.isnan(gain), gain, 0.0))
+        return float(best.sum())
+
+
+def _offset(rising: Array, falling: Array, free: Array) -> float:
+    top, bottom = float(rising.max(initial=-np.inf)), float(falling.min(initial=np.inf))
+    if free.any():
+        return float(np.clip(rising[free].mean(), min(top, bottom), max(top, bottom)))
+    finite = [side for side in (top, bottom) if np.isfinite(side)]
+    return float(np.mean(finite)) if finite else 0.0
 
 
 def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:

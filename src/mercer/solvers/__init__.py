@@ -9,12 +9,17 @@ from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Wa
 from mercer.solvers.cholesky import Cholesky
 from mercer.solvers.cholesky_path import CholeskyPath
 from mercer.solvers.conjugate_gradient import ConjugateGradient
+from mercer.solvers.criteria import Gap, Violation
+from mercer.solvers.dual_descent import DualDescent
 from mercer.solvers.eigh import Eigh
+from mercer.solvers.interior_point import InteriorPoint
 from mercer.solvers.lanczos import Lanczos
+from mercer.solvers.many import Each
 from mercer.solvers.primal import Primal
 from mercer.solvers.primal_path import PrimalPath
 from mercer.solvers.smo import SMO
 from mercer.solvers.solve import SolverError, solve
+from mercer.solvers.working_sets import WorkingSets
 
 __all__ = [
     "BandPath",
@@ -22,7 +27,11 @@ __all__ = [
     "Cholesky",
     "CholeskyPath",
     "ConjugateGradient",
+    "DualDescent",
+    "Each",
     "Eigh",
+    "Gap",
+    "InteriorPoint",
     "Lanczos",
     "Primal",
     "PrimalPath",
@@ -32,6 +41,8 @@ __all__ = [
     "Solver",
     "SolverError",
     "Status",
+    "Violation",
     "Watch",
+    "WorkingSets",
     "solve",
 ]

@@ -6,18 +6,24 @@ from functools import singledispatch
 from typing import Any
 
 from mercer._resources import MemoryBudgetError, format_bytes
-from mercer.gram import FactoredGram, LazyGram
-from mercer.problems import BoxQP, Eigenproblem, LinearSystem, RidgePath
+from mercer.gram import CachedGram, FactoredGram, LazyGram
+from mercer.gram.build import SQUARED
+from mercer.gram.part import layers
+from mercer.problems import BoxQP, Eigenproblem, LinearSystem, Many, RidgePath
 from mercer.solvers.band_path import BandPath
 from mercer.solvers.base import Solver
 from mercer.solvers.cholesky import Cholesky
 from mercer.solvers.cholesky_path import CholeskyPath
 from mercer.solvers.conjugate_gradient import ConjugateGradient
+from mercer.solvers.dual_descent import DualDescent
 from mercer.solvers.eigh import Eigh
+from mercer.solvers.interior_point import InteriorPoint
 from mercer.solvers.lanczos import Lanczos
+from mercer.solvers.many import Each
 from mercer.solvers.primal import Primal
 from mercer.solvers.primal_path import PrimalPath
 from mercer.solvers.smo import SMO
+from mercer.solvers.working_sets import WorkingSets
 
 _LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
@@ -69,4 +75,14 @@ def _(problem: Eigenproblem) -> Solver:
 
 @choose.register
 def _(problem: BoxQP) -> Solver:
-    return SMO()
+    base = layers(problem.gram).base
+    if isinstance(base, FactoredGram):
+        return InteriorPoint() if base.rank <= SQUARED else DualDescent()
+    return WorkingSets() if isinstance(base, LazyGram | CachedGram) else SMO()
+
+
+@choose.register
+def _(problem: Many) -> Solver:
+    one = choose(problem.problems[0]) if problem.problems else SMO()
+    # those that share a Gram are answered together, by solvers that can
+    return Each(one) if one.refuses(problem) else one

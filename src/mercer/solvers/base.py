@@ -37,6 +37,10 @@ class Status(Enum):
         "working precision; no answer. Use larger penalties, or a valid kernel "
         "(mercer.kernels.is_valid tells)"
     )
+    INFEASIBLE = (
+        "without slack (C=inf) the data cannot be separated, or fitted within the tube, to working "
+        "precision; the answer pays a very high price for slack instead. Use a finite C"
+    )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
     @property
@@ -120,6 +124,8 @@ class Solution:
         Which algorithm ran.
     trace : tuple of Progress
         The way there.
+    detail : str
+        What was seen that the status alone does not say.
     """
 
     value: Any
@@ -128,6 +134,7 @@ class Solution:
     seconds: float
     solver: str
     trace: tuple[Progress, ...] = field(default=(), repr=False)
+    detail: str = ""
 
 
 class Solver(ABC):
@@ -142,8 +149,9 @@ class Solver(ABC):
         """Answer the problem, from `start` if that is given and helps."""
 
 
-def report(solver: Solver, value: Any, status: Status, iterations: int, watch: Watch) -> Solution:
+def report(
+    solver: Solver, value: Any, status: Status, iterations: int, watch: Watch, detail: str = ""
+) -> Solution:
     """Put an answer and the clock's record together."""
-    return Solution(
-        value, status, iterations, watch.seconds, type(solver).__name__, tuple(watch.trace)
-    )
+    trace = tuple(watch.trace)
+    return Solution(value, status, iterations, watch.seconds, type(solver).__name__, trace, detail)

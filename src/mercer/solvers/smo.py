@@ -1,19 +1,24 @@
-"""Box-constrained quadratic programmes by sequential minimal optimisation."""
+"""Box programmes on a stored K: pair steps, checked against float64 and carried on where needed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Array
-from mercer.backends import choose_backend
-from mercer.backends.contract import Box, BoxAnswer
 from mercer.backends.smo import smo as smo_on_rows
-from mercer.gram import DenseGram, Gram, PartGram, PrecomputedGram, ShiftedGram
-from mercer.problems import BoxQP, Dual
+from mercer.gram import DenseGram, Gram, PrecomputedGram
+from mercer.gram.part import layers
+from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.criteria import VIOLATION, Criterion
+from mercer.solvers.curvature import bend_along, bend_among, largest_diagonal
+from mercer.solvers.descent import Engine, Part, begin
+from mercer.solvers.hard import LEVELS, capped, pressing, unbounded
+from mercer.solvers.settle import settle
+from mercer.solvers.stored import Stored
 
 _ITERATIONS_PER_ROW = 100
 _LEAST_ITERATIONS = 10_000_000
@@ -21,96 +26,149 @@ _LEAST_ITERATIONS = 10_000_000
 
 @dataclass(frozen=True)
 class SMO(Solver):
-    """Second-order pair steps until no pair violates the optimality conditions by more than tol.
+    """Second-order pair steps on a K that is stored, for one programme or many that share it.
+
+    A K in float32 is checked: rows that decide are evaluated anew in float64 from the points, and
+    the descent goes on from there where that differs.
 
     Parameters
     ----------
     tol : float
-        Largest allowed F_i - F_j over pairs that could still move (LIBSVM's criterion).
+        What the criterion may be at the end.
     max_iter : int or None
-        Largest number of pair steps; None takes max(10^7, 100 n).
+        Largest number of pair steps of a programme; None takes max(10^7, 100 n).
+    criterion : Violation or Gap
+        What `tol` speaks of: the largest violation of a pair (LIBSVM's criterion), or the relative
+        duality gap. For gaps down to 10^-9 Newton steps finish.
     """
 
     tol: float = 1e-3
     max_iter: int | None = None
+    criterion: Criterion = VIOLATION
 
     def refuses(self, problem: Any) -> str | None:
-        """Take box programmes that have a feasible point."""
-        if not isinstance(problem, BoxQP):
-            return f"SMO answers BoxQP problems, not {type(problem).__name__}"
-        if problem.infeasible():
-            return "no point of the box has the required sums: the problem is infeasible"
-        return None
+        """Take box programmes that have a feasible point, and share one Gram."""
+        return refusal("SMO", problem)
 
-    def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
+    def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:
         """Move pairs until the tolerance, a limit or the callback ends it."""
-        n = len(problem.linear)
-        limit = self.max_iter or max(_LEAST_ITERATIONS, _ITERATIONS_PER_ROW * n)
-        # an earlier answer may belong to another box
-        begin = problem.feasible_near(np.zeros(n) if start is None else start.coef)
-        answer = _loop(problem, begin, self.tol, limit, watch)
-        b, violation = answer.b, answer.violation
-        status = _status(violation, self.tol, watch)
-        if status is Status.SOLVED and _bends_down(problem.gram, b):
-            status = Status.NOT_CONVEX
-        intercept = middle(problem, b)
-        return report(self, Dual(b, intercept), status, answer.iterations, watch)
+        problems = programmes(problem)
+        begins = starts(problem, start)
+        limit = self.max_iter or limit_of(problems)
+        if watch.tick(0, np.inf):  # compiled loops are done with small problems before they ask
+            parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
+            return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
+        base = layers(problems[0].gram).base
+        if not isinstance(base, DenseGram | PrecomputedGram):
+            parts = [
+                _by_rows(p, b, self.tol, limit, watch)
+                for p, b in zip(problems, begins, strict=True)
+            ]
+            ends = [_ending(part, self.tol, limit, watch) for part in parts]
+            return conclude(self, problem, parts, ends, watch)
+        engine = Stored(base.dense(), watch, limit)
+        parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
+        ends = answer(engine, parts, self.criterion, self.tol)
+        return conclude(self, problem, parts, ends, watch)
 
 
-def _loop(problem: BoxQP, start: Array, tol: float, limit: int, watch: Watch) -> BoxAnswer:
-    gradient = problem.linear - problem.gram @ start if start.any() else problem.linear
-    if watch.tick(0, np.inf):  # compiled loops are done with small problems before they first ask
-        return BoxAnswer(start, gradient, 0, np.finfo(float).max)  # not known: far
-    gram, shift, rows = problem.gram, None, None
-    if isinstance(gram, ShiftedGram):
-        gram, shift = gram.base, gram.shift
-    if isinstance(gram, PartGram):
-        gram, rows = gram.base, gram.index
-    box = Box(
-        np.asarray(gradient, dtype=np.float64),
-        start,
-        problem.lower,
-        problem.upper,
-        problem.kinks if np.any(problem.kink) else None,
-        shift,
-        problem.group,
-        rows,
-    )
-    if isinstance(gram, DenseGram | PrecomputedGram):
-        return choose_backend().box_qps(gram.dense(), [box], tol, limit, watch.tick)[0]
-    held = problem.gram
-    return smo_on_rows(lambda i: held.rows([i])[0], held.diag(), box, tol, limit, watch.tick)
+def refusal(name: str, problem: Any) -> str | None:
+    """Say why a problem is not one, or several, box programmes on one Gram."""
+    if not isinstance(problem, BoxQP | Many):
+        return f"{name} answers BoxQP and Many problems, not {type(problem).__name__}"
+    problems = programmes(problem)
+    if not problems:
+        return "there is no programme to answer"
+    base = layers(problems[0].gram).base
+    if any(layers(p.gram).base is not base for p in problems):
+        return "the programmes do not share a Gram: answer them one by one, with Each()"
+    if any(p.infeasible() for p in problems):
+        return "no point of the box has the required sums: the problem is infeasible"
+    return None
 
 
-def _status(violation: float, tol: float, watch: Watch) -> Status:
-    if violation == np.inf and watch.stopped:
-        return watch.stopped
-    if not np.isfinite(violation) and violation != -np.inf:
-        return Status.NOT_FINITE
-    if violation <= tol:
+def programmes(problem: BoxQP | Many) -> tuple[BoxQP, ...]:
+    """See one programme as a family of one."""
+    return problem.problems if isinstance(problem, Many) else (problem,)
+
+
+def starts(problem: BoxQP | Many, start: Any) -> list[Array | None]:
+    """Give the coefficients of an earlier answer to each programme, if there is one."""
+    if start is None:
+        return [None] * len(programmes(problem))
+    duals = start.parts if isinstance(problem, Many) else (start,)
+    return [np.asarray(dual.coef, dtype=np.float64) for dual in duals]
+
+
+def limit_of(problems: tuple[BoxQP, ...]) -> int:
+    """Give the pair steps that a programme gets when nobody says."""
+    largest = max(len(p.linear) for p in problems)
+    return max(_LEAST_ITERATIONS, _ITERATIONS_PER_ROW * largest)
+
+
+def answer(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
+    """Settle all parts; where bounds are infinite, under ones that are raised while they press."""
+    problems, ends = [part.problem for part in parts], [Status.SOLVED] * len(parts)
+    left = list(range(len(parts)))
+    for level in range(LEVELS):
+        for k in left:
+            parts[k].problem = capped(problems[k], level)
+        found = settle(engine, [parts[k] for k in left], criterion, tol)
+        pressed = [pressing(parts[k].problem, problems[k], parts[k].b) for k in left]
+        for k, end in zip(left, found, strict=True):
+            ends[k], parts[k].problem = end, problems[k]
+        left = [k for k, presses in zip(left, pressed, strict=True) if presses]
+        for k in left:
+            if unbounded(problems[k], parts[k].b) or (level + 1 == LEVELS and ends[k].ok):
+                ends[k] = Status.INFEASIBLE
+        left = [k for k in left if ends[k].ok]
+        if not left:
+            break
+    return ends
+
+
+def conclude(
+    solver: Solver, problem: BoxQP | Many, parts: list[Part], ends: list[Status], watch: Watch
+) -> Solution:
+    """Put the answers together; the ending is the first that is not the wished one."""
+    settled = [k for k, end in enumerate(ends) if end in (Status.SOLVED, Status.INACCURATE)]
+    size = largest_diagonal(parts[0].held.base)
+    bends = {k: bend for k in settled if (bend := bend_along(parts[k], size)) is not None}
+    if settled and not bends and (bend := bend_among([parts[k] for k in settled])) is not None:
+        bends = dict.fromkeys(settled, bend)
+    for k in bends:
+        ends[k] = Status.NOT_CONVEX
+    wrong = [k for k, end in enumerate(ends) if not end.ok]
+    status = watch.stopped or (ends[wrong[0]] if wrong else Status.SOLVED)
+    seen = [f"a direction of curvature {min(bends.values()):.2g} was seen"] if bends else []
+    if wrong and len(parts) > 1:
+        seen.insert(0, f"{len(wrong)} of {len(parts)} programmes, number {wrong[0]} first")
+    duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
+    value = Duals(duals) if isinstance(problem, Many) else duals[0]
+    return report(solver, value, status, sum(p.steps for p in parts), watch, "; ".join(seen))
+
+
+def resting(problem: BoxQP, start: Array | None) -> Part:
+    """Give the feasible point where a run that is stopped at once stands."""
+    b = problem.feasible_near(np.zeros(len(problem.linear)) if start is None else start)
+    return Part(problem, b, problem.linear - problem.gram @ b)
+
+
+def _by_rows(problem: BoxQP, start: Array | None, tol: float, limit: int, watch: Watch) -> Part:
+    """Run the pair steps of the specification on a Gram that only gives rows."""
+    part, gram = resting(problem, start), problem.gram
+    box = replace(part.box(), shift=None, rows=None)  # both are in the rows already
+    found = smo_on_rows(lambda i: _row(gram, i), gram.diag(), box, tol, limit, watch.tick)
+    return Part(problem, found.b, found.gradient, found.violation, 0.0, found.iterations)
+
+
+def _row(gram: Gram, i: int) -> Array:
+    return np.asarray(gram.rows([i])[0])
+
+
+def _ending(part: Part, tol: float, limit: int, watch: Watch) -> Status:
+    if part.violation <= tol:
         return Status.SOLVED
-    return watch.stopped or Status.ITERATION_LIMIT
-
-
-def _bends_down(gram: Gram, b: Array) -> bool:
-    """Tell whether the answer itself shows negative curvature: b'Kb < 0."""
-    support = np.flatnonzero(b)
-    if not len(support):
-        return False
-    curvature = float(b @ (gram @ b))
-    return curvature < -1e-10 * float(np.abs(gram.diag()[support]).max() * (b @ b))
-
-
-def middle(problem: BoxQP, b: Array) -> float:
-    """Give the offset halfway between the two sides of the optimality conditions.
-
-    F = p - K b must be at most the offset where b can grow and at least where it can shrink.
-    """
-    F = problem.linear - problem.gram @ b
-    rising = F[b < problem.upper].max(initial=-np.inf)
-    falling = F[b > problem.lower].min(initial=np.inf)
-    free = (b > problem.lower) & (b < problem.upper)
-    if free.any():
-        return float(np.clip(F[free].mean(), min(rising, falling), max(rising, falling)))
-    finite = [v for v in (rising, falling) if np.isfinite(v)]
-    return float(np.mean(finite)) if finite else 0.0
+    if not np.isfinite(part.violation):
+        return watch.stopped or Status.NOT_FINITE
+    return watch.stopped or (Status.ITERATION_LIMIT if part.steps >= limit else Status.INACCURATE)

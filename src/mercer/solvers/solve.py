@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer.problems import Duals
 from mercer.solvers.auto import choose
 from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 
@@ -30,7 +31,7 @@ def solve(
 
     Parameters
     ----------
-    problem : LinearSystem, RidgePath, Eigenproblem or BoxQP
+    problem : LinearSystem, RidgePath, Eigenproblem, BoxQP or Many
         What is asked.
     solver : Solver, optional
         How; chosen by what the problem is when not given.
@@ -68,12 +69,15 @@ def solve(
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
     if not solution.status.ok:
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
-        message = f"{solution.solver}: {solution.status.value} ({solution.iterations} iterations)."
+        seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
+        message = f"{solution.solver}: {solution.status.value} ({seen})."
         warnings.warn(message, category, stacklevel=3)
     return solution
 
 
 def _finite(value: Any) -> bool:
     """Tell whether an answer holds numbers only; scores may be infinite, which says unusable."""
+    if isinstance(value, Duals):
+        return all(map(_finite, value.parts))
     held = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
     return all(part is None or bool(np.isfinite(part).all()) for part in held)

@@ -1,0 +1,76 @@
+// One thread's part of a descent; the only thread's whole, where there is no team.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <vector>
+
+#include "mercer/svm_level.hpp"
+#include "mercer/svm_team.hpp"
+
+namespace mercer::svm {
+
+// Why a member's loop ended, beyond the ends of a descent.
+struct Outcome {
+  Descent descent;
+  bool joined = false;  // a follower waits at the door: go on with it
+  bool slow = false;    // the team is slower than one thread would be
+};
+
+template <class Entry>
+class Member {
+ public:
+  // Alone: sweeps everything. `door`: where followers may come.
+  Member(Level<Entry>& level, const Worker& worker, const Team<Entry>* door);
+  // As number `id` of a team, with the runs `mine` and its own copy of b.
+  Member(Level<Entry>& level, const Worker& worker, Team<Entry>& team, int id,
+         std::vector<Run> mine, double* b);
+
+  Outcome run(double tol, std::int64_t limit);
+
+ private:
+  struct Pair {
+    Size i, j;
+    double difference;
+  };
+
+  void forget_tops();
+  Pick<Entry> pick_partner();
+  double gap() const;
+  bool stale(double gap);
+  bool move(const Pick<Entry>& pick);
+  void look_outside(double gap, Outcome& outcome);
+  std::optional<End> verdict(const Pick<Entry>& pick, double gap, double tol, bool at_limit,
+                             bool leaving);
+  bool someone_waits() const { return door_ != nullptr && door_->waiting() > 0; }
+  bool owns(Size t) const { return t >= begin_ && t < end_; }
+  bool too_slow(std::int64_t steps);
+
+  using Clock = std::chrono::steady_clock;
+
+  Level<Entry>& level_;
+  const Worker& worker_;
+  const Passes<Entry>& pass_;
+  const Team<Entry>* door_ = nullptr;
+  Team<Entry>* team_ = nullptr;
+  int id_ = 0;
+  std::vector<Run> runs_;
+  Share<Entry> share_;
+  double* b_;
+  Size begin_, end_;
+  std::uint64_t number_ = 0;
+  std::vector<Top<Entry>> tops_;
+  std::vector<Entry> lows_;
+  double least_gap_;
+  std::int64_t stale_, stale_limit_;
+  Pair last_{-1, -1, 0.0};
+  double boost_ = 1.0;
+  bool leave_ = false;
+  std::int64_t told_ = 0;  // steps the outside knows of
+  std::exception_ptr failure_;
+  Clock::time_point window_;
+  int slow_windows_ = 0;
+};
+
+}  // namespace mercer::svm

@@ -1,0 +1,134 @@
+// Python's view of box programmes: shapes are checked here, the interpreter lock is released.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "mercer/algebra_simd.hpp"
+#include "mercer/arena.hpp"
+#include "mercer/svm_problem.hpp"
+
+namespace nb = nanobind;
+
+namespace mercer::svm {
+namespace {
+
+template <class Entry>
+using Square = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
+using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Result = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+
+void require(bool condition, const char* message) {
+  if (!condition) throw nb::value_error(message);
+}
+
+// Reads the tuples of a box and keeps their arrays alive.
+class Reader {
+ public:
+  Box read(nb::handle given, Size n) {
+    const nb::tuple parts = nb::cast<nb::tuple>(given);
+    require(nb::len(parts) == 8, "a box is a tuple of eight");
+    Box box{};
+    box.n = static_cast<Size>(nb::cast<Numbers>(parts[0]).shape(0));
+    box.gradient = numbers(parts[0], box.n);
+    box.start = numbers(parts[1], box.n);
+    box.lower = numbers(parts[2], box.n);
+    box.upper = numbers(parts[3], box.n);
+    box.kink = numbers(parts[4], box.n);
+    box.shift = numbers(parts[5], box.n);
+    box.group = indices(parts[6], box.n);
+    box.rows = indices(parts[7], box.n);
+    require(box.gradient && box.start && box.lower && box.upper, "a box needs its four arrays");
+    require(box.n < INT32_MAX / 2, "a box has too many variables");
+    require(box.rows != nullptr || box.n == n, "a box without rows needs one entry per row of K");
+    for (Size t = 0; t < (box.rows == nullptr ? 0 : box.n); ++t)
+      require(box.rows[t] >= 0 && box.rows[t] < n, "rows must be those of K");
+    return box;
+  }
+
+ private:
+  const double* numbers(nb::handle given, Size n) {
+    if (given.is_none()) return nullptr;
+    numbers_.push_back(nb::cast<Numbers>(given));
+    require(static_cast<Size>(numbers_.back().shape(0)) == n, "arrays of a box differ in length");
+    return n == 0 ? &nothing_ : numbers_.back().data();
+  }
+
+  const std::int64_t* indices(nb::handle given, Size n) {
+    if (given.is_none()) return nullptr;
+    indices_.push_back(nb::cast<Indices>(given));
+    require(static_cast<Size>(indices_.back().shape(0)) == n, "arrays of a box differ in length");
+    return n == 0 ? &none_ : indices_.back().data();
+  }
+
+  static constexpr double nothing_ = 0.0;
+  static constexpr std::int64_t none_ = 0;
+  std::vector<Numbers> numbers_;
+  std::vector<Indices> indices_;
+};
+
+Result as_array(Buffer<double>& buffer, Size n) {
+  auto* kept = new Buffer<double>(std::move(buffer));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer<double>*>(p); });
+  return Result(kept->data(), {static_cast<std::size_t>(n)}, owner);
+}
+
+// `ask` is Python's poll: called with the interpreter lock held, told how far the loop is.
+std::function<bool()> asking(nb::object poll, const Progress& progress) {
+  if (poll.is_none()) return {};
+  return [poll = std::move(poll), &progress] {
+    return nb::cast<bool>(poll(progress.steps(), progress.violation()));
+  };
+}
+
+template <class Entry>
+nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t max_iter,
+                 nb::object callback, int threads) {
+  const Size n = static_cast<Size>(K.shape(0));
+  require(static_cast<Size>(K.shape(1)) == n, "K must be square");
+  require(n < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
+  require(n < INT32_MAX / 2, "K has too many rows");
+  const Matrix<Entry> matrix{K.data(), n, static_cast<Size>(K.stride(0))};
+  Reader reader;
+  std::vector<Box> boxes;
+  for (const nb::handle one : given) boxes.push_back(reader.read(one, n));
+  std::vector<Buffer<double>> memory;
+  std::vector<Answer> answers;
+  for (const Box& box : boxes) {
+    memory.emplace_back(std::max<Size>(1, box.n));
+    memory.emplace_back(std::max<Size>(1, box.n));
+    answers.push_back({memory[memory.size() - 2].data(), memory.back().data()});
+  }
+  algebra::choose_level();
+  Progress progress(std::max(1, threads));
+  Poll poll(asking(std::move(callback), progress));
+  {
+    nb::gil_scoped_release released;
+    solve_boxes(matrix, boxes, answers, tol, std::max<std::int64_t>(0, max_iter),
+                std::max(1, threads), poll, progress);
+  }
+  nb::list out;
+  for (std::size_t at = 0; at < boxes.size(); ++at)
+    out.append(nb::make_tuple(as_array(memory[2 * at], boxes[at].n),
+                              as_array(memory[2 * at + 1], boxes[at].n), answers[at].iterations,
+                              answers[at].violation));
+  return out;
+}
+
+template <class Entry>
+void bind(nb::module_& m) {
+  m.def("box_qps", &box_qps<Entry>, nb::arg("K").noconvert(), nb::arg("boxes"), nb::arg("tol"),
+        nb::arg("max_iter"), nb::arg("poll").none(), nb::arg("threads"));
+}
+
+}  // namespace
+}  // namespace mercer::svm
+
+void bind_svm(nb::module_& m) {
+  mercer::svm::bind<float>(m);
+  mercer::svm::bind<double>(m);
+}

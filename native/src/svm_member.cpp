@@ -1,0 +1,211 @@
+// The loop of pair steps.
+#include "mercer/svm_member.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace mercer::svm {
+namespace {
+
+constexpr std::int64_t kTickEvery = 64;  // steps
+// A descent whose smallest violation does not improve for so many steps is lost in rounding.
+constexpr std::int64_t kStaleSteps = 500'000;
+constexpr std::int64_t kStalePerVariable = 50;
+// A team is slow when some windows of steps in a row take longer than this per step: another
+// program has one of the cores, and everybody waits for the thread that does not run.
+constexpr double kSlowPerColumn = 2.5e-9, kSlowPerStep = 8e-6;  // seconds
+constexpr int kSlowWindows = 3;
+
+}  // namespace
+
+template <class Entry>
+Member<Entry>::Member(Level<Entry>& level, const Worker& worker, const Team<Entry>* door)
+    : level_(level),
+      worker_(worker),
+      pass_(passes<Entry>()),
+      door_(door),
+      share_(level.all()),
+      b_(level.b),
+      begin_(0),
+      end_(level.size),
+      tops_(level.tops.size()),
+      lows_(level.lows.size()),
+      least_gap_(level.least_gap),
+      stale_(level.stale),
+      stale_limit_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {}
+
+template <class Entry>
+Member<Entry>::Member(Level<Entry>& level, const Worker& worker, Team<Entry>& team, int id,
+                      std::vector<Run> mine, double* b)
+    : Member(level, worker, nullptr) {
+  team_ = &team;
+  id_ = id;
+  runs_ = std::move(mine);
+  share_.runs = runs_.data();
+  share_.run_count = static_cast<Size>(runs_.size());
+  b_ = b;
+  begin_ = runs_.empty() ? 0 : runs_.front().local;
+  end_ = runs_.empty() ? 0 : runs_.back().local + runs_.back().length;
+}
+
+template <class Entry>
+void Member<Entry>::forget_tops() {
+  std::fill(tops_.begin(), tops_.end(), Top<Entry>{-std::numeric_limits<Entry>::infinity(), -1});
+}
+
+template <class Entry>
+Pick<Entry> Member<Entry>::pick_partner() {
+  std::fill(lows_.begin(), lows_.end(), std::numeric_limits<Entry>::infinity());
+  Pick<Entry> pick{pass_.find_partner(share_, tops_.data(), lows_.data()), Entry(0)};
+  const Size j = pick.partner.index;
+  if (j >= 0) pick.low = level_.f[j] + level_.low[j];
+  if (team_ != nullptr) team_->exchange(id_, ++number_, pick, lows_.data());
+  return pick;
+}
+
+// -inf when no pair can move.
+template <class Entry>
+double Member<Entry>::gap() const {
+  double widest = -kNever;
+  for (std::size_t g = 0; g < tops_.size(); ++g) {
+    const double high = static_cast<double>(tops_[g].value), low = static_cast<double>(lows_[g]);
+    if (tops_[g].index >= 0 && low < kNever) widest = std::max(widest, high - low);
+  }
+  return widest;
+}
+
+template <class Entry>
+bool Member<Entry>::stale(double gap) {
+  if (gap < least_gap_) {
+    least_gap_ = gap;
+    stale_ = 0;
+  }
+  return ++stale_ > stale_limit_;
+}
+
+// Moves the best pair; false when the step is not finite.
+template <class Entry>
+bool Member<Entry>::move(const Pick<Entry>& pick) {
+  const Size j = pick.partner.index;
+  const Top<Entry>& top = tops_[static_cast<std::size_t>(level_.group_of(j))];
+  const Size i = top.index;
+  const double difference = static_cast<double>(top.value) - static_cast<double>(pick.low);
+  // A pair that comes again although nothing bounded its step: K is flat there, or F too coarse to
+  // show the step. Ever longer steps reach the end of the box, or a change of F.
+  const bool again = i == last_.i && j == last_.j && !(difference < 0.999 * last_.difference);
+  boost_ = again ? 2.0 * boost_ : 1.0;
+  last_ = {i, j, difference};
+
+  const double level = static_cast<double>(level_.diag[i]) + static_cast<double>(level_.diag[j]);
+  const Entry kij = level_.row(i)[level_.column_of(j)];
+  const double least = std::max(static_cast<double>(kFlat<Entry>) * level,
+                                static_cast<double>(kTiny<Entry>));
+  const double curvature = std::max(level - 2.0 * static_cast<double>(kij), least);
+  const double bi = b_[i], bj = b_[j];
+  const double ceiling = bi < 0.0 && level_.kink[i] > 0.0 ? std::min(0.0, level_.upper[i])
+                                                          : level_.upper[i];
+  const double floor = bj > 0.0 && level_.kink[j] > 0.0 ? std::max(0.0, level_.lower[j])
+                                                        : level_.lower[j];
+  const double up = ceiling - bi, down = bj - floor;
+  const double step = std::min(boost_ * difference / curvature, std::min(up, down));
+  if (!std::isfinite(step)) return false;
+  b_[i] = step == up ? ceiling : bi + step;
+  b_[j] = step == down ? floor : bj - step;
+  if (owns(i)) {
+    level_.refresh(i, b_[i]);
+    level_.f[i] -= static_cast<Entry>(step * level_.shift[i]);
+  }
+  if (owns(j)) {
+    level_.refresh(j, b_[j]);
+    level_.f[j] += static_cast<Entry>(step * level_.shift[j]);
+  }
+  forget_tops();
+  pass_.advance(share_, i, j, static_cast<Entry>(step), tops_.data());
+  return true;
+}
+
+// What thread 0 does now and then: looks at the clock and at what the outside wants. In a team it
+// only announces that it leaves, so that all leave after the same step.
+template <class Entry>
+void Member<Entry>::look_outside(double gap, Outcome& outcome) {
+  told_ += kTickEvery;
+  if (team_ == nullptr) {
+    worker_.tick(kTickEvery, gap);
+    return;
+  }
+  try {
+    worker_.tick(kTickEvery, gap);
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  outcome.slow = too_slow(kTickEvery);
+  leave_ = failure_ != nullptr || worker_.stopped() || outcome.slow;
+}
+
+template <class Entry>
+bool Member<Entry>::too_slow(std::int64_t steps) {
+  const Clock::time_point now = Clock::now();
+  const double taken = std::chrono::duration<double>(now - window_).count();
+  window_ = now;
+  const double fair = kSlowPerColumn * static_cast<double>(level_.count) + kSlowPerStep;
+  slow_windows_ = taken > fair * static_cast<double>(steps) ? slow_windows_ + 1 : 0;
+  return slow_windows_ >= kSlowWindows;
+}
+
+// Why the descent is over, if it is; the same in all threads.
+template <class Entry>
+std::optional<End> Member<Entry>::verdict(const Pick<Entry>& pick, double gap, double tol,
+                                          bool at_limit, bool leaving) {
+  if (!(gap > tol)) return End::solved;
+  if (leaving) return End::stopped;
+  if (at_limit) return End::limit;
+  if (stale(gap)) return End::stuck;
+  if (pick.partner.index < 0) return End::broken;  // only a K that is not finite leads here
+  return std::nullopt;
+}
+
+template <class Entry>
+Outcome Member<Entry>::run(double tol, std::int64_t limit) {
+  Outcome outcome{{End::limit, 0, kNever}};
+  std::int64_t& steps = outcome.descent.steps;
+  double& left = outcome.descent.gap;
+  window_ = Clock::now();
+  forget_tops();
+  pass_.find_tops(share_, tops_.data());
+  if (team_ != nullptr) team_->exchange(id_, ++number_, tops_.data(), false);
+  for (bool leaving = false;; ++steps) {
+    const Pick<Entry> pick = pick_partner();
+    left = gap();
+    const std::optional<End> over = verdict(pick, left, tol, steps >= limit, leaving);
+    if (over) {
+      outcome.descent.end = *over;
+      break;
+    }
+    if (id_ == 0 && steps - told_ == kTickEvery) look_outside(left, outcome);
+    if (team_ == nullptr && (worker_.stopped() || someone_waits())) {
+      outcome.descent.end = End::stopped;
+      outcome.joined = !worker_.stopped();
+      break;
+    }
+    if (!move(pick)) {
+      outcome.descent.end = End::broken;
+      break;
+    }
+    if (team_ != nullptr) leaving = team_->exchange(id_, ++number_, tops_.data(), leave_);
+  }
+  if (id_ == 0) {
+    level_.tops = tops_;
+    level_.lows = lows_;
+    level_.least_gap = least_gap_;
+    level_.stale = stale_;
+    worker_.progress.add(worker_.id, steps - told_, left);
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  return outcome;
+}
+
+template class Member<float>;
+template class Member<double>;
+
+}  // namespace mercer::svm

@@ -1,0 +1,15 @@
+"""Drop-in support vector machines: change one import line.
+
+``from sklearn.svm import SVC`` becomes ``from mercer.compat.sklearn import SVC``. Signatures,
+defaults, fitted attributes, shapes and signs are those of scikit-learn 1.9; what differs is listed
+in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come on top.
+"""
+
+from mercer.compat.sklearn.linear_svc import LinearSVC
+from mercer.compat.sklearn.linear_svr import LinearSVR
+from mercer.compat.sklearn.nu_svc import NuSVC
+from mercer.compat.sklearn.one_class import OneClassSVM
+from mercer.compat.sklearn.svc import SVC
+from mercer.compat.sklearn.svr import SVR, NuSVR
+
+__all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"]

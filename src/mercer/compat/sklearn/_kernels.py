@@ -1,0 +1,108 @@
+"""kernel, gamma, degree and coef0 become a Mercer kernel here, and only here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt, tanh
+from typing import Any
+
+import numpy as np
+
+from mercer import expression as ex
+from mercer._points import take
+from mercer._types import Array, Points
+from mercer.expression import Expression
+from mercer.kernels import Constant, Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels.resolve import weighted_variance
+from mercer.machines._weights import distinct_rows
+
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, repr=False)
+class ShiftedPower(Kernel):
+    """k(x, y) = (gamma x'y + coef0)^degree with any coef0; not valid where that is negative.
+
+    Parameters
+    ----------
+    gamma, coef0 : float
+    degree : int
+    """
+
+    gamma: float
+    coef0: float
+    degree: int
+
+    @property
+    def psd(self) -> bool:
+        """Whether the shift is not negative."""
+        return self.coef0 >= 0
+
+    def expression(self) -> Expression:
+        """Write the power of the shifted dot product."""
+        return (self.gamma * ex.Dot() + self.coef0) ** self.degree
+
+
+def translate(machine: Any, X: Points, weights: Array) -> tuple[Kernel, float]:
+    """Give the kernel that the parameters mean on these rows, and its gamma.
+
+    Rows count as often as their weights say.
+    """
+    kernel = machine.kernel
+    if isinstance(kernel, Kernel):
+        return kernel, 0.0
+    if callable(kernel) or kernel == "precomputed":
+        return Precomputed(), 0.0
+    gamma = gamma_of(machine, X, weights)
+    return _WRITE[kernel](gamma, float(machine.coef0), int(machine.degree)), gamma
+
+
+def gamma_of(machine: Any, X: Points, weights: Array) -> float:
+    """Give gamma: "scale" is 1 / (n_features * variance), "auto" is 1 / n_features."""
+    if not isinstance(machine.gamma, str):
+        return float(machine.gamma)
+    if machine.gamma == "auto":
+        return 1.0 / float(X.shape[1])
+    # of distinct rows, so that neither their order nor their copies move the last bit
+    rows = distinct_rows(X, np.zeros(X.shape[0]), weights)
+    variance = weighted_variance(take(X, rows.first), rows.weight)
+    # what equal entries leave, when their mean is rounded, is not a variance
+    if variance > (_ROUNDING * float(abs(X).max())) ** 2:
+        return 1.0 / (float(X.shape[1]) * variance)
+    if machine.kernel != "linear":
+        warnings.warn(
+            f"{type(machine).__name__}: all entries of X are equal, so gamma='scale' has nothing "
+            "to go by; gamma=1.0 is taken. Pass a number to choose another.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return 1.0
+
+
+def _gaussian(gamma: float, coef0: float, degree: int) -> Kernel:
+    return Gaussian(sqrt(0.5 / gamma)) if gamma > 0 else Constant(1.0)
+
+
+def _polynomial(gamma: float, coef0: float, degree: int) -> Kernel:
+    """Write gamma^degree (x'y + coef0 / gamma)^degree where that exists."""
+    if gamma > 0 and coef0 >= 0 and degree > 0:
+        factor, offset = gamma**degree, coef0 / gamma
+        if 0 < factor < np.inf and offset < np.inf:
+            return factor * Polynomial(degree, offset)
+    return ShiftedPower(gamma, coef0, degree)
+
+
+def _sigmoid(gamma: float, coef0: float, degree: int) -> Kernel:
+    if gamma == 0 and coef0 >= 0:
+        return Constant(tanh(coef0))
+    return Sigmoid(slope=gamma, offset=coef0)
+
+
+_WRITE: dict[str, Callable[[float, float, int], Kernel]] = {
+    "linear": lambda gamma, coef0, degree: Linear(),
+    "rbf": _gaussian,
+    "poly": _polynomial,
+    "sigmoid": _sigmoid,
+}

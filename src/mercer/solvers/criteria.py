@@ -1,0 +1,58 @@
+"""What the tolerance of a support vector solver speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._types import Array
+from mercer.problems import BoxQP
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The largest violation of the optimality conditions by a pair: LIBSVM's rule.
+
+    In units of the decision function, so 10^-3 means: no point is on the wrong side of its
+    condition by more than that.
+    """
+
+    def measure(self, problem: BoxQP, b: Array, F: Array) -> float:
+        """Give the largest violation."""
+        return problem.violation(b, F)
+
+    def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
+        """Give what the measure may be."""
+        return tol
+
+    def first(self, F: Array, tol: float) -> float:
+        """Give the violation to descend to before anything is measured in float64."""
+        return tol
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The duality gap relative to the objective: a bound on what is left to gain."""
+
+    def measure(self, problem: BoxQP, b: Array, F: Array) -> float:
+        """Give the gap."""
+        return problem.gap(b, F - problem.spread(problem.offsets(b, F)))
+
+    def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
+        """Give what the gap may be: `tol` of an objective that is not zero but for rounding."""
+        sizes = np.abs(b)
+        objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.kinks @ sizes)
+        rounding = _ZERO * float(problem.gram.diag().max(initial=0.0)) * float(sizes.sum()) ** 2
+        return rounding if abs(objective) <= rounding else tol * abs(objective)
+
+    def first(self, F: Array, tol: float) -> float:
+        """Give the violation to descend to before anything is measured in float64."""
+        return _START * max(float(np.ptp(F)), np.finfo(float).tiny) if len(F) else tol
+
+
+Criterion = Violation | Gap
+VIOLATION = Violation()
+
+_ZERO = 1e-10  # of b'Kb if nothing cancelled in it
+_START = 1e-3 / 2  # of the spread of F; for a classifier, whose F is from -1 to 1, LIBSVM's 10^-3

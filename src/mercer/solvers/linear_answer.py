@@ -1,0 +1,73 @@
+"""The ends of solvers in the space of features: what they take, what they hand back, how good.
+
+Whatever a solver found, the answer is inside its box and has its sums; and what is said of it is
+measured on all rows, from the features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._types import Array
+from mercer.gram import FactoredGram, exact
+from mercer.gram.part import layers
+from mercer.problems import BoxQP
+from mercer.solvers.base import Status
+from mercer.solvers.criteria import Criterion
+from mercer.solvers.crossover import with_sums
+from mercer.solvers.screening import Programme
+
+_DOUBTFUL = 1e-2  # of the tolerance: rounding that needs a second look
+
+
+def linear_refusal(name: str, problem: Any) -> str | None:
+    """Say why a problem is not a box programme in the space of features."""
+    if not isinstance(problem, BoxQP):
+        return f"{name} answers BoxQP problems, not {type(problem).__name__}"
+    if not isinstance(layers(problem.gram).base, FactoredGram):
+        return (
+            f"{name} needs a kernel with an explicit finite feature map (Linear, low-degree "
+            "Polynomial); use solver=SMO()"
+        )
+    if problem.infeasible():
+        return "no point of the box has the required sums: the problem is infeasible"
+    return None
+
+
+def admissible(problem: BoxQP, P: Programme, b: Array) -> Array:
+    """Give b inside its box and with its sums, moved as little as that takes."""
+    b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), problem.lower, problem.upper)
+    b = problem.feasible_near(with_sums(P, b))
+    b = np.clip(b, problem.lower, problem.upper)
+    shift = layers(problem.gram).shift
+    if shift is None:
+        return b
+    # rows that count for nothing: theirs was made finite, the forces are those of the true one
+    return np.where(shift > P.shift, b * (P.shift / np.maximum(shift, P.shift)), b)
+
+
+def exact_forces(problem: BoxQP, P: Programme, b: Array) -> Array:
+    """Give F = p - K b from the features, nothing else being trusted."""
+    rows, shift = P.rows, layers(problem.gram).shift
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        F = problem.linear - rows.features.times(rows.features.pull(b))
+        return np.asarray(F if shift is None else F - shift * b)
+
+
+def meets(
+    criterion: Criterion, problem: BoxQP, P: Programme, b: Array, F: Array, tol: float
+) -> Status:
+    """Judge an answer by the criterion, F being exact; where rounding could matter, twice."""
+    if not (np.isfinite(F).all() and np.isfinite(b).all()):
+        return Status.NOT_FINITE
+    forces = [F]
+    rounding = np.finfo(float).eps * P.rows.length() ** 2 * float(np.abs(b).sum())
+    if rounding > _DOUBTFUL * tol:
+        forces.append(problem.linear - exact(problem.gram) @ b)  # in another order
+    met = all(
+        criterion.measure(problem, b, each) <= criterion.allowed(problem, b, each, tol)
+        for each in forces
+    )
+    return Status.SOLVED if met else Status.INACCURATE
