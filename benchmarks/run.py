@@ -10,7 +10,7 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from benchmarks import floor, gram, memory, ridge
+from benchmarks import floor, gram, linear_svm, memory, ridge, svm
 from benchmarks.harness import as_table, machine
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -18,6 +18,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 PARTS = {
     "gram": ("Gram matrices", gram.cases),
     "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
+    "svm": ("Support vector machines", svm.cases, svm.NOTE),
+    "linear": ("Linear support vector machines", linear_svm.cases),
     "floor": ("How far from the floor", floor.cases),
     "memory": ("Memory of a lazy product", memory.cases),
 }

@@ -215,7 +215,9 @@ def test_linear_svc_finds_the_optimum(loss, scaling, shape):
     weights, C = rng.uniform(0.2, 2.0, len(X)), 3.0
     options = {"loss": loss, "C": C, "tol": 1e-8, "fit_intercept": scaling is not None}
     options["intercept_scaling"] = scaling or 1.0
-    theirs = svm.LinearSVC(dual=True, max_iter=1_000_000, **options).fit(X, y, weights)
+    theirs = svm.LinearSVC(dual=True, random_state=0, max_iter=1_000_000, **options).fit(
+        X, y, weights
+    )
     for rows in (X, sparse.csr_array(X)):
         mine = ours.LinearSVC(**options).fit(rows, y, weights)
         costs = [
@@ -236,7 +238,7 @@ def test_linear_svr_finds_the_optimum(loss, epsilon, shape):
     X = rng.standard_normal(shape)
     t = 2 * X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(len(X)) + 1.0
     options = {"loss": loss, "epsilon": epsilon, "C": 2.0, "tol": 1e-8}
-    theirs = svm.LinearSVR(dual=True, max_iter=1_000_000, **options).fit(X, t)
+    theirs = svm.LinearSVR(dual=True, random_state=0, max_iter=1_000_000, **options).fit(X, t)
     mine = ours.LinearSVR(**options).fit(X, t)
     costs = np.full(len(X), 2.0)
     found = [linear_cost(m, X, t, costs, 1.0, loss, epsilon) for m in (mine, theirs)]
@@ -249,7 +251,9 @@ def test_linear_svr_finds_the_optimum(loss, epsilon, shape):
 def test_linear_svc_of_many_classes(class_weight):
     X, Z, y, _, weights, *_ = problem(1, classes=4)
     options = {"class_weight": class_weight, "tol": 1e-8}
-    theirs = svm.LinearSVC(dual=True, max_iter=100_000, **options).fit(X, y, weights)
+    theirs = svm.LinearSVC(dual=True, random_state=0, max_iter=100_000, **options).fit(
+        X, y, weights
+    )
     mine = ours.LinearSVC(**options).fit(X, y, weights)
     np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=1e-6)
     np.testing.assert_allclose(mine.decision_function(Z), theirs.decision_function(Z), atol=1e-6)

@@ -22,7 +22,7 @@ from mercer.machines import (
 )
 from mercer.solvers import Solution, SolverError, Status, solve
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "SVC",

@@ -157,7 +157,7 @@ def _scaled_gap(
 
 
 def _per_group(problem: BoxQP, offset: Array) -> Array:
-    return np.array([offset[m[0]] if len(m) else 0.0 for m in problem.members()])
+    return np.array([offset[m][:1].sum() for m in problem.members()])
 
 
 def _slack(problem: BoxQP, b: Array) -> Array:
@@ -200,7 +200,7 @@ def _infeasibility(problem: BoxQP, b: Array) -> float:
         abs(float(b[m].sum()) - total) / max(float(np.abs(b[m]).sum()), abs(total), tiny)
         for m, total in zip(problem.members(), problem.totals, strict=True)
     ]
-    return float(max(outside / largest, *sums))
+    return float(max([outside / largest, *sums]))
 
 
 def _radius(problem: BoxQP, shift: Array | None) -> float:

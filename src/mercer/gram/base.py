@@ -60,10 +60,13 @@ class Gram(ABC):
         (n, n).
     dtype : numpy dtype
         Type of `rows` and `dense`.
+    valid : bool
+        Whether K is known to be positive semidefinite; nobody need look for negative curvature.
     """
 
     shape: tuple[int, int]
     dtype: Any
+    valid: bool = False
 
     @abstractmethod
     def diag(self) -> Array:

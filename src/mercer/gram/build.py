@@ -16,7 +16,7 @@ from mercer._resources import (
     within_budget,
 )
 from mercer._types import Array, Points
-from mercer.expression import Expression, bind_columns
+from mercer.expression import Expression, Opaque, bind_columns, walk
 from mercer.gram.base import Gram
 from mercer.gram.cached import CachedGram
 from mercer.gram.dense import DenseGram
@@ -113,7 +113,7 @@ def _choose(
         factored = _factored(expression, X)
     if factored is not None:
         return factored
-    source = Source(expression, X, dtype)
+    source = Source(expression, X, dtype, _known_valid(kernel, expression))
     if fits:
         return DenseGram(source)
     if need is Need.ROWS:
@@ -121,6 +121,11 @@ def _choose(
     if need is Need.PRODUCTS or need is Need.BOX:
         return LazyGram(source)
     raise MemoryBudgetError(_refusal(source.n, needed, memory_budget()))
+
+
+def _known_valid(kernel: Kernel, expression: Expression) -> bool:
+    """Tell whether the rules of the algebra prove the kernel: not for functions of one's own."""
+    return kernel.psd and not any(isinstance(part, Opaque) for part in walk(expression))
 
 
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:

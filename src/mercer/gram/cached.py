@@ -32,6 +32,7 @@ class CachedGram(Gram):
         self.source = source
         self.shape = (source.n, source.n)
         self.dtype = source.dtype
+        self.valid = source.valid
         self.evaluated = 0
         self._lazy = LazyGram(source)
         self._capacity = max(2, budget // max(1, source.n * np.dtype(source.dtype).itemsize))

@@ -20,6 +20,7 @@ class DenseGram(Gram):
         self.source = source
         self.shape = (source.n, source.n)
         self.dtype = source.dtype
+        self.valid = source.valid
         self._matrix = source.pairs().dense()
         self._matrix.setflags(write=False)
         self._diag = self._matrix.diagonal().astype("float64")

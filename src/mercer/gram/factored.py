@@ -30,6 +30,8 @@ class FactoredGram(Gram):
         The training points.
     """
 
+    valid = True
+
     def __init__(self, features: FeatureFunction, X: Points) -> None:
         self.features = features
         with np.errstate(over="ignore", invalid="ignore"):  # found by `refuse_overflow`

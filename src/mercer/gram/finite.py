@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array
-from mercer.expression import Opaque, walk
 from mercer.gram.base import Gram
 from mercer.gram.dense import DenseGram
 from mercer.kernels import Kernel
@@ -18,8 +17,7 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
     matrix; a kernel that is not known to be valid is looked at entry by entry where it is stored.
     """
     bad = np.flatnonzero(~np.isfinite(gram.diag()))
-    unknown = not kernel.psd or any(isinstance(e, Opaque) for e in walk(kernel.expression()))
-    if not len(bad) and unknown and isinstance(gram, DenseGram):
+    if not len(bad) and not gram.valid and isinstance(gram, DenseGram):
         bad = np.flatnonzero(~np.isfinite(gram.dense()).all(axis=1))
     if len(bad):
         numbers = bad if rows is None else rows[bad]

@@ -26,6 +26,7 @@ class LazyGram(Gram):
         self.source = source
         self.shape = (source.n, source.n)
         self.dtype = np.dtype(source.dtype)
+        self.valid = source.valid
 
     @cached_property
     def _pairs(self) -> Pairs:

@@ -16,11 +16,24 @@ from mercer.gram.base import Cross, Expansion, columns_of
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An expression (column names already numbers), the rows it compares, and the type of K."""
+    """A kernel bound to rows.
+
+    Attributes
+    ----------
+    expression : Expression
+        The kernel, names of columns already numbers.
+    X : Points
+        The rows it compares.
+    dtype : numpy dtype
+        Type of K.
+    valid : bool
+        Whether K is known to be positive semidefinite, by the rules of the algebra.
+    """
 
     expression: Expression
     X: Points
     dtype: Any = np.float64
+    valid: bool = False
 
     @property
     def n(self) -> int:

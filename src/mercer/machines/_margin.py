@@ -33,7 +33,7 @@ from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
 from mercer.solvers.auto import choose
 
-_SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
+_SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
 _EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
 

@@ -8,6 +8,7 @@ in this form.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,10 +72,10 @@ class BoxQP:
         """Give the kink of each variable."""
         return np.broadcast_to(np.asarray(self.kink, dtype=np.float64), self.linear.shape)
 
-    def members(self) -> list[Array]:
-        """Give the variables of each group."""
+    def members(self) -> list[Any]:
+        """Give the variables of each group, as an index; all of them need no list."""
         if self.group is None:
-            return [np.arange(len(self.linear))]
+            return [slice(None)]
         return [np.flatnonzero(self.group == g) for g in range(len(self.totals))]
 
     def infeasible(self) -> bool:

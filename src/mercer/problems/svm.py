@@ -1,9 +1,9 @@
 """Each support vector machine, written as a `BoxQP`.
 
 `C` is an (n,) array: the weight of the slack of each row, sample weights included. It may be
-infinite (no slack: the hard margin). A weight above `HARDEST` / max k(x, x) is as good as
-infinite: a coefficient of that size belongs to a margin so thin, below 10^-6 of the longest
-feature vector, that rounding of the kernel hides it. Solvers stop there and say so.
+infinite (no slack: the hard margin). A weight above `HARDEST` is as good as infinite where
+max k(x, x) is not small: a coefficient of that size belongs to a margin so thin, below 10^-6 of the
+longest feature vector, that rounding of the kernel hides it. Solvers stop there and say so.
 
 The intercept of an answer is the multiplier of each equality. With one group it is the constant
 of the decision function; the nu forms have two, and a function here that turns them into what a
@@ -19,6 +19,7 @@ from mercer.gram import Gram, PartGram, ShiftedGram
 from mercer.problems.box_qp import BoxQP, Dual
 
 HARDEST = 1e12
+_NO_MARGIN = 1e-12  # of the level of f: a margin that is rounding
 
 
 def svc(gram: Gram, signs: Array, C: Array) -> BoxQP:
@@ -149,7 +150,7 @@ def nu_svc_margin(dual: Dual) -> tuple[Dual, float]:
     """
     positive, negative = np.asarray(dual.intercept, dtype=np.float64)
     rho = float(negative - positive) / 2
-    if not rho > 0:
+    if not rho > _NO_MARGIN * float(np.abs([positive, negative]).max(initial=0.0)):
         raise ValueError(
             "no margin at this nu: the convex hulls of the classes, reduced by it, still meet. "
             "Raise nu"
@@ -383,9 +384,11 @@ def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
 
 
 def _hardened(gram: Gram, C: Array) -> Array:
+    # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
     largest = float(gram.diag().max(initial=0.0))
+    C = np.asarray(C, dtype=np.float64)
     with np.errstate(over="ignore"):
-        return np.where(np.multiply(C, largest) >= HARDEST, np.inf, np.asarray(C, np.float64))
+        return np.where((C >= HARDEST) & (C * largest >= HARDEST), np.inf, C)
 
 
 def _slackened(gram: Gram, C: Array) -> Gram:

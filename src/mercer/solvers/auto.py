@@ -84,5 +84,6 @@ def _(problem: BoxQP) -> Solver:
 @choose.register
 def _(problem: Many) -> Solver:
     one = choose(problem.problems[0]) if problem.problems else SMO()
+    bases = {id(layers(part.gram).base) for part in problem.problems}
     # those that share a Gram are answered together, by solvers that can
-    return Each(one) if one.refuses(problem) else one
+    return one if isinstance(one, SMO | WorkingSets) and len(bases) < 2 else Each(one)

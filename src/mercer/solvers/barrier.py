@@ -19,13 +19,16 @@ from scipy import linalg
 
 from mercer._types import Array
 from mercer.backends import choose_backend
+from mercer.problems.svm import HARDEST
 from mercer.solvers.linear_rows import LinearRows
 
 _MOST_STEPS = 100
 _STEP_SHARE = 0.995  # of the way to the boundary
 _CLEAN = 1e-9  # residual of the equations
-_NO_PULL = 1e-7  # of the length of the rows: a margin thinner than that is none
+_ASTRAY = 10.0  # times what sums that are off could make of the gain along a ray
+_LEAST = 1e-6  # of |w| and |w|^2 if every row were answered by itself: less is nothing
 _SELF = 1e-4  # of what rows do to themselves: an objective that comes out smaller has cancelled
+_SPRING = 1e-8  # of the force of a row on itself
 _STALLED = 12  # steps that bring nothing, in a row
 
 
@@ -178,11 +181,27 @@ class BarrierAnswer:
     unbounded: bool
 
 
+@dataclass(frozen=True)
+class Goal:
+    """The gap that is small enough: both of these.
+
+    Attributes
+    ----------
+    relative : float
+        To the size of the objective.
+    absolute : float
+        As it is.
+    """
+
+    relative: float
+    absolute: float = np.inf
+
+
 Tick = Callable[[float], bool]
 
 
 def barrier(
-    part: Part, v: Array, mu: float, usual: float, goal: float, tick: Tick
+    part: Part, v: Array, mu: float, usual: float, goal: Goal, tick: Tick
 ) -> BarrierAnswer:
     """Follow the central path until the gap is at most `goal`, or nothing moves any more.
 
@@ -196,13 +215,13 @@ def barrier(
         Product of distances and multipliers at the start.
     usual : float
         Size of a usual b, for variables that have only one bound.
-    goal : float
-        Gap to reach, relative to the size of the objective.
+    goal : Goal
+        Gap to reach.
     tick : callable
         Told the relative gap after each step; true ends the iteration.
     """
     newton = _Newton(part, v, mu, usual)
-    clean = max(_CLEAN, 0.01 * goal)
+    clean = max(_CLEAN, 0.01 * goal.relative)
     best, idle = (np.inf, np.inf), 0
     answer = newton.answer(0)
     for steps in range(1, _MOST_STEPS + 1):
@@ -210,14 +229,14 @@ def barrier(
         if not np.isfinite(newton.gap + newton.residual):
             break
         answer = newton.answer(steps)
-        enough = goal * newton.size
+        enough = min(goal.relative * newton.size, goal.absolute)
         still = newton.gap > enough and newton.gap < 0.9 * best[0]
         better = still or (newton.residual > clean and newton.residual < 0.97 * best[1])
         idle = 0 if better else idle + 1
         best = min(best[0], newton.gap), min(best[1], newton.residual)
         done = newton.gap <= enough and newton.residual <= clean
         patience = 3 if newton.gap <= _CLEAN * newton.size else _STALLED
-        stuck = idle >= patience and not newton.hard
+        stuck = idle >= patience and not newton.hard.any()
         if tick(newton.gap / newton.size) or done or stuck or answer.unbounded:
             break
     return answer
@@ -229,7 +248,12 @@ class _Newton:
         self.Av = part.rows.times(v)
         self.halves = Halves(part, part.linear - self.Av, mu, usual)
         self.length = part.rows.length()
-        self.hard = bool((np.isinf(part.upper - part.lower) & (part.shift == 0)).any())
+        self.longest = part.rows.longest()
+        # what nothing bends is held by a spring, reset at each step: its force is not changed
+        loose = self.halves.spread(part.shift) > 0
+        spring = _SPRING * max(self.length**2, np.finfo(float).tiny)
+        self.least_stiff = np.where(loose | self.halves.has_low | self.halves.has_high, 1e-300, spring)
+        self.hard = np.isinf(part.upper - part.lower) & (part.shift == 0)
         self._look()
 
     def _look(self) -> None:
@@ -240,37 +264,49 @@ class _Newton:
         self.pulled = pulled
         self.unbalanced = Mv - part.pulled - pulled
         size = np.abs(Mv) + np.abs(part.pulled) + np.abs(pulled)
+        forces = float(np.abs(part.linear).max(initial=0.0) + np.abs(self.Av).max(initial=0.0))
+        usual = _LEAST * forces / self.length  # of w; where all of it vanishes
+        size += usual
         if part.rows.offsets:
-            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b))
+            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b)) + usual / self.length
         top = float(size.max(initial=0.0))
         residual = float(np.abs(self.unbalanced).max(initial=0.0) / top) if top else 0.0
         self.slack = h.z_high - h.z_low - (h.sign * h.spread(self.F) - h.cost)
-        forces = float(np.abs(part.linear).max(initial=0.0) + np.abs(self.Av).max(initial=0.0))
         wrong = float(np.abs(self.slack).max(initial=0.0) / forces) if forces else 0.0
         self.residual = max(residual, wrong)
-        self.gap = h.gap()
+        self.gap, tiny = h.gap(), np.finfo(float).tiny
         alone = _SELF * self.length**2 * _dot(self.b, self.b)
         objective = float(abs(0.5 * self.v @ Mv) + abs(_dot(part.linear, self.b)))
-        self.size = max(objective, alone, np.finfo(float).tiny)
+        self.size = max(objective, alone, _LEAST * (forces / self.length) ** 2, tiny)
 
     def answer(self, steps: int) -> BarrierAnswer:
         """Give where the iteration stands."""
         return BarrierAnswer(self.v, self.b, self.gap, self.residual, steps, self._ray())
 
     def _ray(self) -> bool:
-        """Tell whether b points where nothing pulls back, yet the linear terms gain."""
-        if not self.hard:
+        """Tell whether b without what has a bound points where all is gained for ever.
+
+        Hulls closer than 10^-6 of the longest feature vector count as one: see `hard`.
+        """
+        if not self.hard.any():
             return False
-        size = float(np.abs(self.b).sum())
-        gain = _dot(self.part.linear, self.b) - _dot(self.part.kink, np.abs(self.b))
-        pull = float(np.linalg.norm(self.pulled / self.length))
-        return pull <= _NO_PULL * size and gain > 0
+        part, b = self.part, self.b
+        grows = self.hard & np.isinf(np.where(b > 0, part.upper, part.lower))
+        pulled = self.pulled if grows.all() else part.rows.pull(np.where(grows, b, 0.0))
+        b = np.where(grows, b, 0.0)
+        gain = _dot(part.linear, b) - _dot(part.kink, np.abs(b))
+        asked = float(np.abs(part.linear).max(initial=0.0))
+        weights, sums = np.split(pulled, [len(pulled) - part.rows.offsets])
+        pull = float(np.linalg.norm(weights)) * np.sqrt(HARDEST)
+        level = asked + float(np.abs(self.Av).max(initial=0.0))
+        astray = level * float(np.abs(sums).max(initial=0.0))
+        return gain > 0 and gain * self.longest >= asked * pull and gain >= _ASTRAY * astray
 
     def step(self) -> None:
         """Predict, choose the centring, correct, move."""
         h, part = self.halves, self.part
         stiff = h.z_low / h.above + h.z_high / h.below
-        self.theta = 1.0 / np.maximum(stiff, 1e-300)
+        self.theta = 1.0 / np.maximum(stiff, self.least_stiff)
         bar = np.minimum(h.fold(self.theta), 1e300)
         self.damp = 1.0 / (1.0 + part.shift * bar)
         self.bar = bar * self.damp

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Array
-from mercer.solvers.barrier import BarrierAnswer, Part, factor_spd
+from mercer.solvers.barrier import BarrierAnswer, Part
+from mercer.solvers.saddle import Saddle
 from mercer.solvers.screening import Piece, Programme
 
 _ROUNDS = 20
-_PULLS = 6
+_NARROW = 128  # unknowns up to which a round costs next to nothing
+_MORE_ROUNDS = 200
+_REPEATS = 12  # of a solution with what is left over
 _CANCELLED = 1e-8  # of the force of a row on itself
-_STIFF = 1e7  # how much harder free rows pull than the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,9 @@ class Vertex:
     v: Array
 
 
-def crossover(P: Programme, part: Part, near: Array, piece: Piece, answer: BarrierAnswer) -> Vertex:
+def crossover(
+    P: Programme, part: Part, near: Array, piece: Piece, answer: BarrierAnswer, told: float
+) -> Vertex:
     """Assign the bounds of the rows `near`, keep the pieces of all others.
 
     Parameters
@@ -52,45 +56,83 @@ def crossover(P: Programme, part: Part, near: Array, piece: Piece, answer: Barri
         Where all others stand.
     answer : BarrierAnswer
         Where the solver ended.
+    told : float
+        A force that the solver can tell from none.
     """
     local = Programme(
         part.rows, part.linear, part.lower, part.upper, part.shift, part.kink, P.totals
     )
     v, inside = answer.v, np.clip(answer.b, part.lower, part.upper)
-    t = local.forces(v)
-    at = local.settle(t)
-    force = _force(part, t, inside)
-    width = _widths(part, inside)
-    with np.errstate(invalid="ignore"):
-        doubtful = np.abs(inside - at.b) / width > at.apart / force
-    free = doubtful & (part.shift == 0) & (part.lower < part.upper)
-    b = np.where(free, inside, at.b)
-    b = np.where(np.isfinite(b), b, inside)
-    best, least = (v, b), _error(local, part, v, b, free)
-    bottom, top = _room(part, inside)
-    for _ in range(_ROUNDS):
-        v, b = _solve_free(local, part, v, b, free, force, width)
-        excess = np.where(free, np.maximum(bottom - b, b - top) / width, -np.inf)
-        b = np.where(free, np.clip(b, bottom, top), b)
-        at = local.settle(local.forces(v))
-        b = np.where(at.curved & ~free, at.b, b)
-        error = _error(local, part, v, b, free)
-        if error < least:
-            best, least = (v, b), error
-        wrong = np.where(~free & ~at.curved & (at.b != b), at.apart, 0.0)
-        if least <= 1e-12 * force or not (excess.max(initial=0.0) > 0 or wrong.any()):
+    walk = _Walk(local, part, v, inside, told)
+    for _ in range(_ROUNDS if len(v) > _NARROW else _MORE_ROUNDS):
+        walk.solve()
+        if walk.least <= walk.enough or not walk.exchange():
             break
-        # one at a time: a row too many makes others leave that should stay
-        if excess.max(initial=0.0) > 0:
-            free[int(np.argmax(excess))] = False
-        else:
+    return assembled(P, near, piece, *walk.best)
+
+
+class _Walk:
+    """Which rows are free, changed one at a time until all are where their forces put them."""
+
+    def __init__(
+        self, local: Programme, part: Part, v: Array, inside: Array, told: float
+    ) -> None:
+        self.local, self.part, self.v = local, part, v
+        t = local.forces(v)
+        self.at = local.settle(t)
+        self.force = _force(part, t, inside)
+        rounding = 4 * np.finfo(float).eps * part.rows.length() ** 2 * float(np.abs(inside).sum())
+        self.enough = max(1e-12 * self.force, rounding)
+        self.width = _widths(part, inside, self.force)
+        self.bottom, self.top = _room(part, inside)
+        doubt = min(self.force, np.sqrt(told * self.force))
+        with np.errstate(invalid="ignore"):
+            doubtful = np.abs(inside - self.at.b) / self.width > self.at.apart / doubt
+        self.free = doubtful & (part.shift == 0) & (part.lower < part.upper)
+        b = np.where(self.free, inside, self.at.b)
+        self.b = np.where(np.isfinite(b), b, inside)
+        self.best, self.least = (v, self.b), _error(local, part, v, self.b, self.free)
+        error = _error(local, part, v, inside, part.lower < part.upper)
+        if error < self.least:
+            self.best, self.least = (v, inside), error
+
+    def solve(self) -> None:
+        """Solve for the free rows, the others being where they are."""
+        solved = _solve_free(self.local, self.part, self.v, self.b, self.free)
+        self.v, b = solved.v, solved.b
+        self.excess = np.where(
+            self.free, np.maximum(self.bottom - b, b - self.top) / self.width, -np.inf
+        )
+        b = np.where(self.free, np.clip(b, self.bottom, self.top), b)
+        self.at = self.local.settle(self.local.forces(self.v))
+        self.b = np.where(self.at.curved & ~self.free, self.at.b, b)
+        error = _error(self.local, self.part, self.v, self.b, self.free)
+        if error < self.least:
+            self.best, self.least = (self.v, self.b), error
+
+    def exchange(self) -> bool:
+        """Let one row be free, or bound; one at a time: one too many makes others leave too."""
+        at, free, b = self.at, self.free, self.b
+        if self.excess.max(initial=0.0) > 0:
+            free[int(np.argmax(self.excess))] = False
+            return True
+        wrong = np.where(~free & ~at.curved & (at.b != b), at.apart, 0.0)
+        # rows that depend on other free ones do not reach their corner
+        astray = np.where(free & np.isfinite(at.b), at.apart, 0.0)
+        if astray.max(initial=0.0) > max(1e-9 * self.force, wrong.max(initial=0.0)):
+            k = int(np.argmax(astray))
+            self.b = b.copy()
+            free[k], self.b[k] = False, at.b[k]
+            return True
+        if wrong.any():
             free[int(np.argmax(wrong))] = True
-    return assembled(P, near, piece, *best)
+            return True
+        return False
 
 
 def _force(part: Part, t: Array, b: Array) -> float:
     """Give the size of forces; where they all vanish, what rounding leaves of those that cancel."""
-    rounding = _CANCELLED * part.rows.length() ** 2 * float(np.abs(b).max(initial=0.0))
+    rounding = _CANCELLED * part.rows.length() ** 2 * float(np.abs(b).sum())
     sizes = np.abs(part.linear).max(initial=0.0), np.abs(t).max(initial=0.0), rounding
     return float(max(sizes)) or 1.0
 
@@ -140,47 +182,38 @@ def _room(part: Part, b: Array) -> tuple[Array, Array]:
     return bottom, np.where(split & (b <= 0), 0.0, part.upper)
 
 
-def _widths(part: Part, b: Array) -> Array:
+def _widths(part: Part, b: Array, force: float) -> Array:
     width = part.upper - part.lower
-    usual = max(float(np.abs(b).max(initial=0.0)), np.finfo(float).tiny)
+    usual = max(float(np.abs(b).max(initial=0.0)), _CANCELLED * force / part.rows.length() ** 2)
     return np.maximum(np.where(np.isfinite(width), width, usual), np.finfo(float).tiny)
 
 
-def _solve_free(
-    local: Programme, part: Part, v: Array, b: Array, free: Array, force: float, width: Array
-) -> tuple[Array, Array]:
-    """Solve M v = g + A'b with t at its corner on free rows, by stiff springs that are reset."""
-    which = np.flatnonzero(free)
-    t = local.forces(v)
+def _solve_free(local: Programme, part: Part, v: Array, b: Array, free: Array) -> Vertex:
+    """Solve M v = g + A'b with t at its corner on free rows; repeated against rounding."""
+    which, t = np.flatnonzero(free), local.forces(v)
     at = local.settle(t)
     curved = at.curved & ~free
-    matrix, aim = part.matrix, np.where(curved, 0.0, b)
-    if curved.any():
-        inverse = np.where(curved, 1.0 / np.where(curved, part.shift, 1.0), 0.0)
-        matrix = matrix + part.rows.gram(inverse)
-        # b = (t - beyond)/shift where t - beyond = shift b
-        aim = np.where(curved, at.b + (part.linear - t) * inverse, aim)
-    fixed = part.pulled + part.rows.pull(np.where(free, 0.0, aim))
-    rows = part.rows.take(which)
-    x, corner = b[which], _corners(part, which, t)
-    spring = (
-        _STIFF
-        * np.maximum(np.minimum(part.upper[which] - x, x - part.lower[which]), 1e-3 * width[which])
-        / force
-    )
-    spring = np.where(np.isfinite(spring), spring, _STIFF * width[which] / force)
-    solve = factor_spd(matrix + rows.gram(spring))
-    for _ in range(_PULLS):
-        off = rows.times(v) - (part.linear[which] - corner)
-        unbalanced = matrix @ v - fixed - rows.pull(x)
-        dv = solve(-unbalanced - rows.pull(spring * off))
-        x = x - spring * (off + rows.times(dv))
-        v = v + dv
-        if np.abs(off).max(initial=0.0) <= 1e-13 * force:
+    inverse = np.where(curved, 1.0 / np.where(curved, part.shift, 1.0), 0.0)
+    matrix = part.matrix + part.rows.gram(inverse) if curved.any() else part.matrix
+    held = part.rows.sums((free | curved).astype(np.float64)) == 0
+    matrix = matrix + np.diag(np.append(np.zeros(len(v) - len(held)), held))  # nothing moves them
+    rows, corner = part.rows.take(which).dense(), _corners(part, which, t)
+    saddle = Saddle(matrix, rows)
+    b = np.where(curved, at.b, b)
+    least = np.inf
+    for _ in range(_REPEATS):
+        off = corner - t[which]
+        unbalanced = part.matrix @ v - part.pulled - part.rows.pull(b)
+        left = np.linalg.norm(unbalanced) + np.linalg.norm(off)
+        if not left < 0.5 * least:
             break
-    out = b.copy()
-    out[which] = x
-    return v, out
+        least = left
+        dv, dx = saddle.solve(-unbalanced, -off)
+        v = v + dv
+        before, t = t, local.forces(v)
+        b = b + inverse * (t - before)
+        b[which] += dx
+    return Vertex(b, v)
 
 
 def _corners(part: Part, which: Array, t: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.problems import BoxQP, Dual
-from mercer.solvers.barrier import BarrierAnswer, Part, barrier
+from mercer.solvers.barrier import BarrierAnswer, Goal, Part, barrier
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.criteria import VIOLATION, Criterion
 from mercer.solvers.crossover import Vertex, assembled, crossover
@@ -30,6 +30,7 @@ _WARM = 0.7  # of the band times a usual b: where the central path is joined
 _WIDEN = 4.0  # the band, when it was too narrow
 _ROUNDS = 12  # of screening, before all rows are taken
 _FINE = 1e-15  # of the objective: gap at which bounds can be told
+_TOLD = 1e-3  # of the violation allowed: the force of its bounds on a row that is in doubt
 _ROUGHLY = 1e-6  # at which the rows near a corner are few
 _ROUGH = 1e-4  # for samples
 _FEW_OF = 50  # one of so many rows near a corner is few enough to be fine at once
@@ -57,7 +58,8 @@ class InteriorPoint(Solver):
     def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
         """Sample, screen, solve, check all rows."""
         programme = Programme.of(problem)
-        search = _Search(programme, watch)
+        told = _TOLD * self.criterion.first(problem.linear, self.tol)
+        search = _Search(programme, watch, told)
         if watch.tick(0, np.inf):
             vertex = Vertex(problem.feasible_near(np.zeros(len(problem.linear))), np.zeros(0))
         else:
@@ -80,6 +82,7 @@ class InteriorPoint(Solver):
 class _Search:
     programme: Programme
     watch: Watch
+    told: float
     steps: int = 0
     unbounded: bool = False
     usual: float = 1.0
@@ -119,7 +122,8 @@ class _Search:
 
     def _barrier(self, part: Part, v: Array, band: float, goal: float) -> BarrierAnswer:
         usual = _usual_width(part.upper - part.lower) or self.usual
-        answer = barrier(part, v, band * usual, usual, goal, self._tick)
+        told = _told(part, self.told) if goal == _FINE else np.inf
+        answer = barrier(part, v, band * usual, usual, Goal(goal, told), self._tick)
         self.unbounded = answer.unbounded
         return answer
 
@@ -128,7 +132,7 @@ class _Search:
         t = P.forces(v)
         piece = P.settle(t)
         value = P.value(v, t, piece.b)
-        size = float(np.abs(P.linear).mean()) or float(np.abs(t).mean()) or 1.0
+        size = self._size(P, t)
         band = size if before is None else self._band(before, t)
         while not self.watch.stopped:
             near = np.flatnonzero(piece.apart <= band)
@@ -164,7 +168,7 @@ class _Search:
             answer = self._barrier(part, v, _WARM * band, goal)
             if self.watch.stopped or self.unbounded:
                 return assembled(P, near, piece, v, answer.b)
-            vertex = crossover(P, part, near, piece, answer) if goal == _FINE else None
+            vertex = crossover(P, part, near, piece, answer, self.told) if goal == _FINE else None
             v_new = answer.v if vertex is None else vertex.v
             t_new = P.forces(v_new)
             wrong, depth = _crossed(piece, near, t, t_new)
@@ -180,13 +184,18 @@ class _Search:
 
     def _all(self, v: Array, t: Array, band: float) -> Vertex:
         P = self.programme
-        band = min(band, float(np.abs(t).mean()) or 1.0)
+        band = min(band, self._size(P, t))
         piece = P.settle(t)
         every, part = P.everything(piece)
         answer = self._barrier(part, v, band, _FINE)
         if self.watch.stopped or self.unbounded:
             return assembled(P, every, piece, v, answer.b)
-        return crossover(P, part, every, piece, answer)
+        return crossover(P, part, every, piece, answer, self.told)
+
+    def _size(self, P: Programme, t: Array) -> float:
+        """Give a usual force: what is asked, what is there, or what a usual b makes."""
+        asked = float(np.abs(P.linear).mean()) or float(np.abs(t).mean())
+        return asked or P.rows.length() ** 2 * self.usual or 1.0
 
     def _descend(
         self, v: Array, t: Array, v_new: Array, t_new: Array, value: float
@@ -219,6 +228,13 @@ def _usual(P: Programme) -> float:
     alone = force / max(P.rows.length() ** 2, tiny)
     bent = P.shift[P.shift > 0]
     return min(1e8 * alone, force * float((1.0 / bent).mean())) if len(bent) else 10.0 * alone
+
+
+def _told(part: Part, force: float) -> float:
+    """Give the gap at which even the narrowest boxes are far from the middle."""
+    width = part.upper - part.lower
+    narrowest = float(width[width > 0].min(initial=np.inf))
+    return force * narrowest * len(width)
 
 
 def _usual_width(width: Array) -> float:

@@ -19,6 +19,7 @@ from mercer.solvers.criteria import Criterion
 from mercer.solvers.crossover import with_sums
 from mercer.solvers.screening import Programme
 
+_NOTHING = 1e-13  # of the linear terms: all that b could do to a force
 _DOUBTFUL = 1e-2  # of the tolerance: rounding that needs a second look
 
 
@@ -39,13 +40,27 @@ def linear_refusal(name: str, problem: Any) -> str | None:
 def admissible(problem: BoxQP, P: Programme, b: Array) -> Array:
     """Give b inside its box and with its sums, moved as little as that takes."""
     b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), problem.lower, problem.upper)
+    weight = len(b) * P.rows.longest() ** 2 + P.shift
+    nothing = weight * np.abs(b) <= _NOTHING * float(np.abs(P.linear).max(initial=0.0))
+    b = np.where(nothing, np.clip(0.0, problem.lower, problem.upper), b)
     b = problem.feasible_near(with_sums(P, b))
     b = np.clip(b, problem.lower, problem.upper)
+    return _with_idle(problem, P, b)
+
+
+def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
+    """Set the rows that were left out where their own shift holds them."""
     shift = layers(problem.gram).shift
-    if shift is None:
+    if shift is None or not (idle := shift > P.shift).any():
         return b
-    # rows that count for nothing: theirs was made finite, the forces are those of the true one
-    return np.where(shift > P.shift, b * (P.shift / np.maximum(shift, P.shift)), b)
+    F = exact_forces(problem, P, b)
+    others = np.flatnonzero(~idle)
+    offsets = problem.among(others, b).offsets(b[others], F[others])
+    t = (F - problem.spread(offsets))[idle]
+    past = np.sign(t) * np.maximum(np.abs(t) - problem.kinks[idle], 0.0)
+    b = b.copy()
+    b[idle] = np.clip(past / shift[idle], problem.lower[idle], problem.upper[idle])
+    return problem.feasible_near(b)
 
 
 def exact_forces(problem: BoxQP, P: Programme, b: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import is_sparse
+from mercer._points import is_sparse, to_dense
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Features
@@ -57,14 +57,18 @@ class LinearRows:
 
     def length(self) -> float:
         """Give the root mean square length of a row, from some of them."""
-        return self._length
+        return float(np.sqrt(np.square(self._lengths).mean())) or 1.0 if len(self._lengths) else 1.0
+
+    def longest(self) -> float:
+        """Give the length of the longest of some rows."""
+        return float(self._lengths.max(initial=0.0)) or 1.0
 
     @cached_property
-    def _length(self) -> float:
+    def _lengths(self) -> Array:
         few = np.arange(0, self.count, max(1, self.count // _FEW))
         some = self.factor[few if self.index is None else self.index[few]]
-        total = some.multiply(some).sum() if is_sparse(some) else np.square(some).sum()
-        return float(np.sqrt(total / max(1, len(few)))) or 1.0
+        squares = some.multiply(some).sum(axis=1) if is_sparse(some) else np.square(some).sum(axis=1)
+        return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
 
     def take(self, which: Array) -> LinearRows:
         """Give some of the rows, side by side in memory if that is cheap enough."""
@@ -79,6 +83,12 @@ class LinearRows:
     def features(self) -> Features:
         """Bind the features alone, as they are: neither centre nor offsets."""
         return choose_backend().features(self.factor, self.index)
+
+    def dense(self) -> Array:
+        """Write A out: few rows only."""
+        some = to_dense(self.factor if self.index is None else self.factor[self.index])
+        beside = (self.group[:, None] == np.arange(self.offsets)).astype(np.float64)
+        return np.hstack([some - self.centre, beside])
 
     def times(self, v: Array) -> Array:
         """Give A v."""

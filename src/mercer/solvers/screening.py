@@ -22,7 +22,8 @@ from mercer.problems import BoxQP
 from mercer.solvers.barrier import Part
 from mercer.solvers.linear_rows import LinearRows
 
-_LARGEST_SHIFT = 1e30  # in units of K: more, on rows that count for nothing, would overflow
+_ROUNDING = 1e-13  # of a sum
+_IDLE = 1e12  # times all others: a shift beyond which a row is left out, to be set at the end
 _FEW = 10_000  # rows whose mean stands for that of all
 
 
@@ -80,8 +81,12 @@ class Programme:
         rows = LinearRows(F, index, group.astype(np.int8), len(problem.totals), centre)
         kinks = np.array(problem.kinks)
         shift = np.zeros(n) if under.shift is None else under.shift
-        shift = np.minimum(shift, _LARGEST_SHIFT * max(rows.length() ** 2, np.finfo(float).tiny))
-        return cls(rows, problem.linear, problem.lower, problem.upper, shift, kinks, problem.totals)
+        lower, upper = _decided(problem)
+        idle = _idle(rows, shift)
+        if idle.any():
+            lower, upper = np.where(idle, 0.0, lower), np.where(idle, 0.0, upper)
+            shift = np.where(idle, 0.0, shift)
+        return cls(rows, problem.linear, lower, upper, shift, kinks, problem.totals)
 
     def sample(self, which: Array, ratio: Array) -> Programme:
         """Take some rows, each counting `ratio` times."""
@@ -165,7 +170,9 @@ class Programme:
     def whole(self) -> Part:
         """Give all rows to the solver."""
         d = self.rows.width - len(self.totals)
-        matrix = np.diag(np.concatenate([np.ones(d), np.zeros(len(self.totals))]))
+        # an offset that no row can move with is held
+        held = self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0
+        matrix = np.diag(np.concatenate([np.ones(d), held.astype(np.float64)]))
         return Part(
             self.rows,
             self.linear,
@@ -204,6 +211,27 @@ class Programme:
             matrix,
             whole.pulled + self.rows.pull(pull),
         )
+
+
+def _idle(rows: LinearRows, shift: Array) -> Array:
+    """Tell which rows weigh so little that all of them together move nothing."""
+    least = float(shift.min(initial=np.inf))
+    return np.asarray(shift > _IDLE * max(1, rows.count) * max(rows.longest() ** 2, least))
+
+
+def _decided(problem: BoxQP) -> tuple[Array, Array]:
+    """Give the box, shut where the sum of a group leaves all of it at one side."""
+    lower, upper = problem.lower, problem.upper
+    for m, total in zip(problem.members(), problem.totals, strict=True):
+        low, high = float(lower[m].sum()), float(upper[m].sum())
+        rounding = _ROUNDING * abs(total)
+        if total <= low + rounding:
+            upper = upper.copy()
+            upper[m] = lower[m]
+        elif total >= high - rounding:
+            lower = lower.copy()
+            lower[m] = upper[m]
+    return lower, upper
 
 
 def _corner(shift: Array, bound: Array, kink: Array) -> Array:

@@ -82,6 +82,8 @@ def refusal(name: str, problem: Any) -> str | None:
     base = layers(problems[0].gram).base
     if any(layers(p.gram).base is not base for p in problems):
         return "the programmes do not share a Gram: answer them one by one, with Each()"
+    if any(p.group is not None and (p.group < 0).any() for p in problems):
+        return f"{name} moves pairs within a sum; for variables in no sum factor the Gram"
     if any(p.infeasible() for p in problems):
         return "no point of the box has the required sums: the problem is infeasible"
     return None
@@ -131,11 +133,7 @@ def conclude(
     solver: Solver, problem: BoxQP | Many, parts: list[Part], ends: list[Status], watch: Watch
 ) -> Solution:
     """Put the answers together; the ending is the first that is not the wished one."""
-    settled = [k for k, end in enumerate(ends) if end in (Status.SOLVED, Status.INACCURATE)]
-    size = largest_diagonal(parts[0].held.base)
-    bends = {k: bend for k in settled if (bend := bend_along(parts[k], size)) is not None}
-    if settled and not bends and (bend := bend_among([parts[k] for k in settled])) is not None:
-        bends = dict.fromkeys(settled, bend)
+    bends = {} if parts[0].held.base.valid else _bends(parts, ends)
     for k in bends:
         ends[k] = Status.NOT_CONVEX
     wrong = [k for k, end in enumerate(ends) if not end.ok]
@@ -146,6 +144,16 @@ def conclude(
     duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
     value = Duals(duals) if isinstance(problem, Many) else duals[0]
     return report(solver, value, status, sum(p.steps for p in parts), watch, "; ".join(seen))
+
+
+def _bends(parts: list[Part], ends: list[Status]) -> dict[int, float]:
+    """Give the negative curvature that was seen in parts that think they are done."""
+    settled = [k for k, end in enumerate(ends) if end in (Status.SOLVED, Status.INACCURATE)]
+    size = largest_diagonal(parts[0].held.base)
+    bends = {k: bend for k in settled if (bend := bend_along(parts[k], size)) is not None}
+    if settled and not bends and (bend := bend_among([parts[k] for k in settled])) is not None:
+        return dict.fromkeys(settled, bend)
+    return bends
 
 
 def resting(problem: BoxQP, start: Array | None) -> Part:

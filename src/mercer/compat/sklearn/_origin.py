@@ -89,9 +89,8 @@ class OriginMachine(Certified):
     def _weigh(self, X: Points, rows: Array, parts: tuple[Part, ...]) -> tuple[Array, Array]:
         """Give the weights (parts, features) and constants (parts,) of the functions."""
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        padded = with_origin(take(X, rows), scaling)
-        dtype = np.float64 if len(rows) <= _EXACT_BELOW else np.float32
-        gram, question = make_gram(Linear(), padded, Need.BOX, dtype=dtype), Question(parts)
+        padded = with_origin(X, rows, scaling)
+        gram, question = _gram(padded), Question(parts)
         by_features = isinstance(gram, FactoredGram)
         problem = question.without_equality(gram) if by_features else question(gram)
         solution = solve(problem, _aiming_at(_SOLVE_BELOW * self.tol, choose(problem)))
@@ -109,18 +108,26 @@ class OriginMachine(Certified):
         self._judgement = promise(gram, question, question.answered(solution.value), judge)
 
 
-def with_origin(X: Points, scaling: float) -> Points:
-    """Add a column of `scaling`, if that is not zero, and then a row of zeros."""
-    n, d = X.shape
+def with_origin(X: Points, rows: Array, scaling: float) -> Points:
+    """Take rows, add a column of `scaling`, if that is not zero, and then a row of zeros."""
+    n, d = len(rows), X.shape[1]
     wide = d + (scaling != 0)
     if is_sparse(X):
         column = sparse.csr_array(np.full((n, 1), scaling))
-        rows = sparse.hstack([X, column]) if scaling else X
-        return as_points(sparse.vstack([rows, sparse.csr_array((1, wide))], format="csr"))
+        taken = sparse.hstack([take(X, rows), column]) if scaling else take(X, rows)
+        return as_points(sparse.vstack([taken, sparse.csr_array((1, wide))], format="csr"))
     padded = np.zeros((n + 1, wide))
-    padded[:n, :d] = X
+    for i in range(0, n, 4096):  # so that no second copy of X is made
+        padded[i : min(n, i + 4096), :d] = X[rows[i : i + 4096]]
     padded[:n, d:] = scaling
     return padded
+
+
+def _gram(padded: Points) -> Gram:
+    """Hold few rows by their features, if those are fewer: any C is one to solvers on these."""
+    if padded.shape[0] <= _EXACT_BELOW:
+        return make_gram(Linear(), padded, Need.PRODUCTS)
+    return make_gram(Linear(), padded, Need.BOX, dtype=np.float32)
 
 
 def _together(problems: list[BoxQP]) -> BoxQP | Many:
