@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Size kLook = 2048;  // steps between two looks at the signals
+constexpr double kSteep = 10.0;  // times the least steep penalty of a sum
 constexpr Size kAhead = 4;    // rows that are asked for before their turn
 
 // A small generator of our own: the same order on every machine.
@@ -101,7 +102,8 @@ class Walk {
     std::iota(active_.begin(), active_.end(), Size{0});
     double mean = 0.0;
     for (Size i = 0; i < rows.count; ++i) mean += curvature_[i] = squared(rows, i);
-    rho_ = std::max(mean / std::max<Size>(1, rows.count), std::numeric_limits<double>::min());
+    rho_ = std::max({mean / std::max<Size>(1, rows.count), kSteep * box_slope(),
+                     std::numeric_limits<double>::min()});
     for (Size i = 0; i < rows.count; ++i) {
       if (box.shift) curvature_[i] += box.shift[i];
       if (box.group[i] >= 0) curvature_[i] += rho_;
@@ -162,6 +164,24 @@ class Walk {
   }
 
  private:
+  // How far forces lie apart, over how far the sums can go: by less a sum is not felt.
+  double box_slope() const {
+    double low = kInfinity, high = -kInfinity, width = 0.0;
+    for (Size i = 0; i < rows_.count; ++i) {
+      if (box_.group[i] < 0) continue;
+      low = std::min(low, box_.linear[i]);
+      high = std::max(high, box_.linear[i]);
+    }
+    if (!(high > low)) return 0.0;
+    for (Size i = 0; i < rows_.count; ++i) {
+      if (box_.group[i] < 0) continue;
+      const double shift = box_.shift ? box_.shift[i] : 0.0;
+      const double reach = shift > 0.0 ? (high - low) / shift : kInfinity;
+      width += std::min(box_.upper[i] - box_.lower[i], reach);
+    }
+    return width > 0.0 ? (high - low) / width : 0.0;
+  }
+
   double force(Size i) const {
     double F = box_.linear[i] - dot(rows_, i, w_);
     if (box_.shift) F -= box_.shift[i] * b_[i];

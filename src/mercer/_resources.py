@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+import time
+from functools import lru_cache
 from pathlib import Path
 
 from mercer._config import get_config
@@ -16,6 +18,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and other processes
 _SMALL = 1 << 24  # bytes
+_KEPT = 1.0  # seconds that a container's quota is remembered
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
 
 
@@ -25,7 +28,7 @@ class MemoryBudgetError(MemoryError):
 
 def thread_limit() -> int:
     """Count the threads one call may use: the smallest of all limits in force."""
-    limits = [_affinity(), _quota()]
+    limits = [_affinity(), _recent_quota(int(time.monotonic() / _KEPT))]
     configured = get_config().threads
     if configured is not None:
         limits.append(configured)
@@ -88,6 +91,12 @@ def _affinity() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _recent_quota(now: int) -> int:
+    """Give the quota as of this second: its files take longer to read than small calls take."""
+    return _quota()
 
 
 def _quota() -> int:

@@ -19,6 +19,7 @@ from mercer.backends.contract import FeatureAnswer, FeatureBox, Features, Poll
 _CHUNK = 1 << 18  # entries: two such blocks stay in a second-level cache
 _LONG = 1 << 25  # entries that a product with a vector may read between two chances for Ctrl-C
 _POLL_EVERY = 256
+_STEEP = 10.0  # times the least steep penalty of a sum
 
 
 class ReferenceFeatures(Features):
@@ -94,7 +95,8 @@ class _Walk:
         self.kink = np.zeros(n) if box.kink is None else box.kink
         self.shift = np.zeros(n) if box.shift is None else box.shift
         lengths = np.array([float(x @ x) for x in map(rows.row, range(n))])
-        self.rho = float(max(lengths.mean() if n else 0.0, np.finfo(float).tiny))
+        slope = _STEEP * _box_slope(box)
+        self.rho = float(max(lengths.mean() if n else 0.0, slope, np.finfo(float).tiny))
         self.curvature = lengths + self.shift + np.where(box.group >= 0, self.rho, 0.0)
         self.offsets = box.offsets.astype(np.float64)
         self.w = rows.pull(self.b)
@@ -136,3 +138,16 @@ class _Walk:
                 if g >= 0:
                     self.off[g] += z - b
         return float(up), float(down)
+
+
+def _box_slope(box: FeatureBox) -> float:
+    """Give how far forces lie apart, over how far sums can go: by less a sum is not felt."""
+    m = box.group >= 0
+    apart = float(np.ptp(box.linear[m])) if m.any() else 0.0
+    width = (box.upper - box.lower)[m]
+    if box.shift is not None:
+        bent = box.shift[m] > 0
+        reach = np.where(bent, apart / np.where(bent, box.shift[m], 1.0), np.inf)
+        width = np.minimum(width, reach)
+    total = float(width.sum())
+    return apart / total if total > 0 else 0.0

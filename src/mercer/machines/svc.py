@@ -274,7 +274,7 @@ class SVC(ClassifierMixin, MarginMachine):
 
     @property
     def margin_(self) -> float | Array:
-        """Distance from f = 0 to f = 1 in feature space, 1 / |w|, for each decision function."""
+        """Distance from f = 0 to f = 1 in feature space, `1 / |w|`, for each decision function."""
         squared = squared_norms(self._expansion) if "_expansion" in self.__dict__ else None
         if squared is None:
             raise AttributeError(

@@ -28,6 +28,7 @@ _CLEAN = 1e-9  # residual of the equations
 _ASTRAY = 10.0  # times what sums that are off could make of the gain along a ray
 _LEAST = 1e-6  # of |w| and |w|^2 if every row were answered by itself: less is nothing
 _SELF = 1e-4  # of what rows do to themselves: an objective that comes out smaller has cancelled
+_NEAR = 1e-7  # gap and residual of a run that did not fail
 _SPRING = 1e-8  # of the force of a row on itself
 _STALLED = 12  # steps that bring nothing, in a row
 
@@ -65,7 +66,7 @@ class Halves:
     cancel.
     """
 
-    def __init__(self, part: Part, F: Array, mu: float, usual: float) -> None:
+    def __init__(self, part: Part, F: Array, mu: float, usual: float, own: float) -> None:
         n = len(part.linear)
         self.split = np.flatnonzero((part.kink > 0) & (part.lower < 0) & (part.upper > 0))
         self.sign = np.concatenate([np.ones(n), -np.ones(len(self.split))])
@@ -77,7 +78,8 @@ class Halves:
         self.cost = np.concatenate([cost, part.kink[self.split]])
         self.has_low, self.has_high = np.isfinite(self.low), np.isfinite(self.high)
         self.bounds = max(1, int(self.has_low.sum() + self.has_high.sum()))
-        self._start(self.sign * self.spread(F) - self.cost, self.spread(part.shift), mu, usual)
+        bent = np.where(part.shift > 0, part.shift + own, 0.0)
+        self._start(self.sign * self.spread(F) - self.cost, self.spread(bent), mu, usual)
 
     def _start(self, f: Array, shift: Array, mu: float, usual: float) -> None:
         """Put every variable where the barrier alone holds the force f in balance."""
@@ -168,6 +170,8 @@ class BarrierAnswer:
         Largest |M v - g - A'b| relative to the size of its terms.
     steps : int
         Newton steps.
+    near : bool
+        Whether gap and residual are small, if not as small as asked.
     unbounded : bool
         Whether a direction was found along which the box programme falls for ever: without slack
         the rows contradict one another.
@@ -178,6 +182,7 @@ class BarrierAnswer:
     gap: float
     residual: float
     steps: int
+    near: bool
     unbounded: bool
 
 
@@ -246,8 +251,9 @@ class _Newton:
     def __init__(self, part: Part, v: Array, mu: float, usual: float) -> None:
         self.part, self.v = part, v.copy()
         self.Av = part.rows.times(v)
-        self.halves = Halves(part, part.linear - self.Av, mu, usual)
         self.length = part.rows.length()
+        own = 0.0 if v.any() else self.length**2  # forces that nothing answers yet will fall
+        self.halves = Halves(part, part.linear - self.Av, mu, usual, own)
         self.longest = part.rows.longest()
         # what nothing bends is held by a spring, reset at each step: its force is not changed
         loose = self.halves.spread(part.shift) > 0
@@ -281,7 +287,8 @@ class _Newton:
 
     def answer(self, steps: int) -> BarrierAnswer:
         """Give where the iteration stands."""
-        return BarrierAnswer(self.v, self.b, self.gap, self.residual, steps, self._ray())
+        near = self.gap <= _NEAR * self.size and self.residual <= _NEAR
+        return BarrierAnswer(self.v, self.b, self.gap, self.residual, steps, near, self._ray())
 
     def _ray(self) -> bool:
         """Tell whether b without what has a bound points where all is gained for ever.

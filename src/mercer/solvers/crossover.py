@@ -98,14 +98,15 @@ class _Walk:
 
     def solve(self) -> None:
         """Solve for the free rows, the others being where they are."""
-        solved = _solve_free(self.local, self.part, self.v, self.b, self.free)
+        solved, curved = _solve_free(self.local, self.part, self.v, self.b, self.free)
         self.v, b = solved.v, solved.b
         self.excess = np.where(
             self.free, np.maximum(self.bottom - b, b - self.top) / self.width, -np.inf
         )
         b = np.where(self.free, np.clip(b, self.bottom, self.top), b)
         self.at = self.local.settle(self.local.forces(self.v))
-        self.b = np.where(self.at.curved & ~self.free, self.at.b, b)
+        left = (self.part.shift > 0) & ~self.free & ~(curved & self.at.curved)
+        self.b = np.where(left, self.at.b, b)
         error = _error(self.local, self.part, self.v, self.b, self.free)
         if error < self.least:
             self.best, self.least = (self.v, self.b), error
@@ -188,7 +189,9 @@ def _widths(part: Part, b: Array, force: float) -> Array:
     return np.maximum(np.where(np.isfinite(width), width, usual), np.finfo(float).tiny)
 
 
-def _solve_free(local: Programme, part: Part, v: Array, b: Array, free: Array) -> Vertex:
+def _solve_free(
+    local: Programme, part: Part, v: Array, b: Array, free: Array
+) -> tuple[Vertex, Array]:
     """Solve M v = g + A'b with t at its corner on free rows; repeated against rounding."""
     which, t = np.flatnonzero(free), local.forces(v)
     at = local.settle(t)
@@ -209,11 +212,10 @@ def _solve_free(local: Programme, part: Part, v: Array, b: Array, free: Array) -
             break
         least = left
         dv, dx = saddle.solve(-unbalanced, -off)
-        v = v + dv
-        before, t = t, local.forces(v)
-        b = b + inverse * (t - before)
+        v, t = v + dv, local.forces(v + dv)
+        b = b - inverse * part.rows.times(dv)  # not from t, whose rounding the inverse multiplies
         b[which] += dx
-    return Vertex(b, v)
+    return Vertex(b, v), curved
 
 
 def _corners(part: Part, which: Array, t: Array) -> Array:

@@ -15,10 +15,10 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.backends import choose_backend
-from mercer.backends.contract import FeatureBox
 from mercer.problems import BoxQP, Dual
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.criteria import VIOLATION, Criterion
+from mercer.solvers.feature_box import feature_box
 from mercer.solvers.linear_answer import admissible, exact_forces, linear_refusal, meets
 from mercer.solvers.screening import Programme
 
@@ -63,7 +63,7 @@ class DualDescent(Solver):
         if watch.tick(0, np.inf):
             return self._report(problem, b, F, watch.stopped or Status.STOPPED, 0, watch)
         for _ in range(_ROUNDS):
-            box = _box(P, b, offsets)
+            box = feature_box(P, b, offsets)
             found = rows.descend(box, within, self.max_iter - epochs, watch.tick)
             epochs, offsets = epochs + found.epochs, found.offsets
             b = admissible(problem, P, found.b)
@@ -82,20 +82,6 @@ class DualDescent(Solver):
         self, problem: BoxQP, b: Array, F: Array, status: Status, epochs: int, watch: Watch
     ) -> Solution:
         return report(self, Dual(b, problem.offsets(b, F)), status, epochs, watch)
-
-
-def _box(P: Programme, b: Array, offsets: Array) -> FeatureBox:
-    return FeatureBox(
-        P.linear,
-        P.lower,
-        P.upper,
-        P.rows.group,
-        P.totals,
-        b,
-        offsets,
-        P.shift if P.shift.any() else None,
-        P.kink if P.kink.any() else None,
-    )
 
 
 def _contradictory(P: Programme, b: Array) -> bool:

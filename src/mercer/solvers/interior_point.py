@@ -19,7 +19,14 @@ from mercer.solvers.barrier import BarrierAnswer, Goal, Part, barrier
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.criteria import VIOLATION, Criterion
 from mercer.solvers.crossover import Vertex, assembled, crossover
-from mercer.solvers.linear_answer import admissible, exact_forces, linear_refusal, meets
+from mercer.solvers.linear_answer import (
+    admissible,
+    exact_forces,
+    linear_refusal,
+    meets,
+    rounding_of,
+)
+from mercer.solvers.linear_rescue import rescue
 from mercer.solvers.screening import Piece, Programme
 
 _GROWTH = 8  # of one sample to the next
@@ -33,6 +40,8 @@ _FINE = 1e-15  # of the objective: gap at which bounds can be told
 _TOLD = 1e-3  # of the violation allowed: the force of its bounds on a row that is in doubt
 _ROUGHLY = 1e-6  # at which the rows near a corner are few
 _ROUGH = 1e-4  # for samples
+_AGAIN = (1e3, 1e6)  # times a usual force: where a run that failed is begun again
+_SHARPER = 0.9  # of the tolerance, for descents that are judged by another sum
 _FEW_OF = 50  # one of so many rows near a corner is few enough to be fine at once
 
 
@@ -66,16 +75,31 @@ class InteriorPoint(Solver):
             with np.errstate(all="ignore"):  # judged below, by the forces on all rows
                 vertex = search.run()
         b = admissible(problem, programme, vertex.b)
-        F = exact_forces(problem, programme, b)
-        intercept = problem.offsets(b, F)
-        status = self._status(problem, b, F, search)
-        return report(self, Dual(b, intercept), status, search.steps, watch)
+        status, F = self._judge(problem, b, search)
+        hopeless = rounding_of(programme, b) > self.tol and self.criterion is VIOLATION
+        if status in (Status.INACCURATE, Status.NOT_FINITE) and not hopeless:
+            b, status, F = self._rescued(problem, b, status, F, search)
+        return report(self, Dual(b, problem.offsets(b, F)), status, search.steps, watch)
 
-    def _status(self, problem: BoxQP, b: Array, F: Array, search: _Search) -> Status:
+    def _judge(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Status, Array]:
+        F = exact_forces(problem, search.programme, b)
         if search.unbounded:
-            return Status.INFEASIBLE
+            return Status.INFEASIBLE, F
         met = meets(self.criterion, problem, search.programme, b, F, self.tol)
-        return met if met.ok or met is Status.NOT_FINITE else search.watch.stopped or met
+        return met if met.ok or met is Status.NOT_FINITE else search.watch.stopped or met, F
+
+    def _rescued(
+        self, problem: BoxQP, b: Array, status: Status, F: Array, search: _Search
+    ) -> tuple[Array, Status, Array]:
+        """Let descents go on; keep what is better."""
+        P, criterion = search.programme, self.criterion
+        found = rescue(problem, P, b, criterion, _SHARPER * self.tol, search.watch)
+        found = admissible(problem, P, found)
+        ending, forces = self._judge(problem, found, search)
+        before = criterion.measure(problem, b, F) if np.isfinite(F).all() else np.inf
+        if ending.ok or criterion.measure(problem, found, forces) < before:
+            return found, ending, forces
+        return b, search.watch.stopped or status, F
 
 
 @dataclass
@@ -188,8 +212,14 @@ class _Search:
         piece = P.settle(t)
         every, part = P.everything(piece)
         answer = self._barrier(part, v, band, _FINE)
+        for larger in _AGAIN:
+            if answer.near or self.watch.stopped or self.unbounded:
+                break
+            # from farther inside: slower, but nothing is in the way
+            fresh = np.zeros_like(v)
+            answer = self._barrier(part, fresh, larger * self._size(P, P.linear), _FINE)
         if self.watch.stopped or self.unbounded:
-            return assembled(P, every, piece, v, answer.b)
+            return assembled(P, every, piece, answer.v, answer.b)
         return crossover(P, part, every, piece, answer, self.told)
 
     def _size(self, P: Programme, t: Array) -> float:

@@ -6,6 +6,7 @@ measured on all rows, from the features.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from mercer.problems import BoxQP
 from mercer.solvers.base import Status
 from mercer.solvers.criteria import Criterion
 from mercer.solvers.crossover import with_sums
+from mercer.solvers.descent import filled
 from mercer.solvers.screening import Programme
 
+_ROUNDING = 1e-12  # of a sum
 _NOTHING = 1e-13  # of the linear terms: all that b could do to a force
 _DOUBTFUL = 1e-2  # of the tolerance: rounding that needs a second look
 
@@ -39,13 +42,32 @@ def linear_refusal(name: str, problem: Any) -> str | None:
 
 def admissible(problem: BoxQP, P: Programme, b: Array) -> Array:
     """Give b inside its box and with its sums, moved as little as that takes."""
-    b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), problem.lower, problem.upper)
+    shut = replace(problem, lower=P.lower, upper=P.upper)  # what cannot move does not
+    b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), P.lower, P.upper)
     weight = len(b) * P.rows.longest() ** 2 + P.shift
     nothing = weight * np.abs(b) <= _NOTHING * float(np.abs(P.linear).max(initial=0.0))
-    b = np.where(nothing, np.clip(0.0, problem.lower, problem.upper), b)
-    b = problem.feasible_near(with_sums(P, b))
-    b = np.clip(b, problem.lower, problem.upper)
-    return _with_idle(problem, P, b)
+    b = with_sums(P, np.where(nothing, np.clip(0.0, P.lower, P.upper), b))
+    if _astray(shut, b):
+        b = _filled(shut, b, exact_forces(problem, P, b))
+    return _with_idle(problem, P, np.clip(shut.feasible_near(b), P.lower, P.upper))
+
+
+def _astray(problem: BoxQP, b: Array) -> bool:
+    """Tell whether sums are off by more than rounding."""
+    groups = zip(problem.members(), problem.totals, strict=True)
+    return any(
+        abs(total - b[m].sum()) > _ROUNDING * (np.abs(b[m]).sum() + abs(total))
+        for m, total in groups
+    )
+
+
+def _filled(problem: BoxQP, b: Array, F: Array) -> Array:
+    """Repair sums by few variables, those most willing; only where all of them have bounds."""
+    b = b.copy()
+    for m, total in zip(problem.members(), problem.totals, strict=True):
+        if np.isfinite(problem.upper[m] - problem.lower[m]).all():
+            b[m] = filled(b[m], F[m], problem.lower[m], problem.upper[m], float(total))
+    return b
 
 
 def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
@@ -60,7 +82,8 @@ def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
     past = np.sign(t) * np.maximum(np.abs(t) - problem.kinks[idle], 0.0)
     b = b.copy()
     b[idle] = np.clip(past / shift[idle], problem.lower[idle], problem.upper[idle])
-    return problem.feasible_near(b)
+    b[others] = problem.among(others, b).feasible_near(b[others])
+    return b
 
 
 def exact_forces(problem: BoxQP, P: Programme, b: Array) -> Array:
@@ -78,11 +101,15 @@ def meets(
     if not (np.isfinite(F).all() and np.isfinite(b).all()):
         return Status.NOT_FINITE
     forces = [F]
-    rounding = np.finfo(float).eps * P.rows.length() ** 2 * float(np.abs(b).sum())
-    if rounding > _DOUBTFUL * tol:
+    if rounding_of(P, b) > _DOUBTFUL * tol:
         forces.append(problem.linear - exact(problem.gram) @ b)  # in another order
     met = all(
         criterion.measure(problem, b, each) <= criterion.allowed(problem, b, each, tol)
         for each in forces
     )
     return Status.SOLVED if met else Status.INACCURATE
+
+
+def rounding_of(P: Programme, b: Array) -> float:
+    """Give what forces made of sums of this size are known to."""
+    return float(np.finfo(float).eps * P.rows.length() ** 2 * np.abs(b).sum())

@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import take
 from mercer._resources import memory_budget
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Box
 from mercer.gram import CachedGram, LazyGram
-from mercer.gram.base import columns_of
 from mercer.gram.part import layers
 from mercer.gram.source import Source
 from mercer.solvers.base import Solution, Solver, Status, Watch
@@ -100,7 +98,9 @@ class Sets(Engine):
         super().__init__(watch, limit, float(np.finfo(source.dtype).eps))
         self.source = source
         budget = memory_budget()
-        self.store = RowStore(source, int(_SHARE * budget))
+        self._room = int(_SHARE * budget)
+        self.store = RowStore(source, self._room)
+        self._last: tuple[Array, RowStore] | None = None
         itemsize = np.dtype(source.dtype).itemsize
         self.fits = source.n <= _LARGEST_WHOLE and itemsize * source.n**2 <= budget
         self.whole: Stored | None = None
@@ -126,18 +126,20 @@ class Sets(Engine):
         if self.whole is not None:
             return self.whole.applied(part, changed, step)
         held = part.held
-        points, coef = part.on_base(changed, step)
-        if held.index is None:
-            product = self.store.product(points, coef)
-        elif 2 * len(held.index) > self.source.n:
-            product = self.store.product(points, coef)[held.index]
+        if held.index is None or 2 * len(held.index) > self.source.n:
+            product = self.store.product(*part.on_base(changed, step))
+            product = product if held.index is None else product[held.index]
         else:
-            rows = take(self.source.X, held.index)
-            cross = self.source.only(points).cross(rows)
-            product = np.asarray((cross @ columns_of(coef))[:, 0]) if len(points) else 0.0 * part.F
+            product = self._small_store(held.index).product(changed, step)
         if held.shift is not None:
             product[changed] += held.shift[changed] * step
         return product
+
+    def _small_store(self, index: Array) -> RowStore:
+        """Give the rows kept for a part much smaller than the whole; those of the last part go."""
+        if self._last is None or not np.array_equal(self._last[0], index):
+            self._last = (index, RowStore(self.source.only(index), self._room))
+        return self._last[1]
 
     def _one(self, part: Part, tol: float) -> None:
         chosen, outer = np.zeros(0, dtype=np.int64), 0

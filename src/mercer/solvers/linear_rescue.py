@@ -1,0 +1,46 @@
+"""When the interior point method falls short: descents that go on from where it ended.
+
+Pair steps on K itself where that can be stored, steps on single variables in the space of the
+features where it cannot. Neither is fast here, but both go on for as long as something is gained.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._resources import within_budget
+from mercer._types import Array
+from mercer.backends import choose_backend
+from mercer.gram.part import layers
+from mercer.problems import BoxQP
+from mercer.solvers.base import Watch
+from mercer.solvers.criteria import Criterion
+from mercer.solvers.descent import begin
+from mercer.solvers.feature_box import feature_box
+from mercer.solvers.screening import Programme
+from mercer.solvers.smo import answer
+from mercer.solvers.stored import Stored
+
+_LARGEST_STORED = 30_000  # rows
+_STEPS, _STEPS_PER_ROW = 1_000_000, 100
+_EPOCHS = 300
+
+
+def rescue(
+    problem: BoxQP, P: Programme, b: Array, criterion: Criterion, tol: float, watch: Watch
+) -> Array:
+    """Give a better b if one is found; b must be inside its box and have its sums."""
+    base = layers(problem.gram).base
+    n, points = len(b), base.shape[0]
+    alone = problem.group is not None and bool((problem.group < 0).any())
+    # K, and room for the copies that are made of parts of it
+    if not alone and max(n, points) <= _LARGEST_STORED and within_budget(2 * 8 * points * points):
+        engine = Stored(base.dense(), watch, max(_STEPS, _STEPS_PER_ROW * n))
+        part = begin(engine, problem, b)
+        answer(engine, [part], criterion, tol)
+        return part.b
+    F = problem.linear - problem.gram @ b
+    offsets = np.atleast_1d(np.asarray(problem.offsets(b, F)))
+    within = 0.5 * criterion.first(F, tol)
+    rows = choose_backend().features(P.rows.factor, P.rows.index)
+    return rows.descend(feature_box(P, b, offsets), within, _EPOCHS, watch.tick).b
