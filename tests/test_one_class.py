@@ -184,3 +184,15 @@ def test_strings():
     assert not hasattr(machine, "n_features_in_")
     scores = machine.score_samples(["banana", "qqq"])
     assert scores[0] > scores[1]
+
+
+def test_every_row_may_be_outside_the_ball_whatever_their_number():
+    for n in (6, 7, 49):  # n times 1/n rounds below one
+        assert EnclosingBall(Gaussian(1.0), nu=1.0).fit(X[:n]).certificate_.ok
+
+
+def test_a_large_ball_of_long_vectors_is_certified():
+    rows = np.random.default_rng(0).standard_normal((1500, 60))
+    machine = EnclosingBall(Polynomial(3, 1.0)).fit(rows)
+    assert machine.solution_.status.ok
+    assert machine.certificate_.ok

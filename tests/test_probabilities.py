@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_classification, make_moons
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
@@ -201,3 +201,25 @@ def test_handing_out_in_order():
     found = in_order(p, decision)
     np.testing.assert_allclose(found[0], [0.5, 0.2, 0.3])
     assert found[1].argmax() == 2
+
+
+def test_a_stop_during_calibration_is_said_and_leaves_usable_probabilities():
+    rows, y = moons()
+    done = SVC(Gaussian(0.7)).fit(rows, y).solution_.iterations
+
+    class Late:
+        """Stops what comes after the fit itself."""
+
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, progress):
+            self.calls += 1
+            return self.calls > 1
+
+    assert done > 0
+    with pytest.warns(ConvergenceWarning, match="calibrated out of sample"):
+        machine = SVC(Gaussian(0.7), probability=True, callback=Late()).fit(rows, y)
+    assert machine.solution_.status.ok
+    p = machine.predict_proba(rows)
+    assert p.max() > 0.8 and (p.argmax(axis=1) == machine.predict(rows)).all()

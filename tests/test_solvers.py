@@ -24,6 +24,7 @@ from mercer.solvers import (
     SolverError,
     Status,
     Watch,
+    WorkingSets,
     solve,
 )
 from mercer.solvers.auto import choose
@@ -190,12 +191,14 @@ def test_smo_reaches_the_optimum_of_a_general_solver():
     assert 0.5 * b @ K @ b - problem.linear @ b <= rival.fun + 1e-7
 
 
-def test_smo_on_cached_rows_equals_smo_on_the_matrix():
+def test_sets_on_cached_rows_equal_smo_on_the_matrix():
     upper = np.full(120, 3.0)
     stored = solve(svm.svc(GRAM, SIGNS, upper), SMO(tol=1e-6)).value
     with mercer.config(memory="20 kB"):
         gram = make_gram(Gaussian(1.5), X, Need.ROWS)
-        cached = solve(svm.svc(gram, SIGNS, upper), SMO(tol=1e-6)).value
+        with pytest.raises(mercer.SolverError, match="stored"):
+            solve(svm.svc(gram, SIGNS, upper), SMO())
+        cached = solve(svm.svc(gram, SIGNS, upper), WorkingSets(tol=1e-6)).value
     np.testing.assert_allclose(cached.coef, stored.coef, atol=1e-4)
     np.testing.assert_allclose(cached.intercept, stored.intercept, atol=1e-5)
 

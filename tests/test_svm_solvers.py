@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+import warnings
 
 import clarabel
 import numpy as np
@@ -13,9 +14,19 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer.backends.contract import Box
 from mercer.certificates import certify
-from mercer.gram import DenseGram, LazyGram, PartGram, PrecomputedGram, ShiftedGram, Source, exact
+from mercer.gram import (
+    DenseGram,
+    LazyGram,
+    Need,
+    PartGram,
+    PrecomputedGram,
+    ShiftedGram,
+    Source,
+    exact,
+    make_gram,
+)
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
-from mercer.problems import Dual, Many, svm
+from mercer.problems import Dual, Duals, Many, svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
 from mercer.solvers import working_sets as sets
 from mercer.solvers.auto import choose
@@ -308,14 +319,12 @@ def lazily(problem):
     return dataclasses.replace(problem, gram=unstored(problem.gram))
 
 
-@pytest.fixture(params=["never whole", "whole when it pays", "few rows kept"])
+@pytest.fixture(params=["rows kept", "few rows kept"])
 def small_sets(request, monkeypatch):
     """Make sets so small that problems of fifty rows need many of them."""
     sizes = {"_DIRECT": 8, "_SMALLEST": 6, "_USUAL": 16, "_FIRST": 8}
     for name, size in sizes.items():
         monkeypatch.setattr(sets, name, size)
-    if request.param != "whole when it pays":
-        monkeypatch.setattr(sets, "_LARGEST_WHOLE", 0)
     if request.param == "few rows kept":
         monkeypatch.setattr(sets, "_SHARE", 0.0)
 
@@ -404,3 +413,40 @@ def test_holding_an_exact_gram_for_later_costs_nothing():
     started = time.perf_counter()
     exact(gram)
     assert time.perf_counter() - started < 0.01
+
+
+def test_a_wide_box_does_not_fool_the_certificate():
+    signs = np.array([1.0, -1.0])
+    problem = svm.svc(PrecomputedGram(np.eye(2)), signs, np.full(2, 1e10))
+    assert certify(problem, Dual(signs, 0.0)).ok
+    assert not certify(problem, Dual(5 * signs, 0.0)).ok
+
+
+def test_the_worst_relative_gap_of_a_family_counts():
+    signs = np.array([1.0, -1.0])
+    gram = PrecomputedGram(np.eye(2))
+    family = Many(tuple(svm.svc(gram, signs, np.full(2, C)) for C in (1.0, 1e-5)))
+    answer = Duals((Dual(signs, 0.0), Dual(0 * signs, 0.0)))
+    assert certify(family, answer).quantities.relative_gap == 1.0
+
+
+def test_a_relative_gap_is_asked_of_tubes_that_cancel():
+    X = np.random.default_rng(3).standard_normal((30, 3)) * 20
+    targets = np.random.default_rng(4).standard_normal(30)
+    gram = make_gram(Polynomial(2, 1.0), X, Need.ROWS)
+    problem = svm.nu_svr(gram, targets, np.full(30, 1e5), 0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solution = solve(problem, SMO(tol=1e-4, criterion=Gap(), max_iter=100_000))
+    found = certify(problem, solution.value).quantities.relative_gap
+    assert solution.status is not Status.SOLVED or found <= 2e-4
+
+
+def test_a_descent_goes_on_while_it_gains():
+    # the violation stays where it is for millions of steps while the objective falls
+    rng = np.random.default_rng(0)
+    X = 300 * rng.standard_normal((60, 3))
+    signs = np.where(X[:, 0] + 150 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    problem = svm.svc(make_gram(Linear(), X, Need.ROWS), signs, np.full(60, 100.0))
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        solve(problem, SMO(max_iter=1_500_000))

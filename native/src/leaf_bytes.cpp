@@ -3,6 +3,7 @@
 // With rows u, v of bytes and w = v - 128, which is what the instruction wants of its second side,
 //   u.v = u.w + 128 sum(u)   and   |u - v|^2 = |u|^2 - 256 sum(u) + |v|^2 - 2 u.w,
 // exact in 32 bits for up to 32768 features.
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -32,6 +33,7 @@ constexpr double kSmallestStep = 1e-15, kLargestStep = 1e12;
 // How far a level may be from its multiple of the step, relative to its value: twice what rounding
 // to float32 can do to it.
 constexpr double kTolerance = 0x1p-23;
+constexpr double kDoubleTolerance = 0x1p-50;  // the same for levels that were never float32
 
 // x + kShifter - kShifter is x rounded to a whole number.
 template <class S>
@@ -142,11 +144,19 @@ struct Palette {
       below += k * k;
     }
     const double step = above / below;
+    const double allowed = all_float() ? kTolerance : kDoubleTolerance;
     for (int k = 0; k <= kLevels; ++k) {
       const double gap = std::abs(static_cast<double>(value[k]) - k * step);
-      if (gap > kTolerance * k * step) return 0;  // not so for levels that do not occur: NaN
+      if (gap > allowed * k * step) return 0;  // not so for levels that do not occur: NaN
     }
     return step;
+  }
+
+  // Whether float32 rounded the levels once: then that is how far they may be from the step.
+  bool all_float() const {
+    return std::all_of(value, value + kLevels + 1, [](S level) {
+      return std::isnan(level) || static_cast<S>(static_cast<float>(level)) == level;
+    });
   }
 };
 

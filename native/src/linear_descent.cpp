@@ -102,8 +102,8 @@ class Walk {
     std::iota(active_.begin(), active_.end(), Size{0});
     double mean = 0.0;
     for (Size i = 0; i < rows.count; ++i) mean += curvature_[i] = squared(rows, i);
-    rho_ = std::max({mean / std::max<Size>(1, rows.count), kSteep * box_slope(),
-                     std::numeric_limits<double>::min()});
+    rho_ = std::max(mean / std::max<Size>(1, rows.count), kSteep * box_slope());
+    if (!(rho_ > 0.0)) rho_ = 1.0;  // nothing says how large a variable is
     for (Size i = 0; i < rows.count; ++i) {
       if (box.shift) curvature_[i] += box.shift[i];
       if (box.group[i] >= 0) curvature_[i] += rho_;

@@ -1,8 +1,8 @@
 // One box after another, or side by side: from what was asked to levels and back.
 //
 // With float entries F is kept in float, too. Its error at the end comes from rounding in the steps
-// since the last matrix was gathered, some 1e-7 sqrt(steps) of the largest change of F; the b that
-// belongs to it is exact. Who needs F to more digits computes it once from b.
+// since the last matrix was gathered, some 1e-7 sqrt(steps) of the largest F on the way, so that after
+// a million steps its third digit may be wrong; the b that belongs to it is exact. Who needs F to more digits computes it once from b.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -112,6 +112,7 @@ class Whole {
     }
     give_matrix();
     if (worker_.stopped() && copied_) return give_back_start(answer);  // it may be half made
+    worker_.unit = 1.0 / scale_;
     const Descent done = solve_level(level_, tol * scale_, max_iter, worker_, scratch);
     answer.iterations = done.steps;
     answer.violation = done.gap / scale_;
@@ -240,7 +241,7 @@ class Whole {
 
   const Matrix<Entry>& matrix_;
   const Box& box_;
-  const Worker& worker_;
+  Worker worker_;
   Order order_;
   bool copied_ = false;
   double scale_ = 1.0;

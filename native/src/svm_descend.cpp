@@ -107,7 +107,12 @@ class TeamDescent {
   }
 
   void follow() {
-    Buffer<double> b(level_.size);
+    Buffer<double> b;
+    try {
+      b = Buffer<double>(level_.size);
+    } catch (const std::bad_alloc&) {
+      return;  // the others do without
+    }
     const int id = team_.join();
     if (id == 0 || !team_.wait_for_start()) return;
     std::copy_n(level_.b, level_.size, b.data());

@@ -9,7 +9,7 @@ namespace mercer::svm {
 namespace {
 
 constexpr std::int64_t kTickEvery = 64;  // steps
-// A descent whose smallest violation does not improve for so many steps is lost in rounding.
+// Steps over which a descent must gain something.
 constexpr std::int64_t kStaleSteps = 500'000;
 constexpr std::int64_t kStalePerVariable = 50;
 // A team is slow when some windows of steps in a row take longer than this per step: another
@@ -31,9 +31,8 @@ Member<Entry>::Member(Level<Entry>& level, const Worker& worker, const Team<Entr
       end_(level.size),
       tops_(level.tops.size()),
       lows_(level.lows.size()),
-      least_gap_(level.least_gap),
-      stale_(level.stale),
-      stale_limit_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {}
+      trail_(level.trail),
+      window_steps_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {}
 
 template <class Entry>
 Member<Entry>::Member(Level<Entry>& level, const Worker& worker, Team<Entry>& team, int id,
@@ -75,15 +74,6 @@ double Member<Entry>::gap() const {
   return widest;
 }
 
-template <class Entry>
-bool Member<Entry>::stale(double gap) {
-  if (gap < least_gap_) {
-    least_gap_ = gap;
-    stale_ = 0;
-  }
-  return ++stale_ > stale_limit_;
-}
-
 // Moves the best pair; false when the step is not finite.
 template <class Entry>
 bool Member<Entry>::move(const Pick<Entry>& pick) {
@@ -93,9 +83,10 @@ bool Member<Entry>::move(const Pick<Entry>& pick) {
   const double difference = static_cast<double>(top.value) - static_cast<double>(pick.low);
   // A pair that comes again although nothing bounded its step: K is flat there, or F too coarse to
   // show the step. Ever longer steps reach the end of the box, or a change of F.
-  const bool again = i == last_.i && j == last_.j && !(difference < 0.999 * last_.difference);
-  boost_ = again ? 2.0 * boost_ : 1.0;
-  last_ = {i, j, difference};
+  const bool again =
+      i == trail_.i && j == trail_.j && !(difference < 0.999 * trail_.difference);
+  trail_.boost = again ? 2.0 * trail_.boost : 1.0;
+  trail_.i = i, trail_.j = j, trail_.difference = difference;
 
   const double level = static_cast<double>(level_.diag[i]) + static_cast<double>(level_.diag[j]);
   const Entry kij = level_.row(i)[level_.column_of(j)];
@@ -108,8 +99,9 @@ bool Member<Entry>::move(const Pick<Entry>& pick) {
   const double floor = bj > 0.0 && level_.kink[j] > 0.0 ? std::max(0.0, level_.lower[j])
                                                         : level_.lower[j];
   const double up = ceiling - bi, down = bj - floor;
-  const double step = std::min(boost_ * difference / curvature, std::min(up, down));
+  const double step = std::min(trail_.boost * difference / curvature, std::min(up, down));
   if (!std::isfinite(step)) return false;
+  trail_.note(step * (difference - 0.5 * step * curvature), window_steps_);
   b_[i] = step == up ? ceiling : bi + step;
   b_[j] = step == down ? floor : bj - step;
   if (owns(i)) {
@@ -160,7 +152,7 @@ std::optional<End> Member<Entry>::verdict(const Pick<Entry>& pick, double gap, d
   if (!(gap > tol)) return End::solved;
   if (leaving) return End::stopped;
   if (at_limit) return End::limit;
-  if (stale(gap)) return End::stuck;
+  if (trail_.stale) return End::stuck;
   if (pick.partner.index < 0) return End::broken;  // only a K that is not finite leads here
   return std::nullopt;
 }
@@ -197,9 +189,8 @@ Outcome Member<Entry>::run(double tol, std::int64_t limit) {
   if (id_ == 0) {
     level_.tops = tops_;
     level_.lows = lows_;
-    level_.least_gap = least_gap_;
-    level_.stale = stale_;
-    worker_.progress.add(worker_.id, steps - told_, left);
+    level_.trail = trail_;
+    worker_.told(steps - told_, left);
   }
   if (failure_) std::rethrow_exception(failure_);
   return outcome;

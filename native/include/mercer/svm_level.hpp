@@ -21,6 +21,30 @@ constexpr Size round_up(Size value, Size unit) { return (value + unit - 1) / uni
 // in the low 12 bits of their addresses, or each load waits for an unrelated store.
 constexpr Size spacing(Size size) { return round_up(size, 1024) + 192; }
 
+// What earlier steps of a descent are remembered by: the last pair, and what was gained. All
+// members of a team keep the same one.
+struct Trail {
+  // A descent that gains less than this share of all it has gained, over a window of steps, is
+  // lost in rounding. Violations do not tell: they stay where they are for long while it gains.
+  static constexpr double kLeastGain = 1e-5;
+
+  Size i = -1, j = -1;
+  double difference = 0.0;  // of the last pair
+  double boost = 1.0;
+  double gained = 0.0, recent = 0.0;
+  std::int64_t steps = 0;  // of this window
+  bool stale = false;
+
+  void note(double gain, std::int64_t window) {
+    recent += std::max(gain, 0.0);
+    if (++steps < window) return;
+    gained += recent;
+    stale = !(recent > kLeastGain * gained);
+    recent = 0.0;
+    steps = 0;
+  }
+};
+
 template <class Entry>
 struct Level {
   // Arrays for `size` places, of which the runs take `count`; the others are set to harmless
@@ -81,9 +105,7 @@ struct Level {
   std::vector<Top<Entry>> tops;
   std::vector<Entry> lows;
 
-  // The smallest violation seen, and for how many steps none was smaller.
-  double least_gap = kNever;
-  std::int64_t stale = 0;
+  Trail trail;
 
  private:
   Buffer<Entry> entries_;

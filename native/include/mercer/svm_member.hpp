@@ -30,15 +30,9 @@ class Member {
   Outcome run(double tol, std::int64_t limit);
 
  private:
-  struct Pair {
-    Size i, j;
-    double difference;
-  };
-
   void forget_tops();
   Pick<Entry> pick_partner();
   double gap() const;
-  bool stale(double gap);
   bool move(const Pick<Entry>& pick);
   void look_outside(double gap, Outcome& outcome);
   std::optional<End> verdict(const Pick<Entry>& pick, double gap, double tol, bool at_limit,
@@ -62,10 +56,8 @@ class Member {
   std::uint64_t number_ = 0;
   std::vector<Top<Entry>> tops_;
   std::vector<Entry> lows_;
-  double least_gap_;
-  std::int64_t stale_, stale_limit_;
-  Pair last_{-1, -1, 0.0};
-  double boost_ = 1.0;
+  Trail trail_;
+  std::int64_t window_steps_;
   bool leave_ = false;
   std::int64_t told_ = 0;  // steps the outside knows of
   std::exception_ptr failure_;

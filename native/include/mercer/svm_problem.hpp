@@ -61,11 +61,15 @@ struct Worker {
   Progress& progress;
   int id;
   int threads;
+  double unit = 1.0;  // of the violations told, where a box is scaled
 
   bool caller() const { return id == 0; }
   bool stopped() const { return poll.stopped(); }
+  void told(std::int64_t steps, double violation) const {
+    progress.add(id, steps, violation * unit);
+  }
   void tick(std::int64_t steps, double violation) const {
-    progress.add(id, steps, violation);
+    told(steps, violation);
     if (caller()) poll.check();
   }
 

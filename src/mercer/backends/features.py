@@ -77,7 +77,7 @@ class ReferenceFeatures(Features):
 
     def row(self, i: int) -> Array:
         """Give one row."""
-        return to_dense(self._F[[i if self._index is None else self._index[i]]])[0]
+        return np.asarray(to_dense(self._F[[i if self._index is None else self._index[i]]])[0])
 
     def _blocks(self, entries: int) -> Iterator[tuple[slice, Any]]:
         step = max(1, entries // max(1, self.shape[1]))
@@ -96,7 +96,7 @@ class _Walk:
         self.shift = np.zeros(n) if box.shift is None else box.shift
         lengths = np.array([float(x @ x) for x in map(rows.row, range(n))])
         slope = _STEEP * _box_slope(box)
-        self.rho = float(max(lengths.mean() if n else 0.0, slope, np.finfo(float).tiny))
+        self.rho = float(max(lengths.mean() if n else 0.0, slope)) or 1.0
         self.curvature = lengths + self.shift + np.where(box.group >= 0, self.rho, 0.0)
         self.offsets = box.offsets.astype(np.float64)
         self.w = rows.pull(self.b)

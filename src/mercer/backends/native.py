@@ -256,8 +256,9 @@ class Native(Backend):
         return NativePairs(expression, X, Y, dtype)
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
-        """Evaluate e(x_i, x_i), without comparing different rows."""
-        return diagonal(expression, X).astype(dtype, copy=False)
+        """Evaluate e(x_i, x_i), without comparing different rows; overflow gives infinity."""
+        with np.errstate(all="ignore"):
+            return diagonal(expression, X).astype(dtype, copy=False)
 
     def empty(self, n: int, m: int) -> Array:
         """Take pages from the arena."""

@@ -23,7 +23,7 @@ from mercer.gram.part import layers
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
-_AT_BOUND = 1e-9  # of the width of the box
+_AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
 
@@ -113,7 +113,7 @@ def measure(problem: BoxQP, b: Array, intercept: float | Array, Kb: Array) -> Bo
     squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
     if gap == np.inf:
         gap = _scaled_gap(problem, b, Kb, offset, shift, dual)
-    size = max(abs(dual), abs(dual + gap), np.finfo(float).tiny)
+    size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
     return BoxQPQuantities(
@@ -161,9 +161,12 @@ def _per_group(problem: BoxQP, offset: Array) -> Array:
 
 
 def _slack(problem: BoxQP, b: Array) -> Array:
-    """Give how near a bound counts as being at it: other solvers do not assign bounds exactly."""
+    """Give how near a bound counts as being at it: other solvers do not assign bounds exactly.
+
+    In a box much wider than b that is a share of b, or everything would count as being at zero.
+    """
     width = problem.upper - problem.lower
-    return _AT_BOUND * np.where(np.isfinite(width), width, np.abs(b).max(initial=0.0))
+    return np.asarray(_AT_BOUND * np.minimum(width, np.abs(b).max(initial=0.0)))
 
 
 def _zones(problem: BoxQP, b: Array, slack: Array) -> tuple[Array, Array, Array]:

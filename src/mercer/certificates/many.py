@@ -26,9 +26,7 @@ class ManyQuantities:
         The number, from 0, of the one with the largest violation.
     primal, dual, gap : float
         Sums over the programmes.
-    relative_gap : float
-        gap / max(|primal|, |dual|) of the sums.
-    violation, intercept_error, infeasibility : float
+    relative_gap, violation, intercept_error, infeasibility : float
         The largest among the programmes.
     violation_at_zero, violation_free, violation_at_bound : float
         The largest in each zone among the programmes.
@@ -72,8 +70,8 @@ def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
     verdicts = [judged(quantities, tol) for quantities in found]
     statement = (
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
-        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); together the "
-        f"objectives are within {100 * together.relative_gap:.2g} % of the optimum"
+        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); each objective "
+        f"is within {100 * together.relative_gap:.2g} % of its optimum"
     )
     return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
 
@@ -89,14 +87,13 @@ def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
         return float(np.average([getattr(q, name) for q in found], weights=sizes))
 
     primal, dual, gap = total("primal"), total("dual"), total("gap")
-    size = max(abs(primal), abs(dual), np.finfo(float).tiny)
     return ManyQuantities(
         len(found),
         int(np.argmax([q.violation for q in found])),
         primal,
         dual,
         gap,
-        gap / size if np.isfinite(gap) else np.inf,
+        worst("relative_gap"),
         worst("violation"),
         worst("violation_at_zero"),
         worst("violation_free"),

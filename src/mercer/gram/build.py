@@ -32,6 +32,7 @@ SQUARED = 2000  # features: up to here F'F is formed and factored in less time t
 _NARROW = 500  # features: up to here that also beats descents on a stored K
 _SMALL_BOX = 1000  # rows: below, descents on a stored K are done before F'F pays
 _ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
+_COMPACTED = 1.7  # times K: what a descent takes with the smaller matrices it works on
 _LARGEST_STORED = 30_000  # rows of a box programme: beyond, few rows of K are ever looked at
 
 
@@ -105,6 +106,8 @@ def _choose(
 ) -> Gram:
     expression = bind_columns(kernel.expression(), names)
     needed = dense_bytes(row_count(X), dtype) * copies
+    if need is Need.BOX:
+        needed = int(_COMPACTED * needed)
     fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
     factored = None
     if need is Need.BOX:

@@ -23,11 +23,13 @@ class DenseGram(Gram):
         self.valid = source.valid
         self._matrix = source.pairs().dense()
         self._matrix.setflags(write=False)
-        self._diag = self._matrix.diagonal().astype("float64")
-        self._diag.setflags(write=False)  # handed out again and again
+        self._diag: Array | None = None
 
     def diag(self) -> Array:
-        """Give the diagonal."""
+        """Evaluate the diagonal, once; in float64 whatever the matrix is stored in."""
+        if self._diag is None:
+            self._diag = self.source.diag()
+            self._diag.setflags(write=False)  # handed out again and again
         return self._diag
 
     def rows(self, index: Index) -> Array:

@@ -13,8 +13,9 @@ from scipy import sparse
 from mercer._points import take
 from mercer._types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import Gram, Need, make_gram
-from mercer.kernels import Kernel, Linear, resolve
+from mercer.expression import bind_columns
+from mercer.gram import Gram, Need, Source, make_gram
+from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines._base import KernelMachine
 from mercer.machines._certified import Certified, certify_gap, promise
 from mercer.machines._parameters import (
@@ -35,6 +36,7 @@ from mercer.solvers.auto import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
+_STIFF = 1e4
 _EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
 
 
@@ -75,7 +77,18 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         small = len(rows.first) <= _EXACT_BELOW
         options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
         dtype = np.float64 if small else np.float32
-        return make_gram(self.kernel_, X, Need.BOX, dtype=dtype, **options)
+        # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
+        need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
+        return make_gram(self.kernel_, X, need, dtype=dtype, **options)
+
+    def _is_stiff(self, X: Points) -> bool:
+        if isinstance(self.kernel_, Precomputed):
+            return False
+        names = self._column_names()
+        expression = bind_columns(self.kernel_.expression(), names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = Source(expression, X).diag().max(initial=0.0)
+            return bool(not np.max(getattr(self, "C", 1.0)) * largest < _STIFF)
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""

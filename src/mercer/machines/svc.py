@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
@@ -9,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from mercer._types import Array, Points
@@ -35,7 +36,7 @@ from mercer.machines._two_class import HingeBox, NuBox, SquaredHingeBox, TwoClas
 from mercer.machines._weights import DistinctRows, check_weights
 from mercer.machines._zones import Zones, zones
 from mercer.problems import Dual
-from mercer.solvers import Callback
+from mercer.solvers import Callback, Status
 from mercer.solvers.base import Watch
 
 _FOLD_TOL = 1e-2  # values that a slope is fitted to need no more
@@ -339,8 +340,18 @@ class SVC(ClassifierMixin, MarginMachine):
         left = None if self.time_limit is None else self.time_limit - self.solution_.seconds
         # the size of values is not known beforehand in the nu form
         choose = partial(self._solver, least=_FOLD_TOL if self.nu is None else 0.0)
-        watch = Watch(self.callback, left)
-        return calibrate(gram, question, self._scheme, duals, rows.weight, choose, watch)
+        # who stopped the fit does not want five more
+        stop = self.solution_.status in (Status.STOPPED, Status.TIME_LIMIT)
+        watch = Watch((lambda _: True) if stop else self.callback, left)
+        found = calibrate(gram, question, self._scheme, duals, rows.weight, choose, watch)
+        if watch.stopped:
+            warnings.warn(
+                "SVC: stopped before probabilities were calibrated out of sample; they rest on the "
+                "training rows and are too sure. Raise time_limit, or let the callback go on",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return found
 
     def _binary(self) -> bool:
         return len(self.classes_) == 2

@@ -16,6 +16,8 @@ from mercer._types import Array
 from mercer.gram import Gram
 from mercer.gram.part import PartGram, layers
 
+_EPSILON = 1e-15  # relative rounding of float64, with a little room
+
 
 @dataclass(frozen=True, eq=False)
 class Dual:
@@ -157,6 +159,17 @@ class BoxQP:
         alone = self.group < 0
         rise, fall = rising[alone].max(initial=-np.inf), -falling[alone].min(initial=np.inf)
         return max(worst, float(rise), float(fall))
+
+    def rounding(self, b: Array) -> float:
+        """Give what b'Kb is uncertain by in float64; an objective below it is zero as far as known.
+
+        By its largest terms, each point counted once: those above and below a tube cancel exactly.
+        """
+        held = layers(self.gram)
+        index = np.arange(len(b)) if held.index is None else held.index
+        coef = np.abs(np.bincount(index, b, held.base.shape[0]))
+        with np.errstate(over="ignore"):
+            return float(_EPSILON * np.square(coef @ np.sqrt(np.abs(held.base.diag()))))
 
     def gap(self, b: Array, slope: Array) -> float:
         """Bound the distance to the optimum: what each variable could gain on its own.

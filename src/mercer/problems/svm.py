@@ -16,6 +16,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.gram import Gram, PartGram, ShiftedGram
+from mercer.gram.exact import exact_rows
 from mercer.problems.box_qp import BoxQP, Dual
 
 HARDEST = 1e12
@@ -346,12 +347,13 @@ def ball(gram: Gram, C: Array) -> BoxQP:
     (0.707107, 0.707107)
     """
     upper = np.minimum(C, 1.0)
-    if upper.sum() < 1:
+    room = float(upper.sum())
+    if room < 1 - 1e-12:
         raise ValueError(
             f"C is infeasible: the weights of the rows must sum to at least 1, not "
             f"{float(np.sum(C)):.6g}; below it a ball of no radius is the cheapest"
         )
-    return BoxQP(gram, 0.5 * gram.diag(), np.zeros(len(upper)), upper, 1.0)
+    return BoxQP(gram, 0.5 * gram.diag(), np.zeros(len(upper)), upper, min(room, 1.0))
 
 
 def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
@@ -374,7 +376,8 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
     centre : float
         |c|.
     """
-    squared = max(0.0, float(dual.coef @ (problem.gram @ dual.coef)))
+    used = np.flatnonzero(dual.coef)
+    squared = max(0.0, float(dual.coef[used] @ exact_rows(problem.gram, used, dual.coef)))
     return float(np.sqrt(max(0.0, squared + 2 * float(dual.intercept)))), float(np.sqrt(squared))
 
 

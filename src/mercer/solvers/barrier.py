@@ -15,12 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from mercer._types import Array
-from mercer.backends import choose_backend
 from mercer.problems.svm import HARDEST
 from mercer.solvers.linear_rows import LinearRows
+from mercer.solvers.spd import factor_spd
 
 _MOST_STEPS = 100
 _STEP_SHARE = 0.995  # of the way to the boundary
@@ -205,9 +204,7 @@ class Goal:
 Tick = Callable[[float], bool]
 
 
-def barrier(
-    part: Part, v: Array, mu: float, usual: float, goal: Goal, tick: Tick
-) -> BarrierAnswer:
+def barrier(part: Part, v: Array, mu: float, usual: float, goal: Goal, tick: Tick) -> BarrierAnswer:
     """Follow the central path until the gap is at most `goal`, or nothing moves any more.
 
     Parameters
@@ -258,7 +255,9 @@ class _Newton:
         # what nothing bends is held by a spring, reset at each step: its force is not changed
         loose = self.halves.spread(part.shift) > 0
         spring = _SPRING * max(self.length**2, np.finfo(float).tiny)
-        self.least_stiff = np.where(loose | self.halves.has_low | self.halves.has_high, 1e-300, spring)
+        self.least_stiff = np.where(
+            loose | self.halves.has_low | self.halves.has_high, 1e-300, spring
+        )
         self.hard = np.isinf(part.upper - part.lower) & (part.shift == 0)
         self._look()
 
@@ -386,24 +385,3 @@ def _gap_after(h: Halves, d: Direction, step: float) -> float:
     low = (h.above + step * d.x) * (h.z_low + step * d.z_low)
     high = (h.below - step * d.x) * (h.z_high + step * d.z_high)
     return float(low[h.has_low].sum() + high[h.has_high].sum())
-
-
-def factor_spd(H: Array) -> Callable[[Array], Array]:
-    """Factor a positive definite system, scaled to a unit diagonal, with one refinement."""
-    scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
-    S = H * scale * scale[:, None]
-    jitter, info = 0.0, 1
-    while info and jitter <= 1.0:
-        L = S.copy()
-        L.flat[:: len(L) + 1] += jitter
-        info = choose_backend().cholesky(L)
-        jitter = 1e-15 if not jitter else 10.0 * jitter
-    factor = (L.T, False)
-
-    def solve(right: Array) -> Array:
-        r = scale * right
-        y = linalg.cho_solve(factor, r, check_finite=False)
-        y = y + linalg.cho_solve(factor, r - S @ y, check_finite=False)
-        return np.asarray(scale * y)
-
-    return solve

@@ -40,11 +40,9 @@ class Gap:
         return problem.gap(b, F - problem.spread(problem.offsets(b, F)))
 
     def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
-        """Give what the gap may be: `tol` of an objective that is not zero but for rounding."""
-        sizes = np.abs(b)
-        objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.kinks @ sizes)
-        rounding = _ZERO * float(problem.gram.diag().max(initial=0.0)) * float(sizes.sum()) ** 2
-        return rounding if abs(objective) <= rounding else tol * abs(objective)
+        """Give what the gap may be: `tol` of the objective."""
+        objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.kinks @ np.abs(b))
+        return tol * max(abs(objective), problem.rounding(b))
 
     def first(self, F: Array, tol: float) -> float:
         """Give the violation to descend to before anything is measured in float64."""
@@ -54,5 +52,4 @@ class Gap:
 Criterion = Violation | Gap
 VIOLATION = Violation()
 
-_ZERO = 1e-10  # of b'Kb if nothing cancelled in it
 _START = 1e-3 / 2  # of the spread of F; for a classifier, whose F is from -1 to 1, LIBSVM's 10^-3

@@ -20,6 +20,8 @@ _ROUNDS = 20
 _NARROW = 128  # unknowns up to which a round costs next to nothing
 _MORE_ROUNDS = 200
 _REPEATS = 12  # of a solution with what is left over
+_AT_CORNER = 1e-8  # of the largest force
+_SHORTEST = 1e-6  # step along a direction that leads to other pieces
 _CANCELLED = 1e-8  # of the force of a row on itself
 
 
@@ -74,9 +76,7 @@ def crossover(
 class _Walk:
     """Which rows are free, changed one at a time until all are where their forces put them."""
 
-    def __init__(
-        self, local: Programme, part: Part, v: Array, inside: Array, told: float
-    ) -> None:
+    def __init__(self, local: Programme, part: Part, v: Array, inside: Array, told: float) -> None:
         self.local, self.part, self.v = local, part, v
         t = local.forces(v)
         self.at = local.settle(t)
@@ -98,22 +98,46 @@ class _Walk:
 
     def solve(self) -> None:
         """Solve for the free rows, the others being where they are."""
-        solved, curved = _solve_free(self.local, self.part, self.v, self.b, self.free)
+        before = self.v
+        solved, curved = _solve_free(self.local, self.part, before, self.b, self.free)
         self.v, b = solved.v, solved.b
         self.excess = np.where(
             self.free, np.maximum(self.bottom - b, b - self.top) / self.width, -np.inf
         )
         b = np.where(self.free, np.clip(b, self.bottom, self.top), b)
         self.at = self.local.settle(self.local.forces(self.v))
-        left = (self.part.shift > 0) & ~self.free & ~(curved & self.at.curved)
+        bent = (self.part.shift > 0) & ~self.free
+        left = bent & ~(curved & self.at.curved)
+        self.turned = bool((bent & (curved != self.at.curved)).any())
+        if self.turned and not self.free.any():
+            self.v = self._shortened(before, self.v)
+            self.at = self.local.settle(self.local.forces(self.v))
+            left, self.turned = bent, bool((self.v != before).any())
         self.b = np.where(left, self.at.b, b)
         error = _error(self.local, self.part, self.v, self.b, self.free)
         if error < self.least:
             self.best, self.least = (self.v, self.b), error
 
+    def _shortened(self, v: Array, aim: Array) -> Array:
+        """Go from v towards the aim for as long as the primal objective falls."""
+        value, step = self._value(v), 1.0
+        while step > _SHORTEST:
+            if self._value(v + step * (aim - v)) < value:
+                return v + step * (aim - v)
+            step *= 0.25
+        return v
+
+    def _value(self, v: Array) -> float:
+        part, t = self.part, self.local.forces(v)
+        b = self.local.settle(t).b
+        loss = t * b - part.kink * np.abs(b) - 0.5 * part.shift * b * b
+        return float(0.5 * v @ part.matrix @ v - part.pulled @ v + loss.sum())
+
     def exchange(self) -> bool:
         """Let one row be free, or bound; one at a time: one too many makes others leave too."""
         at, free, b = self.at, self.free, self.b
+        if self.turned:
+            return True  # rows went to another piece: the next step knows
         if self.excess.max(initial=0.0) > 0:
             free[int(np.argmax(self.excess))] = False
             return True
@@ -197,9 +221,16 @@ def _solve_free(
     at = local.settle(t)
     curved = at.curved & ~free
     inverse = np.where(curved, 1.0 / np.where(curved, part.shift, 1.0), 0.0)
-    matrix = part.matrix + part.rows.gram(inverse) if curved.any() else part.matrix
-    held = part.rows.sums((free | curved).astype(np.float64)) == 0
-    matrix = matrix + np.diag(np.append(np.zeros(len(v) - len(held)), held))  # nothing moves them
+    # rows at the corner resist as soon as it is passed: without them steps overshoot
+    stiff = curved | (
+        ~free & (part.shift > 0) & (at.apart <= _AT_CORNER * np.abs(t).max(initial=0))
+    )
+    resist = np.where(stiff, 1.0 / np.where(stiff, part.shift, 1.0), 0.0)
+    matrix = part.matrix + part.rows.gram(resist) if stiff.any() else part.matrix
+    if part.rows.offsets:
+        held = part.rows.sums((free | stiff).astype(np.float64)) == 0  # nothing moves them
+        held &= part.matrix.diagonal()[-part.rows.offsets :] == 0
+        matrix = matrix + np.diag(np.append(np.zeros(len(v) - len(held)), held))
     rows, corner = part.rows.take(which).dense(), _corners(part, which, t)
     saddle = Saddle(matrix, rows)
     b = np.where(curved, at.b, b)
@@ -207,7 +238,7 @@ def _solve_free(
     for _ in range(_REPEATS):
         off = corner - t[which]
         unbalanced = part.matrix @ v - part.pulled - part.rows.pull(b)
-        left = np.linalg.norm(unbalanced) + np.linalg.norm(off)
+        left = float(np.linalg.norm(unbalanced) + np.linalg.norm(off))
         if not left < 0.5 * least:
             break
         least = left

@@ -23,7 +23,7 @@ from mercer.solvers.linear_answer import admissible, exact_forces, linear_refusa
 from mercer.solvers.screening import Programme
 
 _EPOCHS = 1000
-_ROUNDS = 6
+_ROUNDS = 20
 _FIRST = 0.5  # of the tolerance
 _SHARPER = 0.25
 _NO_PULL = 1e-6  # of the length of the rows: a margin thinner than that is none

@@ -261,10 +261,13 @@ def _usual(P: Programme) -> float:
 
 
 def _told(part: Part, force: float) -> float:
-    """Give the gap at which even the narrowest boxes are far from the middle."""
+    """Give the gap at which even the narrowest boxes are far from the middle.
+
+    Where there is no width, a variable is small that makes no such force on a row like itself.
+    """
     width = part.upper - part.lower
-    narrowest = float(width[width > 0].min(initial=np.inf))
-    return force * narrowest * len(width)
+    width = np.where(np.isinf(width), force / part.rows.length() ** 2, width)
+    return force * float(width[width > 0].min(initial=np.inf)) * len(width)
 
 
 def _usual_width(width: Array) -> float:

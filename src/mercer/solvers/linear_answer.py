@@ -44,8 +44,8 @@ def admissible(problem: BoxQP, P: Programme, b: Array) -> Array:
     """Give b inside its box and with its sums, moved as little as that takes."""
     shut = replace(problem, lower=P.lower, upper=P.upper)  # what cannot move does not
     b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), P.lower, P.upper)
-    weight = len(b) * P.rows.longest() ** 2 + P.shift
-    nothing = weight * np.abs(b) <= _NOTHING * float(np.abs(P.linear).max(initial=0.0))
+    weight = np.maximum(len(b) * P.rows.longest() ** 2 + P.shift, np.finfo(float).tiny)
+    nothing = np.abs(b) <= _NOTHING * float(np.abs(P.linear).max(initial=0.0)) / weight
     b = with_sums(P, np.where(nothing, np.clip(0.0, P.lower, P.upper), b))
     if _astray(shut, b):
         b = _filled(shut, b, exact_forces(problem, P, b))
@@ -62,11 +62,14 @@ def _astray(problem: BoxQP, b: Array) -> bool:
 
 
 def _filled(problem: BoxQP, b: Array, F: Array) -> Array:
-    """Repair sums by few variables, those most willing; only where all of them have bounds."""
+    """Repair sums by few variables, those most willing."""
     b = b.copy()
+    rising, falling = problem.rising(b, F), problem.falling(b, F)
     for m, total in zip(problem.members(), problem.totals, strict=True):
-        if np.isfinite(problem.upper[m] - problem.lower[m]).all():
-            b[m] = filled(b[m], F[m], problem.lower[m], problem.upper[m], float(total))
+        missing = float(total - b[m].sum())
+        lower = np.maximum(problem.lower[m], b[m] - abs(missing))
+        upper = np.minimum(problem.upper[m], b[m] + abs(missing))
+        b[m] = filled(b[m], (rising if missing > 0 else falling)[m], lower, upper, float(total))
     return b
 
 

@@ -67,7 +67,9 @@ class LinearRows:
     def _lengths(self) -> Array:
         few = np.arange(0, self.count, max(1, self.count // _FEW))
         some = self.factor[few if self.index is None else self.index[few]]
-        squares = some.multiply(some).sum(axis=1) if is_sparse(some) else np.square(some).sum(axis=1)
+        squares = (
+            some.multiply(some).sum(axis=1) if is_sparse(some) else np.square(some).sum(axis=1)
+        )
         return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
 
     def take(self, which: Array) -> LinearRows:

@@ -10,8 +10,9 @@ import numpy as np
 from scipy import linalg
 
 from mercer._types import Array
-from mercer.solvers.barrier import factor_spd
+from mercer.solvers.spd import factor_spd
 
+_CLEARLY = 1e-6  # of it: what leaves no doubt
 _DEPENDENT = 1e-11  # of the length of a row: what is left of one that others make up
 
 
@@ -33,7 +34,7 @@ class Saddle:
         A = A * self._scale
         length = np.linalg.norm(A, axis=1)
         self._length = np.where(length > 0, length, 1.0)
-        Q, R, order = linalg.qr((A / self._length[:, None]).T, pivoting=True, check_finite=False)
+        Q, R, order = _factored((A / self._length[:, None]).T)
         rank = int(np.count_nonzero(np.abs(R.diagonal()) > _DEPENDENT)) if len(A) else 0
         self._basis, self._R, self._order = Q[:, :rank], R[:rank, :rank], order[:rank]
         self._null = Q[:, rank:]
@@ -50,3 +51,14 @@ class Saddle:
         pulled = self._basis.T @ (self._H @ dv - right)
         dx[order] = linalg.solve_triangular(self._R, pulled, check_finite=False)
         return self._scale * dv, dx / self._length
+
+
+def _factored(columns: Array) -> tuple[Array, Array, Array]:
+    """Give Q, R and the order of the columns; pivots, many times slower, only where needed."""
+    m, f = columns.shape
+    if f <= m:
+        Q, R = linalg.qr(columns, check_finite=False)
+        if np.abs(R.diagonal()).min(initial=1.0) > _CLEARLY:
+            return Q, R, np.arange(f)
+    Q, R, order = linalg.qr(columns, pivoting=True, check_finite=False)
+    return Q, R, order

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Array
-from mercer.backends.smo import smo as smo_on_rows
-from mercer.gram import DenseGram, Gram, PrecomputedGram
+from mercer.gram import DenseGram, PrecomputedGram
 from mercer.gram.part import layers
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -47,8 +46,13 @@ class SMO(Solver):
     criterion: Criterion = VIOLATION
 
     def refuses(self, problem: Any) -> str | None:
-        """Take box programmes that have a feasible point, and share one Gram."""
-        return refusal("SMO", problem)
+        """Take box programmes that have a feasible point, and share one stored Gram."""
+        refused = refusal("SMO", problem)
+        if refused is not None:
+            return refused
+        if not isinstance(layers(programmes(problem)[0].gram).base, DenseGram | PrecomputedGram):
+            return "SMO is for a stored Gram; use WorkingSets() or InteriorPoint()"
+        return None
 
     def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:
         """Move pairs until the tolerance, a limit or the callback ends it."""
@@ -58,14 +62,7 @@ class SMO(Solver):
         if watch.tick(0, np.inf):  # compiled loops are done with small problems before they ask
             parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
-        base = layers(problems[0].gram).base
-        if not isinstance(base, DenseGram | PrecomputedGram):
-            parts = [
-                _by_rows(p, b, self.tol, limit, watch)
-                for p, b in zip(problems, begins, strict=True)
-            ]
-            ends = [_ending(part, self.tol, limit, watch) for part in parts]
-            return conclude(self, problem, parts, ends, watch)
+        base: Any = layers(problems[0].gram).base
         engine = Stored(base.dense(), watch, limit)
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
@@ -160,23 +157,3 @@ def resting(problem: BoxQP, start: Array | None) -> Part:
     """Give the feasible point where a run that is stopped at once stands."""
     b = problem.feasible_near(np.zeros(len(problem.linear)) if start is None else start)
     return Part(problem, b, problem.linear - problem.gram @ b)
-
-
-def _by_rows(problem: BoxQP, start: Array | None, tol: float, limit: int, watch: Watch) -> Part:
-    """Run the pair steps of the specification on a Gram that only gives rows."""
-    part, gram = resting(problem, start), problem.gram
-    box = replace(part.box(), shift=None, rows=None)  # both are in the rows already
-    found = smo_on_rows(lambda i: _row(gram, i), gram.diag(), box, tol, limit, watch.tick)
-    return Part(problem, found.b, found.gradient, found.violation, 0.0, found.iterations)
-
-
-def _row(gram: Gram, i: int) -> Array:
-    return np.asarray(gram.rows([i])[0])
-
-
-def _ending(part: Part, tol: float, limit: int, watch: Watch) -> Status:
-    if part.violation <= tol:
-        return Status.SOLVED
-    if not np.isfinite(part.violation):
-        return watch.stopped or Status.NOT_FINITE
-    return watch.stopped or (Status.ITERATION_LIMIT if part.steps >= limit else Status.INACCURATE)

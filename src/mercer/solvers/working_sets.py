@@ -4,9 +4,6 @@ Again and again the rows that violate the conditions most, and those that are st
 set W. K between them is computed and the programme in these variables solved, the others held.
 Then F of all rows is corrected for what moved, by products that store nothing or by rows that are
 kept. The set must hold all free variables with room to spare, or it crawls.
-
-Where K would fit after all and most of a first set turned out to be support vectors, K is computed
-once and for all instead.
 """
 
 from __future__ import annotations
@@ -28,16 +25,12 @@ from mercer.solvers.criteria import VIOLATION, Criterion
 from mercer.solvers.descent import Engine, Part, begin
 from mercer.solvers.row_store import RowStore
 from mercer.solvers.smo import answer, conclude, limit_of, programmes, refusal, resting, starts
-from mercer.solvers.stored import Stored
 
 _DIRECT = 2048  # variables: up to here all of them are the set
 _SMALLEST, _USUAL, _FIRST = 256, 1536, 512  # size of a set, unless the free variables ask for more
 _OF_VIOLATORS = 8  # one in so many is taken
 _SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
 _INNER = 0.1  # of the violation: how far a set is solved
-_MANY = 0.4  # of a first set: so many support vectors make the whole K worth while
-_TOUCHED = 0.25  # of all rows: so many asked for do, too
-_LARGEST_WHOLE = 30_000  # rows; beyond, computing the whole K takes longer than the fit
 _SHARE = 0.5  # of the memory budget, for kept rows
 
 
@@ -101,30 +94,16 @@ class Sets(Engine):
         self._room = int(_SHARE * budget)
         self.store = RowStore(source, self._room)
         self._last: tuple[Array, RowStore] | None = None
-        itemsize = np.dtype(source.dtype).itemsize
-        self.fits = source.n <= _LARGEST_WHOLE and itemsize * source.n**2 <= budget
-        self.whole: Stored | None = None
 
     def descend(self, parts: list[Part], tol: float) -> None:
-        """Solve set after set of each part; all at once when the whole K is there."""
-        many_small = len(parts) > 1 and 2 * max(len(part.b) for part in parts) < self.source.n
-        if many_small and self.fits and self.whole is None:
-            self._compute_whole()  # their sets together would ask for more entries than it has
-        for k, part in enumerate(parts):
-            if self.whole is None:
-                self._one(part, tol)
-            if self.whole is not None:
-                self.whole.steps = self.steps
-                self.whole.descend(parts[k:], tol)
-                self.steps = self.whole.steps
-                return
+        """Solve set after set of each part."""
+        for part in parts:
+            self._one(part, tol)
             if self.watch.stopped:
                 return
 
     def applied(self, part: Part, changed: Array, step: Array) -> Array:
         """Multiply by kept rows, or by entries that live only for it."""
-        if self.whole is not None:
-            return self.whole.applied(part, changed, step)
         held = part.held
         if held.index is None or 2 * len(held.index) > self.source.n:
             product = self.store.product(*part.on_base(changed, step))
@@ -152,18 +131,6 @@ class Sets(Engine):
             outer += 1
             if not moved:
                 return
-            if self._gives_up(part, chosen, outer):
-                self._compute_whole()
-                return
-
-    def _compute_whole(self) -> None:
-        self.whole = Stored(self.source.pairs().dense(), self.watch, self.limit)
-
-    def _gives_up(self, part: Part, chosen: Array, outer: int) -> bool:
-        if not self.fits or len(part.b) < self.source.n // 2 or len(part.b) <= _DIRECT:
-            return False
-        many = outer == 1 and np.count_nonzero(part.b[chosen]) > _MANY * len(chosen)
-        return bool(many or np.count_nonzero(self.store.seen) > _TOUCHED * self.source.n)
 
     def _solve(self, part: Part, W: Array, tol: float) -> int:
         """Solve in the variables W alone; give how many moved."""
