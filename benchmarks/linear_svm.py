@@ -18,8 +18,8 @@ from mercer.solvers import solve
 NOTE = """\
 Both minimise the same objective, that of LIBLINEAR: the bias is the weight of a constant feature,
 and penalised. What stands beside a time is that objective above the lower bound that Mercer's dual
-answer proves. LIBLINEAR runs at tolerances at which its objective is within about 10^-3 of the
-optimum, or ends after 60 passes where it does not get there; Mercer always runs to its own
+answer proves, relative to it. LIBLINEAR's dual stops after 60 passes where it has not converged;
+there the times are to unequal accuracy, as the judgements show. Mercer always runs to its own
 tolerance and ends at rounding where the features are few."""
 
 GOAL = 1.5

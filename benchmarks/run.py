@@ -19,7 +19,7 @@ PARTS = {
     "gram": ("Gram matrices", gram.cases),
     "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
     "svm": ("Support vector machines", svm.cases, svm.NOTE),
-    "linear": ("Linear support vector machines", linear_svm.cases),
+    "linear": ("Linear support vector machines", linear_svm.cases, linear_svm.NOTE),
     "floor": ("How far from the floor", floor.cases),
     "memory": ("Memory of a lazy product", memory.cases),
 }

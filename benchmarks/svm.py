@@ -31,7 +31,16 @@ NOTE = """\
 All fits to LIBSVM's criterion 1e-3. "KKT" is the largest violation and "objective" the dual
 objective (lower is better), both recomputed in float64 from data and coefficients by the same code
 for everybody, outside the clock. Mercer's certificate is computed when it is first read; reading
-it is not part of the time of `fit`, as the rivals give none."""
+it is not part of the time of `fit`, as the rivals give none.
+
+*How far from the floor.* 20000 x 50 at C = 1: the matrix takes 20 Gflop and 1.6 GB of stores, at
+the measured rates of this machine 0.09 s and 0.03 s that overlap in part (0.15 s are needed); some
+17000 steps read two rows of 80 kB each, 2.7 GB, about 0.1 s from memory (0.14 s). What is left is
+validation, merging of equal rows and the float64 check (0.02 s). Large C: more than a million steps
+on compacted matrices of some 2000 rows, about 1 us each in the second-level cache. Pendigits and
+iris: the matrix, and the price of Python.
+
+![Time and memory of a fit beside those of other libraries](images/svm-growth.png)"""
 
 
 @dataclass(frozen=True)
@@ -191,7 +200,18 @@ def others(X: Any, y: Any, fit: Fit) -> dict[str, Callable[[], Any]]:
     except (ImportError, OSError):
         return found
     options = {"gamma": fit.gamma, "C": fit.C, "n_jobs": thread_limit()}
-    found["thundersvm-cpu"] = lambda: thundersvm.SVC(**options).fit(X, y)
+
+    def thunder() -> Any:
+        started = time.perf_counter()
+        machine = thundersvm.SVC(**options).fit(X, y)
+        seconds = time.perf_counter() - started
+        coef = np.ravel(machine.dual_coef_)
+        # positive for the second class, as everybody else's
+        sign = 1.0 if coef[y[machine.support_] == y.max()].sum() > 0 else -1.0
+        offset = sign * np.ravel(machine.intercept_)[:1]
+        return kernlab.Answer(np.unique(y), machine.support_, sign * coef[None], offset, seconds)
+
+    found["thundersvm-cpu"] = thunder
     return found
 
 

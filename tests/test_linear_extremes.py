@@ -11,7 +11,7 @@ import pytest
 from mercer.gram import FactoredGram
 from mercer.gram.exact import exact
 from mercer.problems import BoxQP, svm
-from mercer.solvers import DualDescent, InteriorPoint, Status, Watch
+from mercer.solvers import DualDescent, InteriorPoint, Status, Watch, solve
 from mercer.solvers.saddle import Saddle
 
 DATA = ("plain", "doubled", "constant", "wide", "rare", "far", "uneven", "zero", "repeated")
@@ -122,3 +122,16 @@ def test_saddle_with_dependent_rows():
     found, pulls = Saddle(H, A).solve(right, aims)
     np.testing.assert_allclose(A @ found, aims, atol=1e-9)
     np.testing.assert_allclose(H @ found - A.T @ pulls, right, atol=1e-9)
+
+
+def test_rows_of_zeros_outside_any_sum_go_to_their_bound():
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((40, 5))
+    F[:3] = 0.0
+    signs = np.where(F[:, 0] + 0.3 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    box = svm.svc(FactoredGram(lambda Z: Z, F), signs, np.full(40, 0.5))
+    alone = np.full(40, -1)
+    problem = BoxQP(box.gram, box.linear, box.lower, box.upper, np.zeros(0), 0.0, alone)
+    solution = solve(problem, DualDescent(tol=1e-6))
+    assert solution.status is Status.SOLVED
+    np.testing.assert_array_equal(solution.value.coef[:3], 0.5 * signs[:3])

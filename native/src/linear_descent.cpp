@@ -189,12 +189,16 @@ class Walk {
     return g < 0 ? F : F - offsets_[g] - rho_ * sums_[g];
   }
 
-  void move(Size i, double G, double kink) {
+  // Where the variable would like to be. A row of zeros bends nothing: it goes as far as it may.
+  double target(Size i, double G, double kink) const {
     const double q = curvature_[i];
-    if (!(q > 0.0)) return;
-    double z = b_[i] + G / q;
-    const double soft = kink / q;
-    z = z > soft ? z - soft : z < -soft ? z + soft : (soft > 0.0 ? 0.0 : z);
+    if (!(q > 0.0)) return G > kink ? kInfinity : G < -kink ? -kInfinity : b_[i];
+    const double z = b_[i] + G / q, soft = kink / q;
+    return z > soft ? z - soft : z < -soft ? z + soft : (soft > 0.0 ? 0.0 : z);
+  }
+
+  void move(Size i, double G, double kink) {
+    double z = target(i, G, kink);
     z = std::min(std::max(z, box_.lower[i]), box_.upper[i]);
     const double step = z - b_[i];
     if (step == 0.0 || !std::isfinite(step)) return;
@@ -216,6 +220,8 @@ class Walk {
   Dice dice_;
 };
 
+constexpr std::int64_t kLookAround = 50;  // epochs
+
 }  // namespace
 
 template <class Rows>
@@ -231,7 +237,8 @@ void descend(const Rows& rows, const Box& box, double* b, double* weights, doubl
     const double astray = walk.astray();
     if (whole) sofar.violation = range;
     sofar.astray = astray;
-    if (range <= tol && !whole) {
+    // those left out are looked at now and then in any case: what is known must not grow old
+    if (!whole && (range <= tol || sofar.epochs % kLookAround == 0)) {
       walk.all_active();
       firm = kInfinity;
       continue;

@@ -128,16 +128,22 @@ class _Walk:
         kink, q = self.kink[i], self.curvature[i]
         up = G + (kink if b < 0 else -kink) if b < box.upper[i] else -np.inf
         down = G + (-kink if b > 0 else kink) if b > box.lower[i] else np.inf
-        if (up > 0 or down < 0) and q > 0:
-            z = b + G / q
-            z = np.sign(z) * max(abs(z) - kink / q, 0.0)
-            z = float(np.clip(z, box.lower[i], box.upper[i]))
+        if up > 0 or down < 0:
+            z = float(np.clip(_target(b, G, kink, q), box.lower[i], box.upper[i]))
             if np.isfinite(z):
                 self.b[i] = z
                 self.w += (z - b) * x
                 if g >= 0:
                     self.off[g] += z - b
         return float(up), float(down)
+
+
+def _target(b: float, G: float, kink: float, q: float) -> float:
+    """Give where a variable would like to be; with a row of zeros as far as it may go."""
+    if q > 0:
+        z = b + G / q
+        return float(np.sign(z) * max(abs(z) - kink / q, 0.0))
+    return float(np.sign(G) * np.inf) if abs(G) > kink else b
 
 
 def _box_slope(box: FeatureBox) -> float:

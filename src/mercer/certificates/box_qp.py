@@ -19,7 +19,6 @@ import numpy as np
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
-from mercer.gram.part import layers
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
@@ -105,7 +104,7 @@ def judged(quantities: BoxQPQuantities, tol: float | None) -> Certificate:
 def measure(problem: BoxQP, b: Array, intercept: float | Array, Kb: Array) -> BoxQPQuantities:
     """Measure an answer, given K b in float64 from the data."""
     F = problem.linear - Kb
-    shift = layers(problem.gram).shift
+    shift = problem.held.shift
     offset = problem.spread(intercept)
     lost = float(problem.kinks @ np.abs(b))
     dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost

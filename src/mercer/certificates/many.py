@@ -10,7 +10,7 @@ from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.box_qp import BoxQPQuantities, judged, measure
 from mercer.gram import Gram, exact
-from mercer.gram.part import Layers, layers
+from mercer.gram.part import Layers
 from mercer.problems import BoxQP, Dual, Duals, Many
 
 
@@ -109,7 +109,7 @@ def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
 
 def _products(problem: Many, value: Duals) -> list[Array]:
     """Give K b of every programme, by one product of the shared Gram where that is less work."""
-    held = [layers(p.gram) for p in problem.problems]
+    held = [p.held for p in problem.problems]
     base = held[0].base
     n = base.shape[0]
     columns = [_on_base(h, dual, n) for h, dual in zip(held, value.parts, strict=True)]

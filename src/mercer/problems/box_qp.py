@@ -8,13 +8,14 @@ in this form.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Array
 from mercer.gram import Gram
-from mercer.gram.part import PartGram, layers
+from mercer.gram.part import Layers, PartGram, layers
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
 
@@ -64,12 +65,17 @@ class BoxQP:
     kink: float | Array = 0.0
     group: Array | None = None
 
-    @property
+    @cached_property
+    def held(self) -> Layers:
+        """Give the Gram without its wrappers."""
+        return layers(self.gram)
+
+    @cached_property
     def totals(self) -> Array:
         """Give the required sum of each group."""
         return np.atleast_1d(np.asarray(self.total, dtype=np.float64))
 
-    @property
+    @cached_property
     def kinks(self) -> Array:
         """Give the kink of each variable."""
         return np.broadcast_to(np.asarray(self.kink, dtype=np.float64), self.linear.shape)
@@ -117,7 +123,7 @@ class BoxQP:
         must be to a bound, or to the kink, to count as being there.
         """
         kink = self.kinks
-        slope = np.where(b < -slack, kink, -kink) if kink.any() else 0.0
+        slope = np.where(b < -slack, kink, -kink) if np.any(self.kink) else 0.0
         return np.where(b < self.upper - slack, F + slope, -np.inf)
 
     def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
@@ -126,7 +132,7 @@ class BoxQP:
         At the optimum it is at least the multiplier of the group.
         """
         kink = self.kinks
-        slope = np.where(b > slack, -kink, kink) if kink.any() else 0.0
+        slope = np.where(b > slack, -kink, kink) if np.any(self.kink) else 0.0
         return np.where(b > self.lower + slack, F + slope, np.inf)
 
     def offsets(self, b: Array, F: Array) -> float | Array:
@@ -165,7 +171,7 @@ class BoxQP:
 
         By its largest terms, each point counted once: those above and below a tube cancel exactly.
         """
-        held = layers(self.gram)
+        held = self.held
         index = np.arange(len(b)) if held.index is None else held.index
         coef = np.abs(np.bincount(index, b, held.base.shape[0]))
         with np.errstate(over="ignore"):
@@ -181,7 +187,7 @@ class BoxQP:
         Where the slope points to an infinite bound and no shift bends it back, there is no finite
         bound: that is honest.
         """
-        shift = layers(self.gram).shift
+        shift = self.held.shift
         d = np.zeros(len(b)) if shift is None else shift
         kink, best = self.kinks, np.zeros(len(b))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -390,8 +390,8 @@ def _hardened(gram: Gram, C: Array) -> Array:
     # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
     largest = float(gram.diag().max(initial=0.0))
     C = np.asarray(C, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        return np.where((C >= HARDEST) & (C * largest >= HARDEST), np.inf, C)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.isinf(C) | (np.minimum(C, C * largest) >= HARDEST), np.inf, C)
 
 
 def _slackened(gram: Gram, C: Array) -> Gram:

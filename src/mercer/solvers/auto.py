@@ -8,7 +8,6 @@ from typing import Any
 from mercer._resources import MemoryBudgetError, format_bytes
 from mercer.gram import CachedGram, FactoredGram, LazyGram
 from mercer.gram.build import SQUARED
-from mercer.gram.part import layers
 from mercer.problems import BoxQP, Eigenproblem, LinearSystem, Many, RidgePath
 from mercer.solvers.band_path import BandPath
 from mercer.solvers.base import Solver
@@ -75,7 +74,7 @@ def _(problem: Eigenproblem) -> Solver:
 
 @choose.register
 def _(problem: BoxQP) -> Solver:
-    base = layers(problem.gram).base
+    base = problem.held.base
     if isinstance(base, FactoredGram):
         return InteriorPoint() if base.rank <= SQUARED else DualDescent()
     return WorkingSets() if isinstance(base, LazyGram | CachedGram) else SMO()
@@ -84,6 +83,6 @@ def _(problem: BoxQP) -> Solver:
 @choose.register
 def _(problem: Many) -> Solver:
     one = choose(problem.problems[0]) if problem.problems else SMO()
-    bases = {id(layers(part.gram).base) for part in problem.problems}
+    bases = {id(part.held.base) for part in problem.problems}
     # those that share a Gram are answered together, by solvers that can
     return one if isinstance(one, SMO | WorkingSets) and len(bases) < 2 else Each(one)

@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.backends.contract import Box
-from mercer.gram.part import Layers, layers
+from mercer.gram.part import Layers
 from mercer.problems import BoxQP
 from mercer.solvers.base import Watch
 
@@ -48,7 +48,7 @@ class Part:
     @property
     def held(self) -> Layers:
         """Give the Gram without its wrappers."""
-        return layers(self.problem.gram)
+        return self.problem.held
 
     def box(self) -> Box:
         """Write the programme, from here, for a backend."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.gram.exact import exact_rows
-from mercer.gram.part import layers
 from mercer.problems import BoxQP
 from mercer.problems.svm import HARDEST
 
@@ -30,14 +29,14 @@ _RAISE = 100.0
 
 def unit(problem: BoxQP) -> float:
     """Give the size of a coefficient that moves f by as much as the linear term asks."""
-    largest = float(np.abs(layers(problem.gram).base.diag()).max(initial=0.0))
+    largest = float(np.abs(problem.held.base.diag()).max(initial=0.0))
     asked = float(np.abs(problem.linear).max(initial=0.0))
     return (asked or 1.0) / max(largest, np.finfo(float).tiny)
 
 
 def hard(problem: BoxQP) -> tuple[Array, Array]:
     """Tell which lower and upper bounds are infinite with nothing on the diagonal to hold b."""
-    shift = layers(problem.gram).shift
+    shift = problem.held.shift
     loose = np.ones(len(problem.linear), dtype=bool) if shift is None else shift == 0
     return np.isinf(problem.lower) & loose, np.isinf(problem.upper) & loose
 

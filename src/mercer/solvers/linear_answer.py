@@ -13,7 +13,6 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.gram import FactoredGram, exact
-from mercer.gram.part import layers
 from mercer.problems import BoxQP
 from mercer.solvers.base import Status
 from mercer.solvers.criteria import Criterion
@@ -30,7 +29,7 @@ def linear_refusal(name: str, problem: Any) -> str | None:
     """Say why a problem is not a box programme in the space of features."""
     if not isinstance(problem, BoxQP):
         return f"{name} answers BoxQP problems, not {type(problem).__name__}"
-    if not isinstance(layers(problem.gram).base, FactoredGram):
+    if not isinstance(problem.held.base, FactoredGram):
         return (
             f"{name} needs a kernel with an explicit finite feature map (Linear, low-degree "
             "Polynomial); use solver=SMO()"
@@ -75,7 +74,7 @@ def _filled(problem: BoxQP, b: Array, F: Array) -> Array:
 
 def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
     """Set the rows that were left out where their own shift holds them."""
-    shift = layers(problem.gram).shift
+    shift = problem.held.shift
     if shift is None or not (idle := shift > P.shift).any():
         return b
     F = exact_forces(problem, P, b)
@@ -91,7 +90,7 @@ def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
 
 def exact_forces(problem: BoxQP, P: Programme, b: Array) -> Array:
     """Give F = p - K b from the features, nothing else being trusted."""
-    rows, shift = P.rows, layers(problem.gram).shift
+    rows, shift = P.rows, problem.held.shift
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         F = problem.linear - rows.features.times(rows.features.pull(b))
         return np.asarray(F if shift is None else F - shift * b)

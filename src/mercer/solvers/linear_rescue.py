@@ -11,7 +11,6 @@ import numpy as np
 from mercer._resources import within_budget
 from mercer._types import Array
 from mercer.backends import choose_backend
-from mercer.gram.part import layers
 from mercer.problems import BoxQP
 from mercer.solvers.base import Watch
 from mercer.solvers.criteria import Criterion
@@ -30,7 +29,7 @@ def rescue(
     problem: BoxQP, P: Programme, b: Array, criterion: Criterion, tol: float, watch: Watch
 ) -> Array:
     """Give a better b if one is found; b must be inside its box and have its sums."""
-    base = layers(problem.gram).base
+    base = problem.held.base
     n, points = len(b), base.shape[0]
     alone = problem.group is not None and bool((problem.group < 0).any())
     # K, and room for the copies that are made of parts of it

@@ -20,16 +20,10 @@ class RowStore:
         Kernel and points.
     budget : int
         Bytes for kept rows.
-
-    Attributes
-    ----------
-    seen : (n,) bool array
-        Which rows were ever asked for.
     """
 
     def __init__(self, source: Source, budget: int) -> None:
         self.source = source
-        self.seen = np.zeros(source.n, dtype=bool)
         size = np.dtype(source.dtype).itemsize * source.n
         self._most = int(min(source.n, budget // max(1, size)))
         self._pairs = source.pairs()
@@ -41,7 +35,6 @@ class RowStore:
 
     def product(self, points: Array, coef: Array) -> Array:
         """Give the columns `points` of K times `coef`: (n,), float64."""
-        self.seen[points] = True
         self._clock += 1
         total = np.zeros(self.source.n)
         if self._rows is not None:

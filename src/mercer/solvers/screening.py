@@ -17,7 +17,6 @@ import numpy as np
 from mercer._points import is_sparse
 from mercer._types import Array
 from mercer.gram import FactoredGram
-from mercer.gram.part import layers
 from mercer.problems import BoxQP
 from mercer.solvers.barrier import Part
 from mercer.solvers.linear_rows import LinearRows
@@ -71,7 +70,7 @@ class Programme:
     @classmethod
     def of(cls, problem: BoxQP) -> Programme:
         """Read a box programme."""
-        under, n = layers(problem.gram), len(problem.linear)
+        under, n = problem.held, len(problem.linear)
         assert isinstance(under.base, FactoredGram)
         group = np.zeros(n, dtype=np.int8) if problem.group is None else problem.group
         F, index = under.base.factor, under.index

@@ -9,7 +9,6 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.gram import DenseGram, PrecomputedGram
-from mercer.gram.part import layers
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.criteria import VIOLATION, Criterion
@@ -50,7 +49,7 @@ class SMO(Solver):
         refused = refusal("SMO", problem)
         if refused is not None:
             return refused
-        if not isinstance(layers(programmes(problem)[0].gram).base, DenseGram | PrecomputedGram):
+        if not isinstance(programmes(problem)[0].held.base, DenseGram | PrecomputedGram):
             return "SMO is for a stored Gram; use WorkingSets() or InteriorPoint()"
         return None
 
@@ -62,7 +61,7 @@ class SMO(Solver):
         if watch.tick(0, np.inf):  # compiled loops are done with small problems before they ask
             parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
-        base: Any = layers(problems[0].gram).base
+        base: Any = problems[0].held.base
         engine = Stored(base.dense(), watch, limit)
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
@@ -76,8 +75,8 @@ def refusal(name: str, problem: Any) -> str | None:
     problems = programmes(problem)
     if not problems:
         return "there is no programme to answer"
-    base = layers(problems[0].gram).base
-    if any(layers(p.gram).base is not base for p in problems):
+    base = problems[0].held.base
+    if any(p.held.base is not base for p in problems):
         return "the programmes do not share a Gram: answer them one by one, with Each()"
     if any(p.group is not None and (p.group < 0).any() for p in problems):
         return f"{name} moves pairs within a sum; for variables in no sum factor the Gram"

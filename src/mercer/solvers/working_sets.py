@@ -18,7 +18,6 @@ from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Box
 from mercer.gram import CachedGram, LazyGram
-from mercer.gram.part import layers
 from mercer.gram.source import Source
 from mercer.solvers.base import Solution, Solver, Status, Watch
 from mercer.solvers.criteria import VIOLATION, Criterion
@@ -57,7 +56,7 @@ class WorkingSets(Solver):
         refused = refusal("WorkingSets", problem)
         if refused is not None:
             return refused
-        if not isinstance(layers(programmes(problem)[0].gram).base, LazyGram | CachedGram):
+        if not isinstance(programmes(problem)[0].held.base, LazyGram | CachedGram):
             return "WorkingSets is for a Gram that is not stored; use SMO()"
         return None
 
@@ -67,7 +66,7 @@ class WorkingSets(Solver):
         if watch.tick(0, np.inf):
             parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
-        base: Any = layers(problems[0].gram).base
+        base: Any = problems[0].held.base
         engine = Sets(base.source, watch, self.max_iter or limit_of(problems))
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
