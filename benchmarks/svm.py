@@ -40,6 +40,10 @@ validation, merging of equal rows and the float64 check (0.02 s). Large C: more 
 on compacted matrices of some 2000 rows, about 1 us each in the second-level cache. Pendigits and
 iris: the matrix, and the price of Python.
 
+In the picture every point is the first fit of a process of its own, which also pays for fresh pages
+of memory; the table shows fits that find pages touched before. Beyond 30000 rows the matrix is not
+stored.
+
 ![Time and memory of a fit beside those of other libraries](images/svm-growth.png)"""
 
 
