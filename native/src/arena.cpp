@@ -151,6 +151,8 @@ Arena& arena() {
   }();
   return *shared;
 }
+// Made when the library is loaded: a fork in the middle of a first use would leave it half made.
+[[maybe_unused]] const Arena& g_arena = arena();
 
 }  // namespace
 

@@ -39,6 +39,8 @@ std::mutex& spare_lock() {
   }();
   return *shared;
 }
+// Made when the library is loaded: a fork in the middle of a first use would leave it half made.
+[[maybe_unused]] const std::mutex& g_spare_lock = spare_lock();
 
 template <class T>
 Buffer<T> zeros(Size size) {

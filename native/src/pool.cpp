@@ -153,9 +153,10 @@ std::atomic<Pool*> g_pool{nullptr};
 // be held by threads that no longer exist) and makes its own at its first call.
 void forget_pool() { g_pool.store(nullptr); }
 
+// When the library is loaded: a fork in the middle of a first use would leave it half done.
+[[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, forget_pool);
+
 Pool& pool() {
-  static std::once_flag registered;
-  std::call_once(registered, [] { pthread_atfork(nullptr, nullptr, forget_pool); });
   Pool* current = g_pool.load(std::memory_order_acquire);
   if (current != nullptr) return *current;
   Pool* fresh = new Pool;  // never destroyed: detached workers may outlive static destructors
