@@ -279,3 +279,13 @@ def test_switched_off(rng, monkeypatch):
     monkeypatch.delenv("MERCER_ISA")
     monkeypatch.setenv("MERCER_VNNI", "0")
     assert byte_leaves(X) == 0
+
+
+def test_doubles_a_little_off_the_grid_are_not_taken_for_bytes():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (80, 40)).astype(np.float64)
+    X[0], X[1] = 255.0, 254.0
+    X[X == 255.0] *= 1 + 1e-7
+    X[X == 254.0] *= 1 - 1e-7
+    found = Native().pairs(SqDist(), X, None, np.float32).dense()[0, 1]
+    assert found == pytest.approx(((X[0] - X[1]) ** 2).sum(), rel=1e-5)

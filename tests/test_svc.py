@@ -553,3 +553,13 @@ def test_a_kernel_function_costs_no_accuracy():
     by_function = SVC(lambda A, B: rbf_kernel(A, B, gamma=0.5), tol=1e-8).fit(X, c)
     by_kernel = SVC(Gaussian(1.0), tol=1e-8).fit(X, c)
     close(by_function.decision_function(XN), by_kernel.decision_function(XN), 1e-6)
+
+
+def test_unscaled_rows_and_a_large_cost_are_solved_in_the_space_of_the_features():
+    # pair steps would need millions of steps here
+    rng = np.random.default_rng(0)
+    rows = 300 * rng.standard_normal((60, 3))
+    labels = rows[:, 0] + 150 * rng.standard_normal(60) > 0
+    machine = SVC("linear", C=100.0).fit(rows, labels)
+    assert machine.solution_.status.ok
+    assert machine.certificate_.ok
