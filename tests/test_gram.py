@@ -12,11 +12,14 @@ from mercer.gram import (
     LazyGram,
     Need,
     PrecomputedGram,
+    ScaledGram,
     ShiftedGram,
     Source,
+    centered,
     exact,
     make_gram,
     pivoted_cholesky,
+    scaled,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.testing import check_gram
@@ -62,6 +65,30 @@ def test_shifted_moves_training_points_only(name):
     d = rng.random(40)
     given = KZ if name == "precomputed" else Z
     check_gram(ShiftedGram(GRAMS[name](), d), K + np.diag(d), given, KZ)
+
+
+@pytest.mark.parametrize("name", GRAMS)
+def test_scaled_moves_training_points_only(name):
+    s = rng.random(40) + 0.1
+    given = KZ if name == "precomputed" else Z
+    gram = scaled(GRAMS[name](), s)
+    assert isinstance(gram, ScaledGram)
+    check_gram(gram, K * np.outer(s, s), given, KZ * s)
+    check_gram(exact(gram), K * np.outer(s, s), given, KZ * s)
+
+
+@pytest.mark.parametrize("as_csr", [False, True])
+def test_features_stay_features_when_centred_and_scaled(as_csr):
+    points, new = (sparse.csr_array(X), sparse.csr_array(Z)) if as_csr else (X, Z)
+    gram = FactoredGram(Linear().features(4), points)
+    s, w = rng.random(40) + 0.1, rng.random(40)
+    w = w / w.sum()
+    check_gram(scaled(gram, s), (X @ X.T) * np.outer(s, s), new, (Z @ X.T) * s)
+    assert isinstance(scaled(gram, s), FactoredGram)
+    moved, moved_new = X - w @ X, Z - w @ X
+    check_gram(centered(gram, w), moved @ moved.T, new, moved_new @ moved.T)
+    # a mean taken off would fill sparse features up
+    assert isinstance(centered(gram, w), CenteredGram if as_csr else FactoredGram)
 
 
 @pytest.mark.parametrize("as_csr", [False, True])

@@ -2,13 +2,13 @@
 
 `make_gram` is the only choice of storage. `DenseGram` stores K, `CachedGram` keeps rows,
 `LazyGram` stores nothing, `PrecomputedGram` is the user's matrix, `FactoredGram` is K = F F' (the
-primal space); `CenteredGram`, `ShiftedGram` and `PartGram` wrap any of them.
+primal space); `CenteredGram`, `ScaledGram`, `ShiftedGram` and `PartGram` wrap any of them.
 """
 
 from mercer.gram.base import Cross, Expansion, Gram
 from mercer.gram.build import Need, make_gram
 from mercer.gram.cached import CachedGram
-from mercer.gram.centered import CenteredGram
+from mercer.gram.centered import CenteredGram, centered
 from mercer.gram.dense import DenseGram
 from mercer.gram.exact import exact
 from mercer.gram.factored import FactoredGram
@@ -16,6 +16,7 @@ from mercer.gram.lazy import LazyGram
 from mercer.gram.lowrank import PartialFactor, pivoted_cholesky
 from mercer.gram.part import PartGram
 from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.scaled import ScaledGram, scaled
 from mercer.gram.shifted import ShiftedGram
 from mercer.gram.source import Source
 
@@ -32,9 +33,12 @@ __all__ = [
     "PartGram",
     "PartialFactor",
     "PrecomputedGram",
+    "ScaledGram",
     "ShiftedGram",
     "Source",
+    "centered",
     "exact",
     "make_gram",
     "pivoted_cholesky",
+    "scaled",
 ]

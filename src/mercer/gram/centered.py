@@ -7,10 +7,15 @@ centred by the same, *training*, mean; nothing else would compare them with the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+
 import numpy as np
 
+from mercer._points import is_sparse
 from mercer._types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.factored import FactoredGram, FeatureFunction
 
 
 class CenteredGram(Gram):
@@ -29,9 +34,17 @@ class CenteredGram(Gram):
         w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
         self.base = base
         self.weights = w / w.sum()
-        self.means = np.asarray(base @ self.weights, dtype=np.float64)
-        self.grand_mean = float(self.weights @ self.means)
-        self.shape, self.dtype = base.shape, base.dtype
+        self.shape, self.dtype, self.valid = base.shape, base.dtype, base.valid
+
+    @cached_property
+    def means(self) -> Array:
+        """m(x_i) for every training point; products alone never need them, so made when asked."""
+        return np.asarray(self.base @ self.weights, dtype=np.float64)
+
+    @cached_property
+    def grand_mean(self) -> float:
+        """The mean of the means, g."""
+        return float(self.weights @ self.means)
 
     def diag(self) -> Array:
         """Centre the diagonal."""
@@ -84,3 +97,50 @@ class CenteredCross(Cross):
         gram, total = self._gram, V.sum(axis=0)
         shift = np.outer(self._means, total) + gram.means @ V - gram.grand_mean * total
         return np.asarray(self._base @ V - shift)
+
+
+@dataclass(frozen=True, eq=False)
+class CenteredFeatures:
+    """Features less their training mean.
+
+    Attributes
+    ----------
+    features : callable
+        The feature map.
+    mean : (D,) array
+        The mean over the training points.
+    """
+
+    features: FeatureFunction
+    mean: Array
+
+    def __call__(self, Z: Points) -> Array:
+        """Map points, and take the mean off."""
+        return np.asarray(self.features(Z) - self.mean)
+
+
+@singledispatch
+def centered(gram: Gram, weights: Array | None = None) -> Gram:
+    """Move the mean of the points to the origin; dense features stay features.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    weights : (n,) array, optional
+        Weight of each point in the mean; equal when not given.
+
+    Returns
+    -------
+    Gram
+        A `FactoredGram` where that is one with dense features, else a `CenteredGram`.
+    """
+    return CenteredGram(gram, weights)
+
+
+@centered.register
+def _(gram: FactoredGram, weights: Array | None = None) -> Gram:
+    if is_sparse(gram.factor):  # the mean would fill in every zero
+        return CenteredGram(gram, weights)
+    mean = np.average(gram.factor, axis=0, weights=weights)
+    return FactoredGram.of(CenteredFeatures(gram.features, mean), gram.factor - mean)

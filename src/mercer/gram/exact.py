@@ -14,6 +14,7 @@ from mercer.gram.centered import CenteredGram
 from mercer.gram.dense import DenseGram
 from mercer.gram.lazy import LazyGram
 from mercer.gram.part import PartGram, layers
+from mercer.gram.scaled import ScaledGram
 from mercer.gram.shifted import ShiftedGram
 
 _ROWS_AT_ONCE = 256  # of a given matrix, so that no copy of all of it is made
@@ -46,6 +47,11 @@ def _(gram: PartGram) -> Gram:
 @exact.register
 def _(gram: CenteredGram) -> Gram:
     return CenteredGram(exact(gram.base), gram.weights)
+
+
+@exact.register
+def _(gram: ScaledGram) -> Gram:
+    return ScaledGram(exact(gram.base), gram.scale)
 
 
 @exact.register

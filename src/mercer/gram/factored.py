@@ -33,10 +33,19 @@ class FactoredGram(Gram):
     valid = True
 
     def __init__(self, features: FeatureFunction, X: Points) -> None:
-        self.features = features
         with np.errstate(over="ignore", invalid="ignore"):  # found by `refuse_overflow`
-            self.factor = _float64(features(_float64(X)))
-        self.shape = (self.factor.shape[0], self.factor.shape[0])
+            self._hold(features, _float64(features(_float64(X))))
+
+    @classmethod
+    def of(cls, features: FeatureFunction, factor: Any) -> FactoredGram:
+        """Give the Gram of features that are known already, or changed: K = factor factor'."""
+        gram = object.__new__(cls)
+        gram._hold(features, factor)
+        return gram
+
+    def _hold(self, features: FeatureFunction, factor: Any) -> None:
+        self.features, self.factor = features, factor
+        self.shape = (factor.shape[0], factor.shape[0])
         self.dtype = np.dtype(np.float64)
 
     @property
