@@ -5,7 +5,10 @@
 
 void bind_arena(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
+void bind_neighbours(nanobind::module_& m);
+void bind_online(nanobind::module_& m);
 void bind_svm(nanobind::module_& m);
+void bind_partition(nanobind::module_& m);
 #ifdef MERCER_HAS_ALGEBRA
 void bind_algebra(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
@@ -17,7 +20,10 @@ NB_MODULE(_native, m) {
   m.def("set_thread_cap", &mercer::set_thread_cap, nanobind::arg("threads"));
   bind_arena(m);
   bind_pairs(m);
+  bind_neighbours(m);
+  bind_online(m);
   bind_svm(m);
+  bind_partition(m);
 #ifdef MERCER_HAS_ALGEBRA
   bind_algebra(m);
   bind_linear(m);

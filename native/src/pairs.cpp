@@ -22,9 +22,6 @@ constexpr int kStripRows = 32;
 // results do not depend on the number of threads.
 constexpr Size kProductTasks = 16;
 
-// Up to this many right-hand sides, vectors run along the columns of the tile.
-constexpr int kFewVectors = 3;
-
 // A strip with more doubtful distances than one in this many is computed again as a whole.
 constexpr Size kFewDoubtful = 16;
 
@@ -58,6 +55,7 @@ struct Scratch {
   std::vector<Buffer<T>> packs;      // rows of A, per leaf
   std::vector<Buffer<T>> u;          // row terms of the rows in work
   Buffer<T> turned;                  // a tile, transposed
+  Buffer<T> sums;                    // of a transposed tile times vectors; zero between tiles
   Buffer<T> panel;                   // rows of one strip, for repairs
   Buffer<T> values;                  // sparse columns, and the slots of their features
   Buffer<std::int32_t> slots;
@@ -101,18 +99,6 @@ class Pairs<T>::Team {
   Pairs& pairs_;
   std::vector<std::unique_ptr<Scratch<T>>> members_;
   Poll& poll_;
-};
-
-// Right-hand sides in the working type, in the order the strips read them: [column][width], or
-// [vector][ld] when there are too few to fill a register (width 0).
-template <class T>
-struct Pairs<T>::Vectors {
-  Buffer<T> values;
-  int count;
-  int width;
-  Size ld;
-
-  const T* at(Size column) const { return values.data() + column * (width ? width : 1); }
 };
 
 // --- binding ---------------------------------------------------------------------------------
@@ -448,23 +434,10 @@ void Pairs<T>::fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& exter
 // --- products --------------------------------------------------------------------------------
 
 template <class T>
-typename Pairs<T>::Vectors Pairs<T>::pack_vectors(const double* v, int vectors) const {
-  const int width =
-      vectors <= kFewVectors ? 0 : static_cast<int>(round_up(vectors, tiles_.lanes));
-  const Size ld = round_up(columns_, kTile);
-  Vectors out{zeros<T>(width ? columns_ * width : vectors * ld), vectors, width, ld};
-  for (Size j = 0; j < columns_; ++j) {
-    for (int c = 0; c < vectors; ++c) {
-      out.values[width ? j * width + c : c * ld + j] = static_cast<T>(v[j * vectors + c]);
-    }
-  }
-  return out;
-}
-
-template <class T>
 void Pairs<T>::multiply(RowSet set, const Externals<T>& externals, const double* v, int vectors,
                         double* out, Work work) {
-  const Vectors right = pack_vectors(v, vectors);
+  const PackedVectors<T> right =
+      pack_vectors<T>(v, columns_, vectors, nullptr, tiles_.lanes);
   const Size across = column_tiles(), down = row_tiles(set), size = set.count * vectors;
   const Size wanted = kProductTasks / std::max<Size>(down, 1);
   const Size parts = std::clamp<Size>(wanted, 1, std::max<Size>(across, 1));
@@ -488,6 +461,70 @@ void Pairs<T>::multiply(RowSet set, const Externals<T>& externals, const double*
   parallel_for(down * parts, task, work.threads, *work.poll);
   std::copy_n(sums.data(), size, out);
   for (Size i = size; i < sums.size(); ++i) out[i % size] += sums[i];
+}
+
+template <class T>
+void Pairs<T>::multiply_symmetric(const double* v, int vectors, double* out, Work work) {
+  const std::vector<double> scales = column_scales(v, columns_, vectors);
+  const PackedVectors<T> right =
+      pack_vectors<T>(v, columns_, vectors, scales.data(), tiles_.lanes);
+  const Size width = right.width ? right.width : vectors;
+  const RowSet all{nullptr, 0, rows_};
+  const Externals<T> none;
+  std::fill_n(out, rows_ * vectors, 0.0);
+  Team team(*this, work);
+  const auto tile = [&](Scratch<T>& s, Size column_tile) {
+    const Columns c = columns_of(column_tile);
+    const Size first_row = s.row_tile * kTile;
+    double* rows_out = out + first_row * vectors;
+    make_tile(s, c, none, [&](int first, int count, const T* strip) {
+      double* to = rows_out + first * vectors;
+      if (s.row_tile == column_tile) {
+        tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, right.ld,
+                         vectors, to, vectors});
+      } else {
+        tiles_.multiply_both({strip, c.ld, count, c.count, right.at(c.begin),
+                              right.at(first_row + first), right.width, right.ld, vectors, to,
+                              vectors, s.sums.data(), nullptr});
+      }
+    });
+    if (s.row_tile != column_tile) {
+      tiles_.collect(s.sums.data(), right.width, c.count, vectors, out + c.begin * vectors);
+    }
+  };
+  Tournament(column_tiles())
+      .run(work, [&](Size row, Size rows_end, Size column, Size columns_end, int worker) {
+        Scratch<T>& s = team.member(worker);
+        if (s.sums.size() < kTile * width) s.sums = zeros<T>(kTile * width);
+        for (Size i = row; i < rows_end; ++i) {
+          enter_rows(s, all, i);
+          for (Size j = row == column ? i : column; j < columns_end; ++j) {
+            if (team.stopped(worker)) return;
+            tile(s, j);
+          }
+        }
+      });
+  for (Size i = 0; i < rows_; ++i) {
+    for (int c = 0; c < vectors; ++c) out[i * vectors + c] *= scales[c];
+  }
+}
+
+// --- visits ----------------------------------------------------------------------------------
+
+template <class T>
+void Pairs<T>::visit(RowSet set, const Externals<T>& externals, bool upper,
+                     const std::function<void(const Seen<T>&)>& see, Work work) {
+  Team team(*this, work);
+  const Size across = column_tiles();
+  const auto task = [&](Size tile, int worker) {
+    if (upper && tile % across < tile / across) return;
+    Scratch<T>& s = team.member(worker);
+    enter_rows(s, set, tile / across);
+    const Columns c = columns_of(tile % across);
+    make_tile(s, c, externals, [](int, int, const T*) {});
+    see({s.row_tile * kTile, c.begin, s.rows, c.count, s.registers[0].data(), c.ld, worker});
+  };
+  parallel_for(row_tiles(set) * across, task, work.threads, *work.poll);
 }
 
 template class Pairs<float>;

@@ -189,6 +189,31 @@ Result<double> multiply(Pairs<T>& pairs, Matrix<double> v, Size begin, Size end,
 }
 
 template <class T>
+Result<double> multiply_half(Pairs<T>& pairs, Matrix<double> v, int threads) {
+  require(pairs.rows() == pairs.columns(), "a symmetric matrix is square");
+  require(extent(v, 0) == pairs.columns(), "V does not match the columns");
+  const Size vectors = extent(v, 1);
+  Result<double> out = empty<double>(pairs.rows(), vectors);
+  Poll poll;
+  nb::gil_scoped_release released;
+  pairs.multiply_symmetric(v.data(), static_cast<int>(vectors), out.data(), {threads, &poll});
+  return out;
+}
+
+template <class T>
+Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, int threads) {
+  require(extent(k, 0) == extent(k, 1), "a symmetric matrix is square");
+  require(extent(v, 0) == extent(k, 0), "V does not match the matrix");
+  const Size vectors = extent(v, 1);
+  Result<double> out = empty<double>(extent(k, 0), vectors);
+  Poll poll;
+  nb::gil_scoped_release released;
+  multiply_symmetric<T>(k.data(), extent(k, 0), v.data(), static_cast<int>(vectors), out.data(),
+                        {threads, &poll});
+  return out;
+}
+
+template <class T>
 void bind_class(nb::module_& m, const char* name) {
   nb::class_<Pairs<T>>(m, name)
       .def(nb::init<Size, Size>(), "rows"_a, "columns"_a)
@@ -205,6 +230,7 @@ void bind_class(nb::module_& m, const char* name) {
       .def("symmetric", &symmetric<T>, "out"_a.noconvert(), "begin"_a, "end"_a, "blocks"_a,
            "threads"_a)
       .def("multiply", &multiply<T>, "v"_a, "begin"_a, "end"_a, "blocks"_a, "threads"_a)
+      .def("multiply_symmetric", &multiply_half<T>, "v"_a, "threads"_a)
       .def_prop_ro("byte_leaves", &Pairs<T>::byte_leaves)
       .def_prop_ro("instruction_set",
                    [](const Pairs<T>& pairs) { return std::string(pairs.tiles().name); });
@@ -217,5 +243,7 @@ void bind_pairs(nb::module_& m) {
   bind_class<double>(m, "PairsDouble");
   m.def("empty_float", &empty<float>, "rows"_a, "columns"_a);
   m.def("empty_double", &empty<double>, "rows"_a, "columns"_a);
+  m.def("symmetric_product", &symmetric_product<float>, "k"_a.noconvert(), "v"_a, "threads"_a);
+  m.def("symmetric_product", &symmetric_product<double>, "k"_a.noconvert(), "v"_a, "threads"_a);
   m.def("instruction_sets", &instruction_sets);
 }

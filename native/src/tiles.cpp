@@ -5,6 +5,7 @@
 #include "tiles/placement.hpp"
 #include "tiles/product.hpp"
 #include "tiles/program.hpp"
+#include "tiles/select.hpp"
 #include "tiles/sparse.hpp"
 #include "tiles/statistics.hpp"
 
@@ -28,7 +29,10 @@ constexpr Tiles<T> kTable = {MERCER_TEXT(MERCER_VARIANT),
                              place<T>,
                              stream_turned<T>,
                              finish_streaming,
-                             multiply<T>};
+                             multiply<T>,
+                             multiply_both<T>,
+                             collect<T>,
+                             select<T>};
 
 }  // namespace
 

@@ -42,12 +42,26 @@ class _Pairs:
     def multiply(
         self, v: Array, begin: int, end: int, blocks: list[Array], threads: int
     ) -> Array: ...
+    def multiply_symmetric(self, v: Array, threads: int) -> Array: ...
 
 class PairsFloat(_Pairs): ...
 class PairsDouble(_Pairs): ...
 
+def nearest(
+    pairs: _Pairs,
+    index: npt.NDArray[np.int64],
+    key: Array,
+    begin: int,
+    end: int,
+    itself: bool,
+    upper: bool,
+    blocks: list[Array],
+    exact: tuple[Array, Array, Array] | None,
+    threads: int,
+) -> None: ...
 def empty_float(rows: int, columns: int) -> Array: ...
 def empty_double(rows: int, columns: int) -> Array: ...
+def symmetric_product(k: Array, v: Array, threads: int) -> Array: ...
 def instruction_sets() -> list[str]: ...
 def thread_cap() -> int: ...
 def set_thread_cap(threads: int) -> None: ...
@@ -82,3 +96,37 @@ def linear_descent(F: Array, index: Array | None, *box: Any) -> tuple[Array, Arr
 def linear_descent_sparse(
     begin: Array, columns: Array, values: Array, width: int, index: Array | None, *box: Any
 ) -> tuple[Array, Array, int, float]: ...
+def partition(K: Array, *groups: Any) -> list[tuple[Array, Array, bool]]: ...
+def partition_dense(
+    F: Array, index: Array | None, *groups: Any
+) -> list[tuple[Array, Array, bool]]: ...
+def partition_sparse(
+    begin: Array, columns: Array, values: Array, width: int, index: Array | None, *groups: Any
+) -> list[tuple[Array, Array, bool]]: ...
+def perceptron_dense(
+    x: Array,
+    order: Array | None,
+    codes: Array,
+    weights: Array,
+    bias: Array,
+    late: Array | None,
+    late_bias: Array | None,
+    has_bias: bool,
+    step: float,
+    interruptible: bool,
+) -> tuple[int, float, int]: ...
+def perceptron_sparse(
+    begin: Array,
+    columns: Array,
+    values: Array,
+    width: int,
+    order: Array | None,
+    codes: Array,
+    weights: Array,
+    bias: Array,
+    late: Array | None,
+    late_bias: Array | None,
+    has_bias: bool,
+    step: float,
+    interruptible: bool,
+) -> tuple[int, float, int]: ...

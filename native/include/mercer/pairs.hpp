@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "mercer/leaf.hpp"
+#include "mercer/symmetric.hpp"
 
 namespace mercer {
 
@@ -32,6 +34,19 @@ template <class T>
 struct Externals {
   std::vector<External<T>> blocks;
   Size first_column = 0;
+};
+
+// A finished tile, shown to a visitor: entry (r, c) is values[r * ld + c]; the buffer has room for
+// whole vectors of rows and columns.
+template <class T>
+struct Seen {
+  Size row;  // first row, counted from the beginning of the set
+  Size column;
+  int rows;
+  int columns;
+  const T* values;
+  Size ld;
+  int worker;
 };
 
 template <class T>
@@ -69,6 +84,14 @@ class Pairs {
   void multiply(RowSet set, const Externals<T>& externals, const double* v, int vectors,
                 double* out, Work work);
 
+  // The same for Y = X and all rows, from half of the tiles. V is scaled into float32's range.
+  void multiply_symmetric(const double* v, int vectors, double* out, Work work);
+
+  // Shows every tile to `see`, in no order, from several threads; for Y = X and `upper` only those
+  // on the diagonal and right of it (the set is then all rows).
+  void visit(RowSet set, const Externals<T>& externals, bool upper,
+             const std::function<void(const Seen<T>&)>& see, Work work);
+
  private:
   struct Columns {
     Size begin;
@@ -76,7 +99,6 @@ class Pairs {
     int panels;
     Size ld;  // panels * nr
   };
-  struct Vectors;
   class Team;
 
   Columns columns_of(Size tile) const;
@@ -100,7 +122,6 @@ class Pairs {
   void fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner) const;
   void fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner, T* mirror,
                      bool stream) const;
-  Vectors pack_vectors(const double* v, int vectors) const;
 
   std::unique_ptr<Scratch<T>> make_scratch() const;
   std::unique_ptr<Scratch<T>> take_scratch();

@@ -142,6 +142,25 @@ struct ProductArgs {
   int64_t out_ld;
 };
 
+// The same for a tile above the diagonal of a symmetric matrix, and its transpose times the vectors
+// of its rows, which is added to `turned` in T: [column][width], or [vector][kTile].
+template <class T>
+struct BothArgs {
+  const T* strip;
+  int64_t ld;
+  int rows;
+  int columns;
+  const T* v;  // of the tile's first column
+  const T* u;  // of the first row
+  int width;
+  int64_t v_ld;
+  int vectors;
+  double* out;  // of the first row
+  int64_t out_ld;
+  T* turned;
+  const T* ahead;  // the tile that comes next, rows also `ld` apart; null if not from memory
+};
+
 // --- one instruction set ---------------------------------------------------------------------
 
 template <class T>
@@ -166,6 +185,12 @@ struct Tiles {
   void (*stream_turned)(const T* in, int64_t ld, int columns, T* out, int64_t out_ld);
   void (*finish_streaming)();  // what was streamed is seen by other threads from here on
   void (*multiply)(const ProductArgs<T>&);
+  void (*multiply_both)(const BothArgs<T>&);
+  // Adds `turned` to float64 sums (columns x vectors), and clears it.
+  void (*collect)(T* turned, int width, int columns, int vectors, double* out);
+  // Positions of the entries of a row that are at most `limit`, ascending; returns how many. `out`
+  // has room for `columns`, rounded up to lanes.
+  int (*select)(const T* row, int columns, T limit, int32_t* out);
 };
 
 }  // namespace mercer

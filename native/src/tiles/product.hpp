@@ -101,5 +101,129 @@ void multiply(const ProductArgs<T>& p) {
   for (; i < p.rows; ++i) multiply_rows<T, 1>(p, i);
 }
 
+// --- tiles of symmetric matrices: the strip and its transpose in one go -----------------------
+
+// M rows times N vectors of right-hand sides, and the columns times the vectors of the M rows:
+// each entry is fetched once and used twice. The next tile comes from memory meanwhile.
+template <class T, int M, int N>
+__attribute__((noinline)) void multiply_both_block(const BothArgs<T>& p, int row, int vector) {
+  constexpr int W = kLanes<T>;
+  const T* a = p.strip + row * p.ld;
+  const T* ahead = p.ahead && vector == 0 ? p.ahead + row * p.ld : nullptr;
+  const T *v = p.v + vector, *u = p.u + row * p.width + vector;
+  T* t = p.turned + vector;
+  Vec<T> sum[M][N] = {}, x[M][N];
+#pragma GCC unroll 12
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) x[i][j] = load(u + i * p.width + j * W);
+  }
+#pragma GCC unroll 1
+  for (int k = 0; k < p.columns; ++k) {
+    if (k % W == 0 && ahead) {
+#pragma GCC unroll 12
+      for (int i = 0; i < M; ++i) __builtin_prefetch(ahead + i * p.ld + k, 0, 2);
+    }
+    Vec<T> b[N], s[2][N] = {};  // two chains: one alone would wait for its own sums
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) b[j] = load(v + j * W), s[0][j] = load(t + j * W);
+#pragma GCC unroll 12
+    for (int i = 0; i < M; ++i) {
+      const Vec<T> e = splat<T>(a[i * p.ld + k]);
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) sum[i][j] += e * b[j], s[i % 2][j] += e * x[i][j];
+    }
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) store(t + j * W, s[0][j] + s[1][j]);
+    v += p.width, t += p.width;
+  }
+  const int left = p.vectors - vector, use = left < N * W ? left : N * W;
+  for (int i = 0; i < M; ++i) {
+    T flat[N * W];
+    for (int j = 0; j < N; ++j) store(flat + j * W, sum[i][j]);
+    double* out = p.out + (row + i) * p.out_ld + vector;
+    for (int j = 0; j < use; ++j) out[j] += static_cast<double>(flat[j]);
+  }
+}
+
+template <class T, int N>
+MERCER_INLINE void multiply_both_rows(const BothArgs<T>& p, int vector) {
+  constexpr int wide = 3 * kMr / 2 / N, M = kMr / N;
+  int i = 0;
+  if (p.rows >= 2 * wide * N) {  // not a strip of one micro tile
+    for (; i + wide <= p.rows; i += wide) multiply_both_block<T, wide, N>(p, i, vector);
+  }
+  for (; i + M <= p.rows; i += M) multiply_both_block<T, M, N>(p, i, vector);
+  for (; i < p.rows; ++i) multiply_both_block<T, 1, N>(p, i, vector);
+}
+
+// Few right-hand sides: M rows at once, vectors along the columns; what is left over one by one.
+template <class T, int M>
+__attribute__((noinline)) void multiply_both_few(const BothArgs<T>& p, int row, int vector) {
+  constexpr int W = kLanes<T>;
+  const T* a = p.strip + row * p.ld;
+  const T* ahead = p.ahead && vector == 0 ? p.ahead + row * p.ld : a;
+  const T *v = p.v + vector * p.v_ld, *u = p.u + vector * p.v_ld + row;
+  T* t = p.turned + vector * kTile;
+  Vec<T> sum[M] = {};
+  int k = 0;
+#pragma GCC unroll 1
+  for (; k + W <= p.columns; k += W) {
+    const Vec<T> b = load(v + k);
+    Vec<T> s = load(t + k);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      __builtin_prefetch(ahead + i * p.ld + k, 0, 2);
+      const Vec<T> e = load(a + i * p.ld + k);
+      sum[i] += e * b;
+      s += e * u[i];
+    }
+    store(t + k, s);
+  }
+  T rest[M] = {};
+  for (; k < p.columns; ++k) {
+    for (int i = 0; i < M; ++i) {
+      rest[i] += a[i * p.ld + k] * v[k];
+      t[k] += a[i * p.ld + k] * u[i];
+    }
+  }
+  for (int i = 0; i < M; ++i) {
+    const T total = sum_lanes<T>(sum[i]) + rest[i];
+    p.out[(row + i) * p.out_ld + vector] += static_cast<double>(total);
+  }
+}
+
+template <class T>
+void multiply_both(const BothArgs<T>& p) {
+  constexpr int W = kLanes<T>;
+  if (p.width == 0) {
+    for (int c = 0; c < p.vectors; ++c) {
+      int i = 0;
+      for (; i + 4 <= p.rows; i += 4) multiply_both_few<T, 4>(p, i, c);
+      for (; i < p.rows; ++i) multiply_both_few<T, 1>(p, i, c);
+    }
+    return;
+  }
+  int vector = 0;
+  for (; p.width - vector >= 2 * W; vector += 2 * W) multiply_both_rows<T, 2>(p, vector);
+  if (vector < p.width) multiply_both_rows<T, 1>(p, vector);
+}
+
+// Adds what a tile gave to the rows of its columns, and clears it for the next.
+template <class T>
+void collect(T* turned, int width, int columns, int vectors, double* out) {
+  for (int j = 0; j < columns && width; ++j) {
+    T* row = turned + j * width;
+    for (int c = 0; c < vectors; ++c) out[j * vectors + c] += static_cast<double>(row[c]);
+    for (int c = 0; c < width; ++c) row[c] = T(0);
+  }
+  for (int c = 0; c < vectors && !width; ++c) {
+    for (int j = 0; j < columns; ++j) {
+      out[j * vectors + c] += static_cast<double>(turned[c * kTile + j]);
+      turned[c * kTile + j] = T(0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mercer

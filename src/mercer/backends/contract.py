@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer._types import Array, Index, Points
+from mercer.backends.rules import Rules, Walked
 from mercer.expression import Expression
 
 
@@ -193,6 +194,56 @@ class FeatureAnswer:
     violation: float
 
 
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Points to be parted so that each is near the mean of its group, and where to start.
+
+    Minimises sum_i weights_i |phi_i - m_i|^2, m_i the weighted mean of the group of point i.
+
+    Attributes
+    ----------
+    starts : (r, n) int32
+        Labels of r starts, from 0; no group is empty.
+    count : int
+        How many groups.
+    weights : (n,) float64
+        Positive weights of the points.
+    diagonal : (n,) float64
+        |phi_i|^2.
+    max_iter : int
+        Largest number of steps of each start: assignments and sweeps.
+    refine : bool
+        Whether single points are moved at the end.
+    """
+
+    starts: Array
+    count: int
+    weights: Array
+    diagonal: Array
+    max_iter: int
+    refine: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAnswer:
+    """Where one start ended.
+
+    Attributes
+    ----------
+    labels : (n,) int32
+        The group of each point; no group is empty.
+    trace : (steps + 1, 2) float64
+        The objective of the start and after every step, strictly falling, and the seconds since
+        the call began. Empty if the start was not reached before the work was stopped.
+    settled : bool
+        Whether no step was left that lowers the objective by more than rounding.
+    """
+
+    labels: Array
+    trace: Array
+    settled: bool
+
+
 Poll = Callable[[int, float], bool]
 """Called now and then by a long loop with its iteration and its measure of what is left to do;
 True asks it to stop at once and return what it has."""
@@ -230,6 +281,10 @@ class Features(ABC):
     ) -> FeatureAnswer:
         """Solve a box programme by coordinate descent; repeatable. Polled with epochs."""
 
+    @abstractmethod
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Part the rows as `Backend.partition` does with K = F F'."""
+
 
 class Backend(ABC):
     """Where arithmetic runs."""
@@ -245,10 +300,30 @@ class Backend(ABC):
         """Evaluate e(x_i, x_i) for every row: (n,)."""
 
     @abstractmethod
+    def neighbours(
+        self, expression: Expression, X: Points, Y: Points | None, count: int
+    ) -> tuple[Array, Array]:
+        """Find the `count` nearest rows of Y for each row of X, in feature space.
+
+        Gives their numbers (n, count), int64, and squared distances k(x, x) + k(y, y) - 2 k(x, y),
+        float64, ascending; equally near rows by their number. Y is None for neighbours within X,
+        where no row is its own. A number is -1 where kernel values are not finite. Interruptible;
+        the same for any number of threads.
+        """
+
+    @abstractmethod
     def empty(self, n: int, m: int) -> Array:
         """Give an uninitialised C-ordered float64 matrix, from pages used before if there are any.
 
         Zeroing fresh pages of a large matrix can take the system longer than filling it takes us.
+        """
+
+    @abstractmethod
+    def symmetric_product(self, K: Array, V: Array) -> Array:
+        """Give K V in float64 for a stored symmetric K (float32 or float64) and V (n, k).
+
+        Only one triangle of K need be read. Entries of float32 may be multiplied in float32, with
+        sums in float64 over tiles. Does not depend on the number of threads. Interruptible.
         """
 
     @abstractmethod
@@ -283,6 +358,33 @@ class Backend(ABC):
         box is above `tol` or `max_iter` pair steps were made in it. Answers do not depend on the
         number of threads. Interruptible; `poll` is told the steps of all boxes so far, and the
         largest violation known.
+        """
+
+    @abstractmethod
+    def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Part points with a stored K (float32 or float64) from every start.
+
+        Steps of Lloyd until no label changes or, with `refine`, until few do; then sweeps of moves
+        of single points that lower the objective. Answers do not depend on the number of threads.
+        Interruptible; `poll` is told the steps of all starts and the lowest objective so far.
+        """
+
+    @abstractmethod
+    def perceptron(
+        self,
+        X: Any,
+        codes: Array,
+        order: Array | None,
+        rules: Rules,
+        step: float,
+        interruptible: bool,
+    ) -> Walked:
+        """Walk over rows X (float64, C order or CSR) in the order given, learning from mistakes.
+
+        A row is a mistake where its class (`codes`, int64) is not strictly ahead: it is then added
+        to its function and, with more than two classes, taken off that of the best other class.
+        `step` is the number of the first row, for `late`. Raises in the middle, half learned, only
+        where `interruptible`.
         """
 
     @abstractmethod

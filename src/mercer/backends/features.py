@@ -14,7 +14,15 @@ import numpy as np
 
 from mercer._points import is_sparse, to_dense
 from mercer._types import Array
-from mercer.backends.contract import FeatureAnswer, FeatureBox, Features, Poll
+from mercer.backends.contract import (
+    FeatureAnswer,
+    FeatureBox,
+    Features,
+    GroupAnswer,
+    Groups,
+    Poll,
+)
+from mercer.backends.partition import partition
 
 _CHUNK = 1 << 18  # entries: two such blocks stay in a second-level cache
 _LONG = 1 << 25  # entries that a product with a vector may read between two chances for Ctrl-C
@@ -68,6 +76,11 @@ class ReferenceFeatures(Features):
             out[d:, d:] += np.diag(weights[part] @ beside)
         out[d:, :d] = out[:d, d:].T
         return out
+
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Run the steps of `partition` on F F', of which only what is asked for is multiplied."""
+        rows = self._F if self._index is None else self._F[self._index]
+        return partition(Products(rows), groups, poll)
 
     def descend(
         self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
@@ -157,3 +170,16 @@ def _box_slope(box: FeatureBox) -> float:
         width = np.minimum(width, reach)
     total = float(width.sum())
     return apart / total if total > 0 else 0.0
+
+
+class Products:
+    """F F' for those who ask for single rows or for products."""
+
+    def __init__(self, F: Any) -> None:
+        self._F = F
+
+    def __getitem__(self, index: Array) -> Array:
+        return to_dense(self._F[index] @ self._F.T)
+
+    def __matmul__(self, V: Array) -> Array:
+        return np.asarray(self._F @ (self._F.T @ V))

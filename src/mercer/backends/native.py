@@ -13,13 +13,28 @@ from mercer import _native
 from mercer._points import is_sparse, row_count, take
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
-from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Features, Pairs, Poll
+from mercer.backends.contract import (
+    Backend,
+    Band,
+    Box,
+    BoxAnswer,
+    Features,
+    GroupAnswer,
+    Groups,
+    Pairs,
+    Poll,
+)
 from mercer.backends.diagonal import diagonal, row_values
 from mercer.backends.evaluate import evaluate, matern_profile
 from mercer.backends.inputs import operand
 from mercer.backends.lowering import Program, lower
 from mercer.backends.native_boxes import box_qps
 from mercer.backends.native_features import features
+from mercer.backends.native_neighbours import Exact, neighbours
+from mercer.backends.native_online import walk
+from mercer.backends.native_partition import partition
+from mercer.backends.packing import stays_sparse
+from mercer.backends.rules import Rules, Walked
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -44,8 +59,6 @@ _STATISTICS: dict[type[Statistic], int] = {
 }
 _TILE = 192  # rows of a tile; blocks of symmetric matrices begin at multiples of it
 _BLOCK_ENTRIES = 1 << 22  # entries that Python evaluates at a time, where it must
-_SPARSE_BELOW = 0.2  # density from which walking nonzeros costs more than packed rows
-_DENSE_COPY = 1 << 30  # bytes; wider CSR rows stay sparse at any density
 _ENTRY_COST = 16  # operations on a pair besides its features: exp and the like
 
 
@@ -109,6 +122,10 @@ class NativePairs(Pairs):
         """Multiply by V, each tile dropped after use; sums over tiles in float64."""
         V = np.asarray(V, dtype=np.float64)
         columns = np.ascontiguousarray(V.reshape(self.shape[1], math.prod(V.shape[1:])))
+        if self._symmetric and not self._externals:
+            threads = self._threads(self.shape[0], columns.shape[1])
+            product = self._core.native.multiply_symmetric(columns, threads)
+            return np.asarray(product.reshape(self.shape[0], *V.shape[1:]))
         scales = np.ones(columns.shape[1])
         if self.dtype == np.float32:
             columns, scales = _into_float32_range(columns)
@@ -119,6 +136,26 @@ class NativePairs(Pairs):
             product = self._core.native.multiply(columns, part.start, part.stop, blocks, threads)
             np.multiply(product, scales, out=out[part])
         return out.reshape(self.shape[0], *V.shape[1:])
+
+    def nearest(self, count: int, exact: Exact | None) -> tuple[Array, Array]:
+        """Find the columns with the smallest entries of each row, each tile dropped after use."""
+        n = self.shape[0]
+        index, key = np.empty((n, count), dtype=np.int64), np.empty((n, count))
+        upper = self._symmetric and not self._externals
+        for part in self._parts():
+            _native.nearest(
+                self._core.native,
+                index[part],
+                key[part],
+                part.start,
+                part.stop,
+                self._symmetric,
+                upper,
+                self._blocks(part),
+                exact,
+                self._threads(part.stop - part.start),
+            )
+        return index, key
 
     def _threads(self, rows: int, vectors: int = 0) -> int:
         return call_threads(float(rows) * self.shape[1] * (self._core.cost + vectors))
@@ -190,7 +227,7 @@ def _add_leaf(
         raise ValueError(f"X has {X.shape[1]} features, Y has {Y.shape[1]}")
     number, degree = _STATISTICS[type(leaf)], getattr(leaf, "degree", 1)
     threads = call_threads(32.0 * X.shape[0] * X.shape[1])
-    if _stays_sparse(X, Y, dtype):
+    if stays_sparse(X, Y, dtype):
         columns = None if Y is None else _csr(Y, dtype)
         native.add_sparse(number, degree, X.shape[1], _csr(X, dtype), columns)
         return
@@ -198,17 +235,6 @@ def _add_leaf(
     native.add_dense(
         number, degree, _dense(X, common), None if Y is None else _dense(Y, common), threads
     )
-
-
-def _stays_sparse(X: Points, Y: Points | None, dtype: Any) -> bool:
-    """Decide between walking nonzeros and packed dense rows, from what each would cost."""
-    both = [X] if Y is None else [X, Y]
-    if not any(is_sparse(points) for points in both):
-        return False
-    entries = sum(math.prod(points.shape) for points in both)
-    filled = sum(points.nnz if is_sparse(points) else points.size for points in both)
-    too_large = entries * np.dtype(dtype).itemsize > _DENSE_COPY
-    return bool(too_large or filled < _SPARSE_BELOW * entries)
 
 
 def _csr(X: Points, dtype: Any) -> tuple[Array, Array, Array]:
@@ -260,9 +286,26 @@ class Native(Backend):
         with np.errstate(all="ignore"):
             return diagonal(expression, X).astype(dtype, copy=False)
 
+    def neighbours(
+        self, expression: Expression, X: Points, Y: Points | None, count: int
+    ) -> tuple[Array, Array]:
+        """Search while tiles go by."""
+
+        def bind(key: Expression, dtype: Any) -> NativePairs:
+            return NativePairs(key, X, Y, dtype)
+
+        with np.errstate(all="ignore"):
+            return neighbours(bind, expression, X, Y, count)
+
     def empty(self, n: int, m: int) -> Array:
         """Take pages from the arena."""
         return np.asarray(_native.empty_double(n, m))
+
+    def symmetric_product(self, K: Array, V: Array) -> Array:
+        """Read each tile above the diagonal once, for both of its places."""
+        K, V = np.ascontiguousarray(K), np.ascontiguousarray(V, dtype=np.float64)
+        threads = call_threads(float(K.size) * (1 + V.shape[1]))
+        return _native.symmetric_product(K, V, threads)
 
     def cholesky(self, A: Array) -> int:
         """Factor in place, interruptible."""
@@ -284,6 +327,22 @@ class Native(Backend):
     ) -> list[BoxAnswer]:
         """Run the compiled loop on a stored float32 or float64 matrix."""
         return box_qps(K, boxes, tol, max_iter, poll)
+
+    def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Run the compiled steps on a stored float32 or float64 matrix."""
+        return partition(K, groups, poll)
+
+    def perceptron(
+        self,
+        X: Any,
+        codes: Array,
+        order: Array | None,
+        rules: Rules,
+        step: float,
+        interruptible: bool,
+    ) -> Walked:
+        """Walk in the compiled core."""
+        return walk(X, codes, order, rules, step, interruptible)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind rows."""

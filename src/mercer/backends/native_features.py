@@ -10,8 +10,16 @@ from mercer import _native
 from mercer._points import is_sparse
 from mercer._threads import call_threads
 from mercer._types import Array
-from mercer.backends.contract import FeatureAnswer, FeatureBox, Features, Poll
+from mercer.backends.contract import (
+    FeatureAnswer,
+    FeatureBox,
+    Features,
+    GroupAnswer,
+    Groups,
+    Poll,
+)
 from mercer.backends.features import ReferenceFeatures
+from mercer.backends.native_partition import partition_dense, partition_sparse
 
 
 def features(F: Any, index: Array | None) -> Features:
@@ -38,6 +46,10 @@ class NativeSparse(ReferenceFeatures):
             *rows, self._index, *_vectors(box), tol, max_epochs, poll
         )
         return FeatureAnswer(*found)
+
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Walk over rows of nonzeros, past those that cannot change."""
+        return partition_sparse(self._F, self._index, groups, poll)
 
 
 class NativeDense(Features):
@@ -76,6 +88,10 @@ class NativeDense(Features):
         """Walk over rows."""
         found = _native.linear_descent(self._F, self._index, *_vectors(box), tol, max_epochs, poll)
         return FeatureAnswer(*found)
+
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Walk over rows, past those that cannot change."""
+        return partition_dense(self._F, self._index, groups, poll)
 
     def _threads(self, vectors: int) -> int:
         return call_threads(float(self.shape[0]) * self.shape[1] * vectors)

@@ -15,9 +15,23 @@ from scipy import linalg
 from mercer._points import row_count, take
 from mercer._types import Array, Index, Points
 from mercer.backends.cholesky import cholesky_in_place
-from mercer.backends.contract import Backend, Band, Box, BoxAnswer, Features, Pairs, Poll
+from mercer.backends.closeness import closeness
+from mercer.backends.contract import (
+    Backend,
+    Band,
+    Box,
+    BoxAnswer,
+    Features,
+    GroupAnswer,
+    Groups,
+    Pairs,
+    Poll,
+)
 from mercer.backends.evaluate import diagonal, evaluate
 from mercer.backends.features import ReferenceFeatures
+from mercer.backends.partition import partition
+from mercer.backends.perceptron import walk
+from mercer.backends.rules import Rules, Walked
 from mercer.backends.smo import on_stored
 from mercer.expression import Expression
 
@@ -42,7 +56,7 @@ class ReferencePairs(Pairs):
     def dense(self) -> Array:
         """Evaluate everything; one triangle is copied to the other, so symmetry is exact."""
         out = np.empty(self.shape, dtype=self.dtype)
-        for part in self._blocks():
+        for part in self.blocks():
             out[part] = self.rows(part)
         if self._symmetric:
             _mirror(out)
@@ -52,12 +66,13 @@ class ReferencePairs(Pairs):
         """Multiply block by block."""
         V = np.asarray(V, dtype=np.float64)
         out = np.empty((self.shape[0], *V.shape[1:]))
-        for part in self._blocks():
+        for part in self.blocks():
             with np.errstate(all="ignore"):
                 out[part] = evaluate(self._expression, take(self._X, part), self._Y) @ V
         return out
 
-    def _blocks(self) -> list[slice]:
+    def blocks(self) -> list[slice]:
+        """Cover all rows by parts small enough to hold."""
         n, m = self.shape
         height = max(1, _BLOCK_ENTRIES // max(1, m))
         return [slice(i, min(n, i + height)) for i in range(0, n, height)]
@@ -85,9 +100,36 @@ class Reference(Backend):
         with np.errstate(all="ignore"):
             return diagonal(expression, X).astype(dtype, copy=False)
 
+    def neighbours(
+        self, expression: Expression, X: Points, Y: Points | None, count: int
+    ) -> tuple[Array, Array]:
+        """Sort blocks of rows; a stable sort leaves ties in the order of their numbers."""
+        order = closeness(expression)
+        pairs = ReferencePairs(order.key, X, Y, np.float64)
+        index = np.empty((pairs.shape[0], count), dtype=np.int64)
+        key = np.empty(index.shape)
+        for part in pairs.blocks():
+            block = pairs.rows(part)
+            if Y is None:
+                block[np.arange(len(block)), np.arange(part.start, part.stop)] = np.inf
+            block[np.isnan(block)] = np.inf
+            index[part] = np.argsort(block, axis=1, kind="stable")[:, :count]
+            key[part] = np.take_along_axis(block, index[part], axis=1)
+        index[~(key < np.inf)] = -1
+        return index, order.squared(key)
+
     def empty(self, n: int, m: int) -> Array:
         """Leave it to NumPy."""
         return np.empty((n, m))
+
+    def symmetric_product(self, K: Array, V: Array) -> Array:
+        """Multiply block by block, so that no float64 copy of K is made."""
+        out = np.empty((len(K), V.shape[1]))
+        height = max(1, _BLOCK_ENTRIES // max(1, len(K)))
+        with np.errstate(all="ignore"):
+            for i in range(0, len(K), height):
+                out[i : i + height] = K[i : i + height] @ V
+        return out
 
     def cholesky(self, A: Array) -> int:
         """Factor panel by panel."""
@@ -114,6 +156,22 @@ class Reference(Backend):
     ) -> list[BoxAnswer]:
         """Run the loop of `smo`, one box after the other."""
         return [on_stored(K, box, tol, max_iter, poll) for box in boxes]
+
+    def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Run the steps of `partition`, one start after the other."""
+        return partition(K, groups, poll)
+
+    def perceptron(
+        self,
+        X: Any,
+        codes: Array,
+        order: Array | None,
+        rules: Rules,
+        step: float,
+        interruptible: bool,
+    ) -> Walked:
+        """Walk row by row."""
+        return walk(X, codes, order, rules, step, interruptible)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind rows."""

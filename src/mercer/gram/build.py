@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -33,7 +34,13 @@ _NARROW = 500  # features: up to here that also beats descents on a stored K
 _SMALL_BOX = 1000  # rows: below, descents on a stored K are done before F'F pays
 _ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
 _COMPACTED = 1.7  # times K: what a descent takes with the smaller matrices it works on
+_WALK = 10  # times an entry of K: what a nonzero of a feature costs in a product
+_IN_RANGE = 1e-30  # entries of K that float32 holds are above, and below its inverse
 _LARGEST_STORED = 30_000  # rows of a box programme: beyond, few rows of K are ever looked at
+
+_PRODUCTS = (
+    "a solver that only asks for products (solver=ConjugateGradient(), never stores the matrix)"
+)
 
 
 class Need(Enum):
@@ -42,7 +49,9 @@ class Need(Enum):
     MATRIX = "the whole matrix, to factor it"
     ROWS = "single rows, again and again"
     PRODUCTS = "products with vectors; the whole matrix if it fits"
+    PASSES = "a dozen products with blocks of vectors, in float32 if float64 does not fit"
     BOX = "box programmes of support vector machines"
+    SAMPLE = "a few of its rows, each once"
 
 
 def make_gram(
@@ -54,6 +63,7 @@ def make_gram(
     names: list[str] | None = None,
     dtype: Any = np.float64,
     copies: int = 1,
+    remedy: str = _PRODUCTS,
 ) -> Gram:
     """Choose how the Gram matrix of `kernel` on `X` is held.
 
@@ -73,6 +83,8 @@ def make_gram(
         Type of stored entries.
     copies : int
         How many matrices of this size the coming work holds at once (a factorisation: two).
+    remedy : str
+        What a refusal names first, of the choices that the machine has.
 
     Returns
     -------
@@ -96,34 +108,63 @@ def make_gram(
         require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")
         return PrecomputedGram(X, rows)
     X = X if rows is None else take(X, rows)
-    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies)
+    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, remedy)
     refuse_overflow(gram, kernel, rows)
     return gram
 
 
 def _choose(
-    kernel: Kernel, X: Points, need: Need, names: list[str] | None, dtype: Any, copies: int
+    kernel: Kernel,
+    X: Points,
+    need: Need,
+    names: list[str] | None,
+    dtype: Any,
+    copies: int,
+    remedy: str,
 ) -> Gram:
     expression = bind_columns(kernel.expression(), names)
     needed = dense_bytes(row_count(X), dtype) * copies
     if need is Need.BOX:
         needed = int(_COMPACTED * needed)
     fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
-    factored = None
-    if need is Need.BOX:
-        factored = _factored_rows(expression, X, fits)
-    elif need is not Need.ROWS:
-        factored = _factored(expression, X)
+    factored = _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
     source = Source(expression, X, dtype, _known_valid(kernel, expression))
+    if need is Need.PASSES:
+        return _for_passes(source, copies)
+    if need is Need.SAMPLE:
+        return LazyGram(source)
     if fits:
         return DenseGram(source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)
     if need is Need.PRODUCTS or need is Need.BOX:
         return LazyGram(source)
-    raise MemoryBudgetError(_refusal(source.n, needed, memory_budget()))
+    raise MemoryBudgetError(_refusal(source.n, needed, memory_budget(), remedy))
+
+
+def _by_features(expression: Expression, X: Points, need: Need, fits: bool) -> FactoredGram | None:
+    if need is Need.BOX:
+        return _factored_rows(expression, X, fits)
+    if need is Need.PASSES and is_sparse(X):
+        return _factored_sparse(expression, X)
+    return None if need is Need.ROWS else _factored(expression, X)
+
+
+def _for_passes(source: Source, copies: int) -> Gram:
+    """Store K as asked, or else in float32, or not at all: a dozen evaluations are soon done.
+
+    Solvers go on in float64, from the points, where float32 is not enough.
+    """
+    size = float(np.abs(source.diag()).max(initial=0.0))
+    single = np.dtype(np.float32)
+    kinds = {source.dtype, single} if _IN_RANGE < size < 1 / _IN_RANGE else {np.dtype(np.float64)}
+    wanted = source.dtype if source.dtype in kinds else np.dtype(np.float64)
+    for dtype in sorted(kinds, key=lambda kind: kind != wanted):
+        if within_budget(dense_bytes(source.n, dtype) * copies):
+            return DenseGram(replace(source, dtype=dtype))
+    return LazyGram(replace(source, dtype=single if single in kinds else wanted))
 
 
 def _known_valid(kernel: Kernel, expression: Expression) -> bool:
@@ -144,6 +185,17 @@ def _factored(expression: Expression, X: Points) -> FactoredGram | None:
         return None
     if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
         return None
+    return FactoredGram(features, X)
+
+
+def _factored_sparse(expression: Expression, X: Points) -> FactoredGram | None:
+    """Decide for products with sparse rows: F (F'V) costs nonzeros of F, K V entries of K."""
+    n, features = row_count(X), feature_map(expression, X.shape[1])
+    if features is None or n == 0 or not is_sparse(features(take(X, slice(0, 1)))):
+        return _factored(expression, X)
+    nonzeros = X.nnz * features.dimension / max(1, X.shape[1])
+    if _WALK * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
+        return _factored(expression, X)
     return FactoredGram(features, X)
 
 
@@ -168,11 +220,10 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
     return FactoredGram(features, X)
 
 
-def _refusal(n: int, needed: int, budget: int) -> str:
+def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
     return (
         f"exact work with the whole Gram matrix of {n} points needs {format_bytes(needed)}, but "
-        f"the memory budget is {format_bytes(budget)}. Alternatives: a solver that only asks for "
-        "products (solver=ConjugateGradient(), never stores the matrix); a kernel with a small "
-        "explicit feature map (Linear, low-degree Polynomial); fewer rows; or a larger budget "
-        "with mercer.config(memory=...)."
+        f"the memory budget is {format_bytes(budget)}. Alternatives: {remedy}; a kernel with "
+        "a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a larger "
+        "budget with mercer.config(memory=...)."
     )

@@ -12,7 +12,7 @@ from functools import cached_property, singledispatch
 
 import numpy as np
 
-from mercer._points import is_sparse
+from mercer._points import is_sparse, to_dense
 from mercer._types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.factored import FactoredGram, FeatureFunction
@@ -116,7 +116,7 @@ class CenteredFeatures:
 
     def __call__(self, Z: Points) -> Array:
         """Map points, and take the mean off."""
-        return np.asarray(self.features(Z) - self.mean)
+        return np.asarray(to_dense(self.features(Z)) - self.mean)
 
 
 @singledispatch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mercer._types import Array, Index, Points
-from mercer.gram.base import Cross, Expansion, Gram
+from mercer.backends import choose_backend
+from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.source import Source
 
 
@@ -37,7 +38,8 @@ class DenseGram(Gram):
         return self._matrix[index]
 
     def __matmul__(self, V: Array) -> Array:
-        return self._matrix @ V
+        product = choose_backend().symmetric_product(self._matrix, columns_of(V))
+        return product[:, 0] if V.ndim == 1 else product
 
     def dense(self) -> Array:
         """Give the stored matrix, read-only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 
 import numpy as np
@@ -14,6 +15,7 @@ from mercer.gram.centered import CenteredGram
 from mercer.gram.dense import DenseGram
 from mercer.gram.lazy import LazyGram
 from mercer.gram.part import PartGram, layers
+from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.scaled import ScaledGram
 from mercer.gram.shifted import ShiftedGram
 
@@ -31,6 +33,11 @@ def exact(gram: Gram) -> Gram:
 @exact.register(LazyGram)
 def _(gram: DenseGram | CachedGram | LazyGram) -> Gram:
     return LazyGram(gram.source.in_float64())
+
+
+@exact.register
+def _(gram: PrecomputedGram) -> Gram:
+    return gram.in_float64()
 
 
 @exact.register
@@ -57,6 +64,20 @@ def _(gram: ScaledGram) -> Gram:
 @exact.register
 def _(gram: ShiftedGram) -> Gram:
     return ShiftedGram(exact(gram.base), gram.shift)
+
+
+def in_float32(gram: Gram) -> Gram:
+    """Give a Gram of the points evaluated anew in float32, where that is quicker than float64.
+
+    For looking around: what is found is to be confirmed by `exact`.
+    """
+    if isinstance(gram, CenteredGram):
+        return CenteredGram(in_float32(gram.base), gram.weights)
+    if isinstance(gram, ScaledGram):
+        return ScaledGram(in_float32(gram.base), gram.scale)
+    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+        return LazyGram(replace(gram.source, dtype=np.dtype(np.float32)))
+    return exact(gram)
 
 
 def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer._types import Array, Index, Points
+from mercer.backends import choose_backend
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 
 _ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
+
+_ROWS_AT_ONCE = 256  # in float64, so that no copy of all of the matrix is made
 
 
 class PrecomputedGram(Gram):
@@ -42,7 +45,16 @@ class PrecomputedGram(Gram):
         return self._matrix[index]
 
     def __matmul__(self, V: Array) -> Array:
-        return self._matrix @ V
+        product = choose_backend().symmetric_product(self._matrix, columns_of(V))
+        return product[:, 0] if V.ndim == 1 else product
+
+    def in_float64(self) -> PrecomputedGram:
+        """Give the same matrix with products in float64, whatever it is stored in."""
+        if self._matrix.dtype == np.float64:
+            return self
+        gram = object.__new__(_Precise)
+        gram.__dict__.update(self.__dict__, dtype=np.dtype(np.float64))
+        return gram
 
     def dense(self) -> Array:
         """Give the matrix, read-only."""
@@ -58,6 +70,18 @@ class PrecomputedGram(Gram):
         full = np.zeros((self._given, coef.shape[1]))
         full[self._rows] = coef
         return MatrixExpansion(full, np.zeros(coef.shape[1]))
+
+
+class _Precise(PrecomputedGram):
+    """A matrix in float32 whose entries are taken for what they are."""
+
+    def __matmul__(self, V: Array) -> Array:
+        V = np.asarray(V, dtype=np.float64)
+        product = np.empty((len(self._matrix), *V.shape[1:]))
+        for first in range(0, len(product), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            product[rows] = self._matrix[rows].astype(np.float64) @ V
+        return product
 
 
 class MatrixCross(Cross):

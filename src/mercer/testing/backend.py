@@ -39,6 +39,8 @@ from mercer.expression import (
     SymmetricSum,
     Tanh,
 )
+from mercer.testing.neighbours import check_neighbours
+from mercer.testing.partition import check_partitions
 
 # largest difference allowed, relative to the largest entry of the matrix
 _TOLERANCE = {np.dtype(np.float32): 3e-6, np.dtype(np.float64): 1e-13}
@@ -65,8 +67,11 @@ def check_backend(name: str) -> None:
     _check_kinds_of_rows(backend)
     _check_sizes(backend)
     _check_hard_distances(backend)
+    _check_symmetric_products(backend)
     _check_factorisations(backend)
     _check_smo(backend)
+    check_neighbours(backend)
+    check_partitions(backend)
 
 
 # --- expressions -----------------------------------------------------------------------------
@@ -262,6 +267,31 @@ def _random_sparse(rng: np.random.Generator, n: int, features: int, density: flo
     rows = sparse.csr_array(np.where(filled, rng.random((n, features)), 0.0))
     assert row_count(take(rows, slice(0, 3))) == 3
     return rows
+
+
+# --- stored matrices -------------------------------------------------------------------------
+
+
+def _check_symmetric_products(backend: Backend) -> None:
+    rng = np.random.default_rng(8)
+    for n in (*_SIZES, 1000):
+        B = rng.standard_normal((n, n))
+        for tolerance, K in (
+            (_TOLERANCE[np.dtype(np.float32)], (B + B.T).astype(np.float32)),
+            (_TOLERANCE[np.dtype(np.float64)], B + B.T),
+        ):
+            for k in (0, 1, 3, 4, 16, 17, 50):
+                V = rng.standard_normal((n, k)) * np.exp(50.0 * rng.standard_normal(k))
+                found = backend.symmetric_product(K, V)
+                assert found.dtype == np.float64
+                size = np.abs(V).sum(axis=0) * max(1.0, float(np.abs(K).max(initial=0.0)))
+                error = np.abs(found - K.astype(np.float64) @ V)
+                assert found.shape == (n, k) and (error <= tolerance * size).all(), (n, k, K.dtype)
+    K = np.eye(300)
+    K[5, 200] = K[200, 5] = np.inf
+    K[7, 7] = np.nan
+    odd = ~np.isfinite(backend.symmetric_product(K, np.ones((300, 5))))
+    assert np.flatnonzero(odd.any(axis=1)).tolist() == [5, 7, 200]
 
 
 # --- factorisations and loops of solvers -----------------------------------------------------
