@@ -5,23 +5,74 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
+from mercer._points import is_sparse
 from mercer._resources import MemoryBudgetError, format_bytes
-from mercer.gram import CachedGram, FactoredGram, LazyGram
+from mercer.gram import (
+    CachedGram,
+    CenteredGram,
+    FactoredGram,
+    Gram,
+    LazyGram,
+    ScaledGram,
+    ShiftedGram,
+    SparseGram,
+)
 from mercer.gram.build import SQUARED
-from mercer.problems import BoxQP, Eigenproblem, LinearSystem, Many, RidgePath
+from mercer.problems import (
+    BoxQP,
+    ClassMeans,
+    ClassTables,
+    Correlation,
+    Discriminant,
+    Eigenproblem,
+    GaussianClasses,
+    LatentGaussian,
+    LinearSystem,
+    Many,
+    MinimumCut,
+    Partition,
+    RidgePath,
+    Scaling,
+    Separation,
+    SmoothRisk,
+)
+from mercer.problems.entropy import Expectations
+from mercer.problems.mixture import Mixture
+from mercer.solvers.averages import Averages
 from mercer.solvers.band_path import BandPath
 from mercer.solvers.base import Solver
 from mercer.solvers.cholesky import Cholesky
+from mercer.solvers.cholesky_correlation import CholeskyCorrelation
+from mercer.solvers.cholesky_discriminant import CholeskyDiscriminant
 from mercer.solvers.cholesky_path import CholeskyPath
 from mercer.solvers.conjugate_gradient import ConjugateGradient
+from mercer.solvers.correlation_views import has_features
+from mercer.solvers.counting import Counting
 from mercer.solvers.dual_descent import DualDescent
 from mercer.solvers.eigh import Eigh
+from mercer.solvers.eigh_correlation import EighCorrelation
+from mercer.solvers.em import EM
+from mercer.solvers.entropy_newton import EntropyNewton
+from mercer.solvers.gaussian_likelihood import GaussianLikelihood
 from mercer.solvers.interior_point import InteriorPoint
+from mercer.solvers.inverse_lanczos import InverseLanczos
+from mercer.solvers.iterative_correlation import IterativeCorrelation
 from mercer.solvers.lanczos import Lanczos
+from mercer.solvers.latent_em import LatentEM
+from mercer.solvers.lloyd import Lloyd
+from mercer.solvers.lobpcg import LOBPCG
 from mercer.solvers.many import Each
+from mercer.solvers.maximum_flow import MaximumFlow
+from mercer.solvers.mistakes import Mistakes
+from mercer.solvers.newton_risk import NewtonRisk
 from mercer.solvers.primal import Primal
+from mercer.solvers.primal_discriminant import PrimalDiscriminant
 from mercer.solvers.primal_path import PrimalPath
+from mercer.solvers.qr_correlation import QRCorrelation
+from mercer.solvers.restarted_lanczos import RestartedLanczos
+from mercer.solvers.sinkhorn import Sinkhorn
 from mercer.solvers.smo import SMO
+from mercer.solvers.sparse_view import MOST
 from mercer.solvers.working_sets import WorkingSets
 
 _LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
@@ -66,10 +117,57 @@ def _(problem: RidgePath) -> Solver:
 @choose.register
 def _(problem: Eigenproblem) -> Solver:
     n = problem.gram.shape[0]
+    if n > _SMALL_EIGEN and isinstance(problem.gram, SparseGram | ShiftedGram):
+        return _for_graphs(problem)
     lanczos = Lanczos()
-    if isinstance(problem.gram, FactoredGram) or n <= _SMALL_EIGEN or lanczos.refuses(problem):
+    if n <= _SMALL_EIGEN or lanczos.refuses(problem) or _few_features(problem):
         return Eigh()
+    _refuse_endless(problem)
     return lanczos
+
+
+def _few_features(problem: Eigenproblem) -> bool:
+    gram = problem.gram
+    if not isinstance(gram, FactoredGram) or gram.rank >= gram.shape[0]:
+        return False
+    return gram.rank <= (SQUARED // 4 if is_sparse(gram.factor) else SQUARED)
+
+
+def _refuse_endless(problem: Eigenproblem) -> None:
+    n = problem.gram.shape[0]
+    if n > _LARGEST_UNASKED and _not_stored(problem.gram):
+        raise MemoryBudgetError(
+            f"exact eigenpairs of {n} points: the matrix takes {format_bytes(4.0 * n * n)} and "
+            f"does not fit the memory budget, and each of a dozen products without storing it "
+            f"takes {float(n) * n:.0e} kernel evaluations. Alternatives: a kernel with a small "
+            "explicit feature map (Linear, low-degree Polynomial); fewer rows; a larger budget "
+            "with mercer.config(memory=...); or ask for the long way with solver=Lanczos()."
+        )
+
+
+def _not_stored(gram: Gram) -> bool:
+    while isinstance(gram, CenteredGram | ScaledGram):
+        gram = gram.base
+    return isinstance(gram, LazyGram | CachedGram)
+
+
+def _for_graphs(problem: Eigenproblem) -> Solver:
+    """Choose for sparse graphs, and for Laplacians, whose diagonal is most of them."""
+    laplacian = isinstance(problem.gram, ShiftedGram)
+    for solver in (LOBPCG(),) if laplacian else (InverseLanczos(), RestartedLanczos()):
+        if solver.refuses(problem) is None:
+            return solver
+    return Eigh()
+
+
+@choose.register
+def _(problem: LatentGaussian) -> Solver:
+    return LatentEM()
+
+
+@choose.register
+def _(problem: Partition) -> Solver:
+    return Lloyd()
 
 
 @choose.register
@@ -86,3 +184,78 @@ def _(problem: Many) -> Solver:
     bases = {id(part.held.base) for part in problem.problems}
     # those that share a Gram are answered together, by solvers that can
     return one if isinstance(one, SMO | WorkingSets) and len(bases) < 2 else Each(one)
+
+
+@choose.register
+def _(problem: Correlation) -> Solver:
+    grams = [gram for gram, _ in problem.views]
+    if all(map(has_features, grams)):
+        return QRCorrelation()
+    if any(map(_unstored, grams)):
+        return IterativeCorrelation()
+    n = problem.gram_x.shape[0]
+    small = n <= _SMALL_EIGEN or 3 * (problem.count + 32) > n
+    if small or CholeskyCorrelation().refuses(problem):
+        return EighCorrelation()
+    return CholeskyCorrelation()
+
+
+def _unstored(gram: Gram) -> bool:
+    """Tell whether a Gram, under its wrappers, is better multiplied than written out."""
+    base = gram
+    while isinstance(base, CenteredGram | ScaledGram):
+        base = base.base
+    if not isinstance(base, FactoredGram) or has_features(base):
+        return isinstance(base, LazyGram | CachedGram)
+    return bool(min(base.factor.shape) > MOST)
+
+
+@choose.register
+def _(problem: Discriminant) -> Solver:
+    factored = isinstance(problem.gram, FactoredGram)
+    return PrimalDiscriminant() if factored else CholeskyDiscriminant()
+
+
+@choose.register
+def _(problem: Scaling) -> Solver:
+    return Sinkhorn()
+
+
+@choose.register
+def _(problem: MinimumCut) -> Solver:
+    return MaximumFlow()
+
+
+@choose.register
+def _(problem: ClassMeans) -> Solver:
+    return Averages()
+
+
+@choose.register
+def _(problem: SmoothRisk) -> Solver:
+    return NewtonRisk()
+
+
+@choose.register
+def _(problem: Separation) -> Solver:
+    return Mistakes()
+
+
+@choose.register
+def _(problem: Mixture) -> Solver:
+    return EM()
+
+
+@choose.register
+def _(problem: ClassTables) -> Solver:
+    return Counting()
+
+
+@choose.register
+def _(problem: GaussianClasses) -> Solver:
+    return GaussianLikelihood()
+
+
+@choose.register
+def _(problem: Expectations) -> Solver:
+    return EntropyNewton()

@@ -16,7 +16,7 @@ class Status(Enum):
     SOLVED = "solved to the tolerance asked for"
     INACCURATE = (
         "stopped making progress before reaching the tolerance; the certificate says how close it "
-        "came. Scale the features, or ask for a larger tol"
+        "came. Scale the features, or ask for a larger tol or penalty, whichever there is"
     )
     ITERATION_LIMIT = (
         "the iteration limit was reached before the tolerance. Raise max_iter, scale the features, "

@@ -6,8 +6,9 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.gram.base import Gram
-from mercer.gram.exact import exact, exact_block, exact_rows
+from mercer.gram.exact import exact_block, exact_rows
 from mercer.gram.part import layers
+from mercer.gram.precomputed import PrecomputedGram
 from mercer.solvers.descent import Part
 
 _SAMPLE = 64
@@ -57,4 +58,5 @@ def largest_diagonal(gram: Gram) -> float:
 
 
 def _rounding(gram: Gram) -> float:
-    return _ROUNDING[np.dtype(exact(layers(gram).base).dtype).itemsize]
+    base = layers(gram).base  # only a given matrix cannot be evaluated anew from points
+    return _ROUNDING[np.dtype(base.dtype if isinstance(base, PrecomputedGram) else float).itemsize]

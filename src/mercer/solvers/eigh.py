@@ -1,4 +1,4 @@
-"""Eigenpairs by LAPACK on the whole matrix, or on F'F when K = F F'."""
+"""Eigenpairs by LAPACK: of the whole matrix, or from the singular values of F when K = F F'."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
-from mercer._points import to_dense
+from mercer._points import is_sparse, to_dense
 from mercer._resources import require_memory
 from mercer._types import Array
 from mercer.backends.interruptible import interruptible
-from mercer.gram import FactoredGram, Gram
+from mercer.gram import FactoredGram, Gram, exact
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+
+_SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
+_SKEW = 1e-5  # ratio of extreme pivots from which on Cholesky of F'F, taken twice, is as good as QR
+
+_SAME = 1e-8  # entries this close tie
 
 
 @dataclass(frozen=True)
@@ -28,37 +34,93 @@ class Eigh(Solver):
 
     def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
         """Decompose the smaller of the two matrices."""
-        gram, k = problem.gram, min(problem.count, problem.gram.shape[0])
-        if isinstance(gram, FactoredGram) and k <= gram.rank < gram.shape[0]:
+        gram, k = problem.gram, problem.wanted
+        plain = problem.known is None
+        if plain and isinstance(gram, FactoredGram) and k <= gram.rank < gram.shape[0]:
             modes = _from_features(gram, k)
         else:
-            modes = _from_matrix(gram, k)
+            modes = _from_matrix(gram, k, problem.known)
         return report(self, modes, Status.SOLVED, 1, watch)
 
 
-def _from_matrix(gram: Gram, k: int) -> Modes:
+def _from_matrix(gram: Gram, k: int, known: Array | None) -> Modes:
     n = gram.shape[0]
     require_memory(
         3 * 8 * n * n,
         f"the eigendecomposition of {n} points",
         "Ask for fewer pairs with solver=Lanczos(), which needs products only.",
     )
-    values, vectors = interruptible(np.linalg.eigh, np.asarray(gram.dense(), dtype=np.float64))
+    # float32 is for products; where the whole matrix is decomposed it is evaluated anew
+    held = gram if np.dtype(gram.dtype) == np.float64 else exact(gram)
+    A = np.asarray(held.dense(), dtype=np.float64)
+    if known is not None and known.shape[1]:
+        A = below_everything(A, known)
+    if not np.isfinite(A).all():  # LAPACK would answer, with anything
+        return Modes(np.full(k, np.nan), np.full((n, k), np.nan))
+    if n <= _SUBSET and 4 * k <= n:
+        values, vectors = linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+    else:
+        values, vectors = interruptible(np.linalg.eigh, A)
     return ordered(values, vectors, k)
+
+
+def below_everything(A: Array, known: Array) -> Array:
+    """Give A with the eigenvalues of known eigenvectors moved below all others."""
+    P = known @ (known.T @ A)
+    A = A - P - P.T + known @ ((known.T @ P.T) @ known) @ known.T
+    shift = 2.0 * float(np.abs(A).sum(axis=0).max(initial=0.0)) + np.finfo(float).tiny
+    return np.asarray((A + A.T) / 2 - shift * (known @ known.T))
 
 
 def _from_features(gram: FactoredGram, k: int) -> Modes:
     """Take the left singular vectors of F: they are orthonormal also where eigenvalues are tiny."""
-    U, s, _ = interruptible(np.linalg.svd, to_dense(gram.factor), full_matrices=False)
-    return ordered(s**2, U, k)
+    n, d = gram.factor.shape
+    if is_sparse(gram.factor):
+        require_memory(
+            4 * 8 * n * d,
+            f"dense singular vectors of {n} x {d} features",
+            "Ask for fewer pairs with solver=Lanczos(), which needs products only.",
+        )
+    Q, R = _orthonormal(to_dense(gram.factor))
+    U, s, _ = np.linalg.svd(R)
+    return ordered(s[:k] ** 2, Q @ U[:, :k], k)
+
+
+def _orthonormal(F: Array) -> tuple[Array, Array]:
+    """Factor F = Q R: two Cholesky factors of F'F where F is not too skew, else Householder."""
+    if not np.isfinite(F).all():
+        return np.full_like(F, np.nan), np.zeros((F.shape[1], F.shape[1]))
+    Q, total = F, np.eye(F.shape[1])
+    for _ in range(2):
+        try:
+            R = linalg.cholesky(Q.T @ Q, check_finite=False)
+        except linalg.LinAlgError:
+            break
+        if R.diagonal().min(initial=1.0) <= _SKEW * R.diagonal().max(initial=0.0):
+            break
+        inverse = linalg.solve_triangular(R, np.eye(len(R)), check_finite=False)
+        Q, total = Q @ inverse, R @ total
+    else:
+        return Q, total
+    Q, R = interruptible(np.linalg.qr, F)
+    return Q, R
 
 
 def ordered(values: Array, vectors: Array, k: int) -> Modes:
     """Sort by size, keep k, and fix signs: the largest entry of a vector is positive."""
-    order = np.argsort(values)[::-1][:k]
+    order = np.argsort(values, kind="stable")[::-1][:k]
     vectors = vectors[:, order]
-    # ties go to the first entry; a little slack keeps rounding from deciding
-    magnitude = np.abs(vectors)
-    first = np.argmax(magnitude >= magnitude.max(axis=0, initial=0.0) * (1 - 1e-8), axis=0)
-    signs = np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
-    return Modes(values[order], vectors * signs)
+    return Modes(values[order], vectors * signs_of(vectors))
+
+
+def signs_of(table: Array) -> Array:
+    """Give the sign of each column that makes its entry of largest magnitude positive.
+
+    Of entries that tie the first decides; those tie that are equal to eight digits, or else
+    rounding would choose the sign.
+    """
+    if not table.size:
+        return np.ones(table.shape[1])
+    magnitude = np.abs(table)
+    first = np.argmax(magnitude >= magnitude.max(axis=0) * (1 - _SAME), axis=0)
+    return np.where(table[first, np.arange(table.shape[1])] < 0, -1.0, 1.0)

@@ -1,0 +1,60 @@
+"""Are these the class means? Shares that add up, and lengths computed anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import exact
+from mercer.problems import ClassMeans, Means
+
+_TOL = 1e-9
+_ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
+
+
+@dataclass(frozen=True)
+class ClassMeansQuantities:
+    """Measures of class means.
+
+    Attributes
+    ----------
+    share_error : float
+        Largest difference of a coefficient from the row's share in the mean of its class, over the
+        largest share.
+    length_error : float
+        Largest error of a squared length, over the largest k(x, x).
+    closest_pair : float
+        Smallest distance between two means, over the root of the largest k(x, x); at rounding, the
+        classes cannot be told apart by their means, and no answer is certified.
+    """
+
+    share_error: float
+    length_error: float
+    closest_pair: float
+
+
+@certify.register
+def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    shares, gram = problem.shares(), exact(problem.gram)
+    size = max(float(np.abs(gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    products = shares.T @ (gram @ shares)
+    squared = products.diagonal()
+    apart = squared[:, None] + squared[None, :] - 2 * products
+    pairs = apart[np.triu_indices(problem.count, 1)]
+    quantities = ClassMeansQuantities(
+        float(np.abs(value.coef - shares).max() / shares.max()),
+        float(np.abs(value.squared - squared).max() / size),
+        float(np.sqrt(max(pairs.min(initial=np.inf), 0.0) / size)) if len(pairs) else float("inf"),
+    )
+    apart_enough = quantities.closest_pair > _ROUNDING
+    ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
+    statement = (
+        f"the {problem.count} points are the means of their classes; the closest two are "
+        f"{quantities.closest_pair:.3g} apart, in units of the longest row"
+        if apart_enough
+        else "two means are the same to rounding, which then decides between their classes"
+    )
+    return Certificate(bool(ok), quantities, tol, statement)

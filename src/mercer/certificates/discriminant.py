@@ -1,0 +1,150 @@
+"""Are these discriminant directions? The equation, the metric, and what the data show.
+
+Any eigenvector solves the equation, so the answer is also put into a larger space: with what is
+left of the class means when its directions are taken off, and a few steps of block Krylov from
+there. What the best directions of that space gain is a proof that the answer was not the best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer._points import is_sparse
+from mercer._types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import FactoredGram, Gram, exact
+from mercer.problems import Directions, Discriminant
+
+_TOL = 1e-6
+_STEPS = 3
+_NOTHING = 1e-8  # of the largest in the metric of the larger space
+
+
+@dataclass(frozen=True)
+class DiscriminantQuantities:
+    """Measures of a set of discriminant directions.
+
+    Attributes
+    ----------
+    residual : float
+        Largest |S_B w - lambda (S_W + penalty) w| in feature space, over |S_B w| of the first
+        direction.
+    orthogonality : float
+        Largest entry of |W'(S_W + penalty) W - I|.
+    ratio : float
+        Scatter between classes over scatter within classes along the first direction, on the data
+        and without the penalty.
+    gain : float
+        By how much a larger space than that of the answer raises a lambda, over the largest.
+    """
+
+    residual: float
+    orthogonality: float
+    ratio: float
+    gain: float
+
+
+class _Space(NamedTuple):
+    """How directions are held: as weights of the features F, or as coefficients of the rows."""
+
+    problem: Discriminant
+    gram: Gram
+    F: Any
+
+    def pulled(self, coefficients: Array) -> Array:
+        """Hold Phi'coefficients."""
+        return coefficients if self.F is None else np.asarray(self.F.T @ coefficients)
+
+    def values(self, held: Array) -> Array:
+        """Give values at the rows."""
+        return np.asarray((self.gram if self.F is None else self.F) @ held)
+
+    def lengths(self, held: Array, f: Array) -> Array:
+        """Give W'W."""
+        return np.asarray(held.T @ (f if self.F is None else held))
+
+    def inside(self, held: Array, f: Array) -> Array:
+        """Hold (S_W + penalty) W."""
+        return self.pulled(self.problem.within(f)) + self.problem.penalty * held
+
+    def sizes(self, held: Array) -> Array:
+        """Give the length of each."""
+        f = held if self.F is not None else self.values(held)
+        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ij->j", held, f), 0.0)))
+
+
+@certify.register
+def _(problem: Discriminant, value: Directions, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    space, W = _space(problem, value)
+    f = space.values(W)
+    metric = problem.metric(f, space.lengths(W, f))
+    off = float(np.abs(metric - np.eye(len(metric))).max(initial=0.0))
+    inside = float(f[:, 0] @ problem.within(f)[:, 0])
+    between = float(np.square(problem.contrasts.T @ f[:, 0]).sum())
+    quantities = DiscriminantQuantities(
+        _residual(space, W, f, value.values),
+        off,
+        between / inside if inside > 0 else float("inf"),
+        _gain(space, W, f, value.values),
+    )
+    measured = (quantities.residual, quantities.orthogonality, quantities.gain)
+    ok = all(q <= tol for q in measured) and 0 < len(value.values) <= problem.count
+    return Certificate(bool(ok), quantities, tol, _statement(quantities, len(value.values), tol))
+
+
+def _statement(q: DiscriminantQuantities, count: int, tol: float) -> str:
+    if q.gain > tol:
+        return (
+            f"these {count} direction(s) are not the best, or not all: a ratio can be raised by "
+            f"{q.gain:.1e} of the largest"
+        )
+    return (
+        f"{count} direction(s) solve the generalised eigenproblem with relative residual "
+        f"{q.residual:.1e}; along the first, classes are {q.ratio:.3g} times as far apart as they "
+        "are wide (squared)"
+    )
+
+
+def _space(problem: Discriminant, value: Directions) -> tuple[_Space, Array]:
+    gram = exact(problem.gram)
+    if value.weights is not None and isinstance(gram, FactoredGram):
+        F = gram.factor  # less the mean: neither scatter depends on the origin, but rounding does
+        near = F if is_sparse(F) else F - F.mean(axis=0)
+        return _Space(problem, gram, near), value.weights
+    assert value.coef is not None
+    return _Space(problem, gram, None), value.coef
+
+
+def _residual(space: _Space, W: Array, f: Array, values: Array) -> float:
+    B = space.problem.contrasts
+    between = space.pulled(B @ (B.T @ f))
+    left = between - values * space.inside(W, f)
+    sizes = space.sizes(np.hstack([left, between[:, :1]]))
+    return float(sizes[:-1].max() / sizes[-1]) if sizes[-1] > 0 else float("inf")
+
+
+def _gain(space: _Space, W: Array, f: Array, values: Array) -> float:
+    """Find the best directions in a space that holds the answer and more; give what they gain."""
+    problem, B = space.problem, space.problem.contrasts
+    held, block = [W], space.pulled(B)
+    at_rows = [f]
+    for _ in range(_STEPS):
+        block = np.linalg.qr(block)[0]
+        held.append(block)
+        at_rows.append(space.values(block))
+        block = space.inside(block, at_rows[-1])
+    V, fV = np.hstack(held), np.hstack(at_rows)
+    metric = problem.metric(fV, space.lengths(V, fV))
+    size = np.sqrt(np.maximum(metric.diagonal(), np.finfo(float).tiny))
+    s, turn = np.linalg.eigh(metric / np.outer(size, size))
+    kept = s > _NOTHING * s.max(initial=0.0)
+    white = (B.T @ (fV / size)) @ (turn[:, kept] / np.sqrt(s[kept]))
+    better = np.square(np.linalg.svd(white, compute_uv=False))[: problem.count]
+    claimed = np.zeros(len(better))
+    claimed[: len(values)] = np.sort(values)[::-1][: len(better)]
+    largest = float(better.max(initial=0.0))
+    return float((better - claimed).max(initial=0.0)) / largest if largest > 0 else 0.0

@@ -1,0 +1,74 @@
+"""Are these the nearest points? All distances from the asked points, anew in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import exact
+from mercer.gram.neighbours import nearness
+from mercer.problems import Nearest, Neighbourhoods
+
+_TOL = 1e-9
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class NearestQuantities:
+    """Measures of neighbourhoods.
+
+    Attributes
+    ----------
+    points : int
+        How many points were looked at.
+    nearer_outside : float
+        Largest amount by which a point left out is nearer than one taken in, beyond rounding and
+        relative to its own distance; zero where all are right.
+    invalid : int
+        Numbers that are no points, or occur twice in a neighbourhood.
+    """
+
+    points: int
+    nearer_outside: float
+    invalid: int
+
+
+@certify.register
+def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    gram, worst = exact(problem.gram), 0.0
+    invalid = _invalid(value.index, problem.gram.shape[0])
+    for first in range(0, 0 if invalid else len(problem.points), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        key, rounding = nearness(gram, problem.points[part])
+        worst = max(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
+    complete = value.index.shape == (len(problem.points), problem.count)
+    ok = worst <= tol and invalid == 0 and complete
+    found = NearestQuantities(len(problem.points), worst, invalid)
+    statement = (
+        f"for {found.points} points, no other point is nearer than the {problem.count} given"
+        if ok
+        else "a nearer point was left out, or the neighbourhoods are not what was asked for"
+    )
+    return Certificate(bool(ok), found, tol, statement)
+
+
+def _invalid(index: Array, n: int) -> int:
+    ordered = np.sort(index, axis=1)
+    twice = np.count_nonzero(ordered[:, 1:] == ordered[:, :-1])
+    return int(twice + np.count_nonzero((index < 0) | (index >= n)))
+
+
+def _excess(key: Array, index: Array, rounding: float) -> Array:
+    """Give how much farther the farthest taken is than the nearest left out, relatively."""
+    rows = np.arange(len(index))[:, None]
+    farthest = key[rows, index].max(axis=1, initial=-np.inf)
+    left = key.copy()
+    left[rows, index] = np.inf
+    nearest = left.min(axis=1, initial=np.inf)
+    over = np.where(np.isfinite(nearest), farthest - nearest - rounding, 0.0)
+    size = np.where(np.isfinite(nearest) & (nearest != 0), np.abs(nearest), 1.0)
+    return np.asarray(np.maximum(over, 0.0) / size)

@@ -1,0 +1,134 @@
+"""Is the risk smallest? A duality gap for convex losses, the gradient for others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import FactoredGram, Gram, exact
+from mercer.problems import Coefficients
+from mercer.problems.smooth_risk import SmoothRisk
+
+_TOL = 1e-6
+_BALANCE_STEPS = 100
+
+
+@dataclass(frozen=True)
+class SmoothRiskQuantities:
+    """Measures of an answer to a `SmoothRisk`.
+
+    Attributes
+    ----------
+    objective : float
+        The weighted loss and the penalty.
+    relative_gap : float
+        How far the objective is above a proven lower bound, over the objective; NaN for a loss that
+        is not convex.
+    stationarity : float
+        Norm of the gradient as a function, over what pulls on the function before it cancels; for
+        a bounded loss, over what could pull.
+    imbalance : float
+        How far the slopes of the lower bound are from adding up to zero, as a bias needs, over the
+        sum of their sizes.
+    """
+
+    objective: float
+    relative_gap: float
+    stationarity: float
+    imbalance: float
+
+
+@certify.register
+def _(problem: SmoothRisk, value: Coefficients, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        measured = _measure(problem, value)
+    if problem.loss.convex:
+        ok = measured.relative_gap <= tol and measured.imbalance <= 1e-9
+        statement = (
+            f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"
+        )
+    else:
+        ok = measured.stationarity <= tol
+        statement = (
+            f"the gradient is {measured.stationarity:.1e} of what pulls on the function; the loss "
+            "is not convex, so another stationary point may be better"
+        )
+    return Certificate(bool(ok), measured, tol, statement)
+
+
+def _measure(problem: SmoothRisk, value: Coefficients) -> SmoothRiskQuantities:
+    gram = exact(problem.gram)
+    weights = value.weights if isinstance(gram, FactoredGram) else None
+    if isinstance(gram, FactoredGram) and weights is not None:
+        image = np.asarray(gram.factor @ weights)
+        squared = float(np.square(weights).sum())
+    else:
+        image = np.asarray(gram @ value.coef)
+        squared = float((value.coef * image).sum())
+    f = image + value.intercept
+    objective = problem.risk(f) + 0.5 * problem.penalty * squared
+    gap, imbalance = float("nan"), 0.0
+    if problem.loss.convex:
+        pulls = problem.pulls(_balanced(problem, f))
+        if problem.bias:
+            sizes = np.abs(pulls).sum(axis=0)
+            imbalance = float((np.abs(pulls.sum(axis=0)) / np.maximum(sizes, 1e-300)).max())
+        bound = _lower_bound(problem, pulls, np.asarray(gram @ pulls))
+        gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
+        gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
+    still = _stationarity(problem, value, f, gram)
+    return SmoothRiskQuantities(objective, gap, still, imbalance)
+
+
+def _balanced(problem: SmoothRisk, f: Array) -> Array:
+    """Move the biases to where the slopes of each function add up to zero: there the bound holds.
+
+    A convex problem of as many unknowns as there are functions; a few Newton steps solve it.
+    """
+    if not problem.bias:
+        return f
+    s, moved = problem.weights, f
+    for _ in range(_BALANCE_STEPS):
+        g = problem.pulls(moved).sum(axis=0)
+        if np.abs(g).max() <= 1e-14 * np.abs(problem.pulls(moved)).sum():
+            break
+        bend = problem.loss.bend(moved, problem.codes)
+        H = np.array([[_sum(s, bend.between(c, e)) for e in range(len(g))] for c in range(len(g))])
+        step = -np.linalg.lstsq(H, g, rcond=1e-13)[0]
+        length, now = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300)), problem.risk(moved)
+        while length > 1e-6 and problem.risk(moved + length * step) > now * (1 + 1e-12):
+            length *= 0.5
+        moved = moved + length * step
+    return np.asarray(moved)
+
+
+def _sum(s: Array, curvature: Array | None) -> float:
+    return 0.0 if curvature is None else float(s @ curvature)
+
+
+def _lower_bound(problem: SmoothRisk, pulls: Array, image: Array) -> float:
+    """Give the dual objective: - sum_i s_i loss*(u_i) - |sum_i s_i u_i k(x_i, .)|^2 / 2 penalty."""
+    conjugates = problem.loss.conjugates(pulls / problem.weights[:, None], problem.codes)
+    squared = float((pulls * image).sum())
+    return float(-problem.weights @ conjugates - squared / (2 * problem.penalty))
+
+
+def _stationarity(problem: SmoothRisk, value: Coefficients, f: Array, gram: Gram) -> float:
+    pulls = problem.pulls(f)
+    if isinstance(gram, FactoredGram) and value.weights is not None:
+        left = problem.penalty * value.weights + gram.factor.T @ pulls
+        squared = float(np.square(left).sum())
+    else:
+        left = problem.penalty * value.coef + pulls
+        squared = max(float((left * (gram @ left)).sum()), 0.0)
+    lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.strengths(f)
+    reach = lengths @ strengths.sum(axis=1)
+    still = np.sqrt(squared) / reach if reach > 0 else 0.0
+    if problem.bias:
+        sizes = strengths.sum(axis=0)
+        still = max(still, float((np.abs(pulls.sum(axis=0)) / np.maximum(sizes, 1e-300)).max()))
+    return float(still) if np.isfinite(still) else float("inf")

@@ -1,0 +1,81 @@
+"""Functions that keep classes apart: what a perceptron looks for, one mistake after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._types import Array
+from mercer.gram import Gram
+
+
+@dataclass(frozen=True, eq=False)
+class Separator:
+    """An answer to a `Separation`.
+
+    Attributes
+    ----------
+    coef : (n, k) array
+        f = sum_i coef_i k(x_i, .) + intercept: the last function.
+    intercept : (k,) array
+        Its constants.
+    weights : (D, k) array or None
+        For K = F F': the weights F'coef.
+    mean_coef, mean_intercept, mean_weights : array
+        The same of the average over all steps.
+    mistakes : int
+        Mistakes made on the way.
+    forgotten : int
+        Mistakes that a budget made it forget.
+    log : (mistakes, 4) int array
+        Each mistake: row, right class, rival, step; empty where nobody asked for it.
+    """
+
+    coef: Array
+    intercept: Array
+    weights: Array | None
+    mean_coef: Array
+    mean_intercept: Array
+    mean_weights: Array | None
+    mistakes: int
+    forgotten: int
+    log: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """Find functions that give the class of each row the largest score.
+
+    One function f for two classes, which is to have the sign of the class; one for each class
+    otherwise. The bias is the weight of a constant feature 1, so k(x, x) + 1 counts as length.
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    codes : (n,) int array
+        The number of the class of each row.
+    count : int
+        How many classes.
+    bias : bool
+        Whether there is a bias.
+    """
+
+    gram: Gram
+    codes: Array
+    count: int
+    bias: bool
+
+    @property
+    def columns(self) -> int:
+        """How many functions there are."""
+        return 1 if self.count == 2 else self.count
+
+    def advantages(self, f: Array) -> Array:
+        """Give how much the right class is ahead, for scores (n, columns): (n,)."""
+        if self.columns == 1:
+            return np.where(self.codes == 1, f[:, 0], -f[:, 0])
+        rows, others = np.arange(len(f)), f.copy()
+        others[rows, self.codes] = -np.inf
+        return np.asarray(f[rows, self.codes] - others.max(axis=1))

@@ -1,0 +1,69 @@
+"""A smooth loss over rows plus a squared norm: logistic regression and its relatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._types import Array
+from mercer.gram import Gram
+from mercer.problems.losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothRisk:
+    """Minimise sum_i s_i loss(f(x_i), y_i) + penalty / 2 |f|^2 over f = sum_j a_j k(x_j, .) + b.
+
+    One function for two classes, one for each class otherwise. At a minimum
+    a_i = -s_i loss'(f(x_i)) / penalty and, with a bias, the a_i add up to zero. The answer is a
+    `Coefficients`.
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    codes : (n,) int array
+        The number of the class of each row.
+    count : int
+        How many classes.
+    weights : (n,) array
+        Positive weights s of the rows.
+    penalty : float
+        Positive weight of the squared norm.
+    loss : Loss
+        Log, squared or tanh.
+    bias : bool
+        Whether there is a bias b, which is not penalised.
+    """
+
+    gram: Gram
+    codes: Array
+    count: int
+    weights: Array
+    penalty: float
+    loss: Loss
+    bias: bool
+
+    @property
+    def columns(self) -> int:
+        """How many functions there are."""
+        return 1 if self.count == 2 else self.count
+
+    def risk(self, f: Array) -> float:
+        """Give the weighted loss of scores (n, columns)."""
+        return float(self.weights @ self.loss.values(f, self.codes))
+
+    def pulls(self, f: Array) -> Array:
+        """Give the weighted slopes of the loss: (n, columns)."""
+        return np.asarray(self.weights[:, None] * self.loss.slopes(f, self.codes))
+
+    def strengths(self, f: Array) -> Array:
+        """Give what pulls are measured by: their sizes, (n, columns).
+
+        Of a bounded loss, the sizes they can have anywhere: its slopes all vanish together when a
+        bias runs away, where there is no minimum to come near to.
+        """
+        if self.loss.convex:
+            return np.abs(self.pulls(f))
+        return np.repeat(self.weights[:, None], self.columns, axis=1)

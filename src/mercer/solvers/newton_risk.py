@@ -1,0 +1,197 @@
+"""Newton's method for smooth risks: exact steps where the system is small, else by gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer._points import is_sparse, to_dense
+from mercer._types import Array
+from mercer.gram import DenseGram, FactoredGram, PrecomputedGram
+from mercer.problems.losses import Bend, LogLoss, SquaredLoss
+from mercer.problems.smooth_risk import SmoothRisk
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.risk_descent import Arrival, Direction, descend
+from mercer.solvers.risk_space import Element, FeatureSpace, Space, factored_space, space_of
+
+_SMALL = 1200  # unknowns: up to here their matrix is factored
+_CG_STEPS = 500
+
+
+@dataclass(frozen=True)
+class NewtonRisk(Solver):
+    """Newton steps with a line search.
+
+    With up to 1200 unknowns the equations of a step are solved by a Cholesky factor, else by
+    conjugate gradients, which need products with the features, or with K, only. A loss that is not
+    convex is started from several points, and the best end is kept.
+
+    Parameters
+    ----------
+    tol : float
+        Gradient to reach, relative to what pulls on the function.
+    max_iter : int
+        Largest number of steps of each start.
+    n_init : int
+        Starts, for a loss that is not convex.
+    """
+
+    tol: float = 1e-9
+    max_iter: int = 200
+    n_init: int = 4
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take smooth risks."""
+        if not isinstance(problem, SmoothRisk):
+            return f"NewtonRisk answers SmoothRisk problems, not {type(problem).__name__}"
+        return None
+
+    def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
+        """Descend from zero, or from every start."""
+        space, semidefinite = _space(problem)
+        best, steps = self._best(space, watch)
+        status = best.status
+        if status is Status.SOLVED and not semidefinite:
+            status = Status.NOT_CONVEX
+        return report(
+            self, space.answer(best.element), status, steps, watch, detail_of(self, space)
+        )
+
+    def _best(self, space: Space, watch: Watch) -> tuple[Arrival, int]:
+        best, steps = None, 0
+        for element in starts(space, self, watch):
+            found = descend(
+                space, element, _direction(space, watch), self.tol, self.max_iter, watch
+            )
+            steps += found.steps
+            if best is None or found.objective < best.objective:
+                best = found
+            if watch.stopped is not None:
+                break
+        assert best is not None  # there is always one start
+        return best, steps
+
+
+def starts(space: Space, solver: Any, watch: Watch) -> Iterator[Element]:
+    """Give where descents begin: convex ones at zero; others at what convex losses find, too.
+
+    The same rule, ever steeper: all that is used are the rows, so that neither their order nor
+    repetition instead of weight leads elsewhere.
+    """
+    zero, problem = space.zero(), space.problem
+    if problem.loss.convex:
+        yield zero
+        return
+    # softmax scores compare classes; those of squares are rules of one class against the rest
+    convex = [SquaredLoss(), LogLoss()] if problem.columns == 1 else [SquaredLoss()]
+    found = []
+    for loss in convex:
+        space.problem = replace(problem, loss=loss)
+        found.append(descend(space, zero, _direction(space, watch), 1e-6, 100, watch).element)
+        space.problem = problem
+    listed = [found[-1], zero, *found[:-1]]
+    listed += [found[-1].times(4.0**j) for j in range(1, solver.n_init)]
+    yield from listed[: solver.n_init]
+
+
+def detail_of(solver: Any, space: Space) -> str:
+    """Say what a loss that is not convex means for the answer."""
+    if space.problem.loss.convex:
+        return ""
+    return (
+        f"the loss is not convex: the best of {solver.n_init} starts, perhaps not the best of all"
+    )
+
+
+def _space(problem: SmoothRisk) -> tuple[Space, bool]:
+    gram, k = problem.gram, problem.columns
+    if isinstance(gram, FactoredGram):
+        return space_of(problem), True
+    stored = isinstance(gram, DenseGram | PrecomputedGram)
+    if stored and gram.shape[0] * k <= _SMALL:
+        return factored_space(problem)
+    return space_of(problem), True
+
+
+def _direction(space: Space, watch: Watch) -> Direction:
+    k = space.problem.columns
+    if isinstance(space, FeatureSpace) and (space.F.shape[1] + 1) * k <= _SMALL:
+        return lambda u, g: _exact(space, u, g)
+    return lambda u, g: _by_gradients(space, u, g, watch)
+
+
+def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:
+    """Solve for the step."""
+    problem = space.problem
+    bend = problem.loss.bend(u.scores, problem.codes)
+    right = np.concatenate([g.coef, g.bias[None, :] / space.scale]).T.ravel()
+    d, k = space.F.shape[1], problem.columns
+    # a loss that is not convex may bend down here: then go by what bends up
+    curves = (bend,) if problem.loss.convex else (bend, bend.convex())
+    for curve, ridge in [(curve, 0.0) for curve in curves] + [(curves[-1], 1e2), (curves[-1], 1e6)]:
+        H = _matrix(space, curve)
+        H.flat[:: len(H) + 1] += ridge * np.finfo(float).eps * float(np.abs(H.diagonal()).max())
+        try:
+            factor = linalg.cho_factor(H, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+        step = -linalg.cho_solve(factor, right, check_finite=False).reshape(k, d + 1).T
+        return space.element(np.ascontiguousarray(step[:d]), step[d])
+    return g.times(-1.0)
+
+
+def _matrix(space: FeatureSpace, bend: Bend) -> Array:
+    """Give the second derivatives by weights and biases, function after function."""
+    problem, F = space.problem, space.F
+    d, k = F.shape[1], problem.columns
+    H = np.zeros((k, d + 1, k, d + 1))
+    for c in range(k):
+        for e in range(c + 1):
+            curvature = bend.between(c, e)
+            if curvature is None:
+                continue
+            h = problem.weights * curvature
+            H[c, :d, e, :d] = _product(F, h)
+            H[c, d, e, :d] = H[c, :d, e, d] = F.T @ h
+            H[c, d, e, d] = h.sum()
+            H[e, :, c, :] = H[c, :, e, :].T
+    for c in range(k):
+        H[c, range(d), c, range(d)] += problem.penalty
+    if not problem.bias:
+        H[:, d], H[:, :, :, d] = 0.0, 0.0
+        H[range(k), d, range(k), d] = 1.0
+    elif bend.shares is not None:  # all biases up alike: no probability changes, any curve will do
+        H[:, d, :, d] += max(float(np.einsum("cc->", H[:, d, :, d])), 1.0) / k**2
+    return H.reshape(k * (d + 1), k * (d + 1))
+
+
+def _product(F: Any, h: Array) -> Array:
+    if is_sparse(F):
+        return to_dense(F.T @ F.multiply(h[:, None]).tocsr())
+    return np.asarray(F.T @ (h[:, None] * F))
+
+
+def _by_gradients(space: Space, u: Element, g: Element, watch: Watch) -> Element:
+    """Solve for the step by conjugate gradients, the more exactly the nearer the end."""
+    bend = space.problem.loss.bend(u.scores, space.problem.codes)
+    step, left = space.zero(), g.times(-1.0)
+    way, size = left, space.inner(left, left)
+    scale = space.tolerance(u)
+    share = min(0.1, np.sqrt(np.sqrt(size) / scale)) if scale > 0 else 0.1
+    goal = size * share**2
+    for _ in range(_CG_STEPS):
+        ahead = space.curved(bend, way)
+        curvature = space.inner(way, ahead)
+        if not curvature > 0:
+            break
+        t = size / curvature
+        step, left = step.plus(t, way), left.plus(-t, ahead)
+        before, size = size, space.inner(left, left)
+        if size <= goal or (watch.time_limit is not None and watch.seconds > watch.time_limit):
+            break
+        way = left.plus(size / before, way)
+    return step

@@ -1,0 +1,85 @@
+"""The descent that Newton's method and L-BFGS share: direction, a step that pays, the next look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.solvers.base import Status, Watch
+from mercer.solvers.risk_space import Element, Space
+
+Direction = Callable[[Element, Element], Element]
+"""Gives where to go from an element with its gradient."""
+
+_PAYS = 1e-4  # share of the promised descent that a step must bring
+_SHORTEST = 1e-10
+_SHRINKS = 0.9
+_ROUNDING = 1e-15
+_CLOSE = 1e-6  # gradient, relative, up to which a descent stopped by rounding has arrived
+_FLAT = 1e-11  # descent still promised, relative, below which objectives no longer tell
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """Where a descent ended."""
+
+    element: Element
+    objective: float
+    status: Status
+    steps: int
+
+
+def descend(
+    space: Space, start: Element, direction: Direction, tol: float, max_iter: int, watch: Watch
+) -> Arrival:
+    """Go downhill until the gradient is `tol` times what pulls on the function."""
+    u, value = start, space.objective(start)
+    for step in range(max_iter):
+        g = space.gradient(u)
+        size, scale = np.sqrt(max(space.inner(g, g), 0.0)), space.tolerance(u)
+        left = size / scale if scale > 0 else 0.0
+        if not np.isfinite(value) or not np.isfinite(left):
+            return Arrival(u, value, Status.NOT_FINITE, step)
+        if left <= tol:
+            return Arrival(u, value, Status.SOLVED, step)
+        if watch.tick(step, left):
+            return Arrival(u, value, watch.stopped or Status.STOPPED, step)
+        d = direction(u, g)
+        slope = space.inner(g, d)
+        if not slope < 0:
+            d, slope = g.times(-1.0), -(size**2)
+        flat = -slope <= _FLAT * abs(value)
+        ahead = _by_gradient(space, u, d, size) if flat else _step(space, u, value, d, slope)
+        if ahead is None:
+            arrived = flat or left <= max(_CLOSE, tol)
+            return Arrival(u, value, Status.SOLVED if arrived else Status.INACCURATE, step)
+        u, value = ahead
+    return Arrival(u, value, Status.ITERATION_LIMIT, max_iter)
+
+
+def _by_gradient(space: Space, u: Element, d: Element, size: float) -> tuple[Element, float] | None:
+    """Take a whole step where the gradient shrinks by it: near the end it sees more digits."""
+    ahead = u.plus(1.0, d)
+    g = space.gradient(ahead)
+    if space.inner(g, g) < (_SHRINKS * size) ** 2:
+        return ahead, space.objective(ahead)
+    return None
+
+
+def _step(
+    space: Space, u: Element, value: float, d: Element, slope: float
+) -> tuple[Element, float] | None:
+    """Halve the step until it pays; None where no step does, to rounding."""
+    t = 1.0
+    while t > _SHORTEST:
+        ahead = u.plus(t, d)
+        with np.errstate(over="ignore", invalid="ignore"):
+            reached = space.objective(ahead)
+        if reached <= value + _PAYS * t * slope:
+            return ahead, reached
+        if -t * slope <= _ROUNDING * abs(value):  # more than this nobody can see
+            return None
+        t *= 0.5
+    return None
