@@ -17,7 +17,9 @@ MODULES = [
     "mercer.solvers",
     "mercer.certificates",
     "mercer.backends",
+    "mercer.selection",
     "mercer.testing",
+    "mercer.theory",
     "mercer.compat.sklearn",
 ]
 PAGES = [DOCS / "index.md", *sorted((DOCS / "guide").glob("*.md"))]

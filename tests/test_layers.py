@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "mercer"
 # top to bottom; rooms of one line are neighbours and may look at one another
 LAYERS = [
     {"compat", "testing", "cli"},
+    {"selection", "theory"},
     {"machines"},
     {"certificates"},
     {"solvers"},

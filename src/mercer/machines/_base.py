@@ -38,12 +38,8 @@ def all_or_nothing(method: F) -> F:
     return guarded  # type: ignore[return-value]
 
 
-class KernelMachine(BaseEstimator, ABC):
-    """Base of machines that take one kernel."""
-
-    kernel: Any
-    kernel_: Kernel
-    _expansion: Expansion
+class NestedKernels(BaseEstimator):
+    """Parameters that are kernels, whose own parameters grids can reach."""
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; `kernel__scale` and the like replace the kernel, which is immutable."""
@@ -53,9 +49,9 @@ class KernelMachine(BaseEstimator, ABC):
             held = params.get(outer, getattr(self, outer, None))
             if isinstance(held, Kernel):
                 nested[outer][inner] = params.pop(name)
-            elif outer == "kernel":
+            elif outer.startswith("kernel"):
                 raise ValueError(
-                    f"{type(self).__name__}: {name} cannot be set while kernel={held!r}; pass a "
+                    f"{type(self).__name__}: {name} cannot be set while {outer}={held!r}; pass a "
                     "kernel object that has this parameter, such as Gaussian(scale=1.0)"
                 )
         for outer, inner_params in nested.items():
@@ -64,6 +60,14 @@ class KernelMachine(BaseEstimator, ABC):
         super().set_params(**params)
         return self
 
+
+class KernelMachine(NestedKernels, ABC):
+    """Base of machines that take one kernel."""
+
+    kernel: Any
+    kernel_: Kernel
+    _expansion: Expansion
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._is_precomputed()
@@ -71,9 +75,7 @@ class KernelMachine(BaseEstimator, ABC):
         return tags
 
     def _is_precomputed(self) -> bool:
-        if isinstance(self.kernel, str):
-            return self.kernel.strip().lower().removesuffix("()") == "precomputed"
-        return isinstance(self.kernel, Precomputed)
+        return is_precomputed(self.kernel)
 
     def _training_points(self, X: Any, y: Any, **target: Any) -> tuple[Points, Any]:
         """Validate training rows and targets, and remember the names of the columns."""
@@ -93,3 +95,10 @@ class KernelMachine(BaseEstimator, ABC):
     def _column_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else list(names)
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Tell whether a kernel parameter, an object or a name, stands for a given matrix."""
+    if isinstance(kernel, str):
+        return kernel.strip().lower().removesuffix("()") == "precomputed"
+    return isinstance(kernel, Precomputed)

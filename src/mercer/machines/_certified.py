@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer.certificates import Certificate, certify
-from mercer.gram import CachedGram, DenseGram, Gram, LazyGram, Source
+from mercer.gram import CachedGram, DenseGram, Gram, LazyGram, Source, SparseGram
 
 Judge = Callable[[Any, Any], Certificate]
 
@@ -44,12 +44,27 @@ class Pending:
         return self.judge(self.question(LazyGram(self.source.in_float64())), self.value)
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A certificate to be made from a Gram that is the data itself: sparse, or features."""
+
+    problem: Any
+    value: Any
+    judge: Judge
+
+    def made(self) -> Certificate:
+        """Judge."""
+        return self.judge(self.problem, self.value)
+
+
 def promise(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
-) -> Pending | Certificate:
+) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap."""
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
         return Pending(gram.source, question, value, judge)
+    if isinstance(gram, SparseGram):
+        return Kept(question(gram), value, judge)
     return judge(question(gram), value)
 
 
@@ -65,7 +80,7 @@ def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
 class Certified:
     """A machine with a `certificate_` that is made when it is first read, copied or pickled."""
 
-    _judgement: Pending | Certificate
+    _judgement: Pending | Kept | Certificate
 
     @property
     def certificate_(self) -> Certificate:
@@ -75,7 +90,7 @@ class Certified:
             raise AttributeError(
                 f"{type(self).__name__} has no certificate_ before it is fitted; call fit first"
             )
-        if isinstance(held, Pending):
+        if isinstance(held, Pending | Kept):
             held = held.made()
             self._judgement = held
         return held

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from mercer._points import as_points, is_sequence_data, is_sparse, to_dense
+from mercer._points import as_points, is_sequence_data, is_sparse
 from mercer._types import Array, Points
 
 _SPREAD = 1e8  # ratio of column scales beyond which one column drowns the others in float64
@@ -173,9 +173,7 @@ def _is_number(value: Any) -> bool:
 
 def warn_of_spread(machine: Any, X: Points) -> None:
     """Warn when one column is so much larger than another that the smaller cannot matter."""
-    # not the maximum of abs(X), which would copy X
-    highest, lowest = (to_dense(end) for end in (X.max(axis=0), X.min(axis=0)))
-    largest = np.maximum(highest, -lowest)
+    largest = _largest(X)
     used = largest[largest > 0]
     if len(used) and used.max() / _SPREAD > used.min():
         ratio = np.log10(used.max()) - np.log10(used.min())
@@ -186,6 +184,16 @@ def warn_of_spread(machine: Any, X: Points) -> None:
             UserWarning,
             stacklevel=6,
         )
+
+
+def _largest(X: Points) -> Array:
+    """Give the largest magnitude of each column."""
+    if is_sparse(X):  # by the entries that are there; the library's own way turns X over first
+        largest = np.zeros(X.shape[1], dtype=X.dtype)
+        np.maximum.at(largest, X.indices, np.abs(X.data))
+        return largest
+    # not the maximum of abs(X), which would copy X
+    return np.asarray(np.maximum(X.max(axis=0), -X.min(axis=0)))
 
 
 def refuse_overflown(machine: Any, values: Array) -> Array:

@@ -48,6 +48,13 @@ def check_optional_count(machine: Any, name: str) -> None:
         refuse(machine, name, value, "be None or a positive integer")
 
 
+def check_count(machine: Any, name: str) -> None:
+    """Require a positive integer."""
+    value = getattr(machine, name)
+    if not (is_real(value) and isinstance(value, Integral) and int(value) > 0):
+        refuse(machine, name, value, "be a positive integer")
+
+
 def check_optional_callable(machine: Any, name: str) -> None:
     """Require None or a function."""
     value = getattr(machine, name)

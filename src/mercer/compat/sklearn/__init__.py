@@ -5,11 +5,27 @@ defaults, fitted attributes, shapes and signs are those of scikit-learn 1.9; wha
 in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come on top.
 """
 
+from mercer.compat.sklearn.cca import CCA
+from mercer.compat.sklearn.discriminant import LinearDiscriminantAnalysis
+from mercer.compat.sklearn.kernel_pca import KernelPCA
 from mercer.compat.sklearn.linear_svc import LinearSVC
 from mercer.compat.sklearn.linear_svr import LinearSVR
 from mercer.compat.sklearn.nu_svc import NuSVC
 from mercer.compat.sklearn.one_class import OneClassSVM
+from mercer.compat.sklearn.spectral import SpectralClustering
 from mercer.compat.sklearn.svc import SVC
 from mercer.compat.sklearn.svr import SVR, NuSVR
 
-__all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ = [
+    "CCA",
+    "SVC",
+    "SVR",
+    "KernelPCA",
+    "LinearDiscriminantAnalysis",
+    "LinearSVC",
+    "LinearSVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "SpectralClustering",
+]

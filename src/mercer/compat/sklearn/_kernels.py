@@ -14,7 +14,16 @@ from mercer import expression as ex
 from mercer._points import take
 from mercer._types import Array, Points
 from mercer.expression import Expression
-from mercer.kernels import Constant, Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels import (
+    Constant,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
 from mercer.kernels.resolve import weighted_variance
 from mercer.machines._weights import distinct_rows
 
@@ -57,6 +66,15 @@ def translate(machine: Any, X: Points, weights: Array) -> tuple[Kernel, float]:
         return Precomputed(), 0.0
     gamma = gamma_of(machine, X, weights)
     return _WRITE[kernel](gamma, float(machine.coef0), int(machine.degree)), gamma
+
+
+def written(name: str, gamma: float, coef0: float, degree: float) -> Kernel | None:
+    """Give the kernel of a name; None where it is not one of Mercer's."""
+    if name == "cosine":
+        return Cosine()
+    if name not in _WRITE or degree != int(degree):
+        return None
+    return _WRITE[name](gamma, coef0, int(degree))
 
 
 def gamma_of(machine: Any, X: Points, weights: Array) -> float:

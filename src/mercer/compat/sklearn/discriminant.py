@@ -1,0 +1,334 @@
+"""Drop-in for `sklearn.discriminant_analysis.LinearDiscriminantAnalysis`."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer._types import Array
+from mercer.backends.interruptible import interruptible
+from mercer.certificates import certify
+from mercer.gram import FactoredGram, Gram
+from mercer.machines._base import all_or_nothing
+from mercer.machines._certified import Certified, promise
+from mercer.machines._parameters import (
+    check_choice,
+    check_flag,
+    check_optional_count,
+    check_real,
+    is_real,
+    refuse,
+)
+from mercer.problems import Discriminant
+from mercer.solvers import PrimalDiscriminant, Solution, solve
+
+_SOLVERS = ("svd", "lsqr", "eigen")
+_LEAST = 1e-12  # of the scatter that shrinkage=1 would leave nothing of
+
+
+class LinearDiscriminantAnalysis(
+    ClassNamePrefixFeaturesOutMixin,
+    LinearClassifierMixin,
+    TransformerMixin,
+    Certified,
+    BaseEstimator,
+):
+    """`sklearn.discriminant_analysis.LinearDiscriminantAnalysis` on Mercer's solver.
+
+    What differs is listed in the user guide. `mercer.FisherDiscriminant` is the same for any
+    kernel, with weights and sparse rows.
+
+    Parameters
+    ----------
+    solver : {"svd", "lsqr", "eigen"}, default="svd"
+        Which of scikit-learn's conventions to follow; directions are found in the same way for
+        all. "svd" leaves out directions without scatter within classes; "lsqr" has no `transform`.
+    shrinkage : float or None, default=None
+        Share of a multiple of the identity in the covariance, for "lsqr" and "eigen"; "auto" is
+        refused.
+    priors : array-like of shape (n_classes,) or None, default=None
+        Probabilities of the classes; None takes their shares of the rows.
+    n_components : int or None, default=None
+        Directions that `transform` gives; None for min(n_classes - 1, n_features).
+    store_covariance : bool, default=False
+        Whether `covariance_` is kept for "svd"; for the others it always is.
+    tol : float, default=1e-4
+        For "svd": directions with less scatter within classes, relative to their columns, are left
+        out.
+    covariance_estimator : None, default=None
+        Others are refused.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    priors_ : array of shape (n_classes,)
+        Probabilities of the classes.
+    means_ : array of shape (n_classes, n_features)
+        Class means.
+    xbar_ : array of shape (n_features,)
+        Their mean by the priors.
+    covariance_ : array of shape (n_features, n_features)
+        The covariance that the classes share.
+    scalings_ : array of shape (n_features, rank)
+        The directions.
+    explained_variance_ratio_ : array of shape (n_components,)
+        Share of each direction in the sum of all ratios.
+    coef_, intercept_ : arrays of shape (n_classes, n_features) and (n_classes,)
+        The decision; one row for two classes.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        Residual and orthogonality of the directions.
+
+    Examples
+    --------
+    >>> from mercer.compat.sklearn import LinearDiscriminantAnalysis
+    >>> X = [[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]]
+    >>> machine = LinearDiscriminantAnalysis().fit(X, [1, 1, 1, 2, 2, 2])
+    >>> machine.predict([[-0.8, -1]]).tolist()
+    [1]
+    """
+
+    def __init__(
+        self,
+        solver: str = "svd",
+        shrinkage: float | None = None,
+        priors: npt.ArrayLike | None = None,
+        n_components: int | None = None,
+        store_covariance: bool = False,
+        tol: float = 1e-4,
+        covariance_estimator: Any = None,
+    ) -> None:
+        self.solver = solver
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.n_components = n_components
+        self.store_covariance = store_covariance
+        self.tol = tol
+        self.covariance_estimator = covariance_estimator
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, ensure_min_samples=2, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        X = X.astype(np.float64, copy=False)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes)
+        self._check_against(len(y), X.shape[1])
+        self.priors_ = self._checked_priors(counts / len(y))
+        self.means_ = np.array([X[codes == c].mean(axis=0) for c in range(len(counts))])
+        self.xbar_ = self.priors_ @ self.means_
+        scalings, ratios = self._directions(X, codes, counts)
+        self.scalings_ = scalings
+        shares = ratios / ratios.sum()
+        self.explained_variance_ratio_ = shares[: self._max_components]
+        self._decide()
+        self._n_features_out = min(self._max_components, scalings.shape[1])
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Project rows on the directions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Their places; with solver="eigen" not centred, as in scikit-learn.
+        """
+        if self.solver == "lsqr":
+            raise NotImplementedError(
+                "transform not implemented for 'lsqr' solver (use 'svd' or 'eigen')."
+            )
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        away = X - self.xbar_ if self.solver == "svd" else X
+        return np.asarray(away @ self.scalings_[:, : self._max_components])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Give the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        decision = self.decision_function(X)
+        if len(self.classes_) > 2:
+            return np.asarray(softmax(decision, axis=1))
+        return np.column_stack([expit(-decision), expit(decision)])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Give the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        proba = self.predict_proba(X)
+        tiny = np.finfo(proba.dtype).tiny
+        return np.asarray(np.log(np.maximum(proba, tiny)))
+
+    def _directions(self, X: Array, codes: Array, counts: Array) -> tuple[Array, Array]:
+        """Solve in whitened columns ("svd") or in the columns as they are; give W and ratios."""
+        within = X - self.means_[codes]
+        own = np.maximum(self.priors_, 1e-200) / counts
+        covariance = (within * own[codes][:, None]).T @ within if self._wants_covariance() else None
+        penalty, weights = 0.0, np.full(len(X), 1.0 / len(X))
+        change = np.eye(0)
+        if self.solver == "svd":
+            change = _whitening(within, self.tol)
+            rows = (X - self.xbar_) @ change
+        else:
+            assert covariance is not None
+            s = 0.0 if self.shrinkage is None else float(self.shrinkage)
+            penalty = s * float(np.trace(covariance)) / len(covariance)
+            covariance = (1.0 - s) * covariance + penalty * np.eye(len(covariance))
+            rows, weights = X, max(1.0 - s, _LEAST) * own[codes]
+        self.__dict__.pop("covariance_", None)
+        if covariance is not None:
+            self.covariance_ = covariance
+        question = partial(
+            Discriminant,
+            codes=codes,
+            row_weights=weights,
+            shares=self.priors_,
+            penalty=penalty,
+            count=len(counts) - 1,
+        )
+        W, ratios = self._solved(FactoredGram.of(np.asarray, rows), question)
+        return (change @ W if self.solver == "svd" else W), ratios
+
+    def _solved(self, gram: Gram, question: Any) -> tuple[Array, Array]:
+        try:
+            self.solution_: Solution = solve(question(gram), PrimalDiscriminant())
+        except np.linalg.LinAlgError as error:
+            raise self._singular() from error
+        except ValueError as error:
+            raise ValueError(f"{type(self).__name__}: {error}") from error
+        value = self.solution_.value
+        self._judgement = promise(gram, question, value, certify)
+        return value.weights, value.values
+
+    def _singular(self) -> Exception:
+        return np.linalg.LinAlgError(
+            f"{type(self).__name__}: the covariance within classes is singular to rounding, as "
+            "with a column that is constant, or a sum of others: set shrinkage between 0 and 1 "
+            f"(got shrinkage={self.shrinkage!r}), leave such columns out, or use solver='svd'"
+        )
+
+    def _decide(self) -> None:
+        """Write the decision in the columns of X."""
+        places = (self.means_ - self.xbar_) @ self.scalings_
+        coef = places @ self.scalings_.T
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.priors_)
+        if self.solver == "svd":
+            intercept = logs - 0.5 * np.square(places).sum(axis=1) - coef @ self.xbar_
+        else:  # here scikit-learn does not centre: all classes have one more term in common
+            try:
+                coef = coef + linalg.solve(self.covariance_, self.xbar_, assume_a="pos")
+            except np.linalg.LinAlgError as error:
+                raise self._singular() from error
+            intercept = logs - 0.5 * np.einsum("cj,cj->c", self.means_, coef)
+        if len(coef) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = coef, intercept
+
+    def _wants_covariance(self) -> bool:
+        return self.solver != "svd" or bool(self.store_covariance)
+
+    def _checked_priors(self, shares: Array) -> Array:
+        if self.priors is None:
+            return shares
+        priors = np.asarray(self.priors, dtype=np.float64)
+        if priors.shape != shares.shape:
+            refuse(self, "priors", self.priors, f"hold {len(shares)} numbers, one for each class")
+        if (priors < 0).any():
+            raise ValueError("priors must be non-negative")
+        if abs(priors.sum() - 1.0) > 1e-5:
+            warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
+        return np.asarray(priors / priors.sum())
+
+    def _check_against(self, n: int, d: int) -> None:
+        classes = len(self.classes_)
+        if classes < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {classes} class"
+            )
+        if n == classes:
+            raise ValueError("The number of samples must be more than the number of classes.")
+        most = min(classes - 1, d)
+        if self.n_components is not None and self.n_components > most:
+            raise ValueError("n_components cannot be larger than min(n_features, n_classes - 1).")
+        self._max_components = most if self.n_components is None else int(self.n_components)
+
+    def _check_parameters(self) -> None:
+        check_choice(self, "solver", _SOLVERS)
+        check_optional_count(self, "n_components")
+        check_flag(self, "store_covariance")
+        check_real(self, "tol", least=0.0)
+        if self.covariance_estimator is not None:
+            must = "be None: directions are found for a penalty that is a multiple of the identity"
+            refuse(self, "covariance_estimator", self.covariance_estimator, must)
+        if self.shrinkage is None:
+            return
+        if self.solver == "svd":
+            raise NotImplementedError("shrinkage not supported with 'svd' solver.")
+        if not is_real(self.shrinkage) or not 0 <= self.shrinkage <= 1:
+            reason = "; 'auto' gives every class and column its own" if self.shrinkage else ""
+            refuse(self, "shrinkage", self.shrinkage, f"be None or a number from 0 to 1{reason}")
+
+
+def _whitening(within: Array, tol: float) -> Array:
+    """Give the map to columns in which the rows within classes have covariance one.
+
+    Columns are scaled first; directions with a standard deviation of at most `tol` are left out.
+    """
+    spread = within.std(axis=0)
+    spread[spread == 0] = 1.0
+    scaled = within / spread / np.sqrt(len(within))
+    _, sigma, Vt = interruptible(np.linalg.svd, scaled, full_matrices=False)
+    kept = sigma > tol
+    return np.asarray((Vt[kept] / spread).T / sigma[kept])

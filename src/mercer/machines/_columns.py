@@ -1,0 +1,264 @@
+"""Tables as they come in: arrays, sparse matrices and data frames, column by column.
+
+A column is numbers (NaN where missing), or codes of distinct values (-1 where missing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, validate_data
+
+from mercer._points import as_points, is_sparse
+from mercer._types import Array, Points
+from mercer.machines._inputs import refuse_nonfinite, refuse_twin_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One attribute of all rows.
+
+    Attributes
+    ----------
+    numbers : (n,) array or None
+        Its values, if they are numbers; NaN where missing.
+    codes : (n,) int array or None
+        Else the place of each in `values`; -1 where missing.
+    values : list
+        The distinct values.
+    declared : bool
+        Whether `values` is the complete list, given with the data.
+    bounds : pair of int or None
+        The smallest and the largest number, where known.
+    """
+
+    numbers: Array | None
+    codes: Array | None = None
+    values: Sequence[Any] = ()
+    declared: bool = False
+    bounds: tuple[Any, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of attributes, all of them numbers in one matrix, or as columns.
+
+    Attributes
+    ----------
+    matrix : array, CSR array or None
+        All columns, if they are numbers of one type.
+    columns : tuple of Column
+        The columns otherwise.
+    """
+
+    matrix: Points | None
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Count rows and columns."""
+        if self.matrix is not None:
+            return int(self.matrix.shape[0]), int(self.matrix.shape[1])
+        first = self.columns[0]
+        held = first.codes if first.numbers is None else first.numbers
+        return len(held), len(self.columns)  # type: ignore[arg-type]
+
+    def column(self, j: int) -> Column:
+        """Give one column."""
+        if self.matrix is None:
+            return self.columns[j]
+        if is_sparse(self.matrix):
+            return Column(self.matrix[:, [j]].toarray()[:, 0])
+        bounds = None if self._bounds is None else (self._bounds[0][j], self._bounds[1][j])
+        return Column(self.matrix[:, j], bounds=bounds)
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array] | None:
+        """Give the extremes of all columns of integers; one by one they take four times as long."""
+        if self.matrix is None or self.matrix.dtype.kind not in "iu":
+            return None
+        return self.matrix.min(axis=0), self.matrix.max(axis=0)
+
+    def block(self, which: Array, sparse_too: bool = True) -> Points:
+        """Give some columns, all of them numbers, as a matrix."""
+        if self.matrix is None:
+            return _stacked([self.columns[j] for j in which], self.shape[0])
+        held = self.matrix
+        picked = held if len(which) == held.shape[1] else held[:, which]
+        return picked.toarray() if is_sparse(picked) and not sparse_too else picked
+
+    def rows(self, index: Array) -> Table:
+        """Give some rows."""
+        if self.matrix is not None:
+            return Table(self.matrix[index])
+        return Table(None, tuple(_part(column, index) for column in self.columns))
+
+
+def _stacked(columns: list[Column], n: int) -> Array:
+    out = np.empty((n, len(columns)), order="F")
+    for j, column in enumerate(columns):
+        out[:, j] = column.numbers
+    return out
+
+
+def _part(column: Column, index: Array) -> Column:
+    if column.numbers is not None:
+        return Column(column.numbers[index])
+    assert column.codes is not None
+    return Column(None, column.codes[index], column.values, column.declared)
+
+
+def read_table(
+    machine: Any, X: Any, fitting: bool, y: Any = "no_validation", *, sparse_too: bool = True
+) -> Table:
+    """Check a table, and let the machine remember its columns, or compare them.
+
+    Parameters
+    ----------
+    machine : estimator
+        Whose table it is.
+    X : array-like, sparse matrix or data frame
+        Rows.
+    fitting : bool
+        Whether to remember the columns.
+    y : array-like, optional
+        Labels, only looked at for being there.
+    sparse_too : bool
+        Whether the matrix may be sparse.
+    """
+    refuse_twin_columns(machine, X)
+    frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+    if not frame:
+        X = _checked(machine, X, sparse_too)
+    elif not X.shape[0]:
+        raise ValueError(
+            f"{type(machine).__name__}: X has 0 sample(s) (shape={X.shape}) while a minimum of 1 "
+            "is required."
+        )
+    validate_data(machine, X, y, reset=fitting, skip_check_array=True)
+    if frame:
+        return Table(None, tuple(_from_frame(machine, X, j) for j in range(X.shape[1])))
+    if X.dtype == object:
+        return Table(None, tuple(_from_objects(machine, X[:, j], j) for j in range(X.shape[1])))
+    _refuse_infinity(machine, X)
+    return Table(X)
+
+
+def _checked(machine: Any, X: Any, sparse_too: bool) -> Any:
+    """Give a two-dimensional array, of numbers or objects, or a CSR array."""
+    if not is_sparse(X):
+        X = np.asarray(X) if hasattr(X, "__array__") else _from_lists(X)
+        if X.dtype.kind in "US":
+            X = X.astype(object)
+        if X.dtype.kind in "mM":
+            raise _dates(machine, 0)
+    accept = "csr" if sparse_too else False
+    options: dict[str, Any] = {"accept_sparse": accept, "ensure_all_finite": False, "dtype": None}
+    X = check_array(X, estimator=machine, input_name="X", **options)
+    if is_sparse(X):
+        X = as_points(X)
+    elif X.dtype in (np.float16, np.longdouble):
+        with np.errstate(over="ignore"):  # beyond float64 is infinity, which is found later
+            X = X.astype(np.float64)
+    return X
+
+
+def _from_lists(X: Any) -> Array:
+    plain = np.asarray(X)
+    # NumPy would turn the numbers of a list that also holds text into text
+    return np.array(X, dtype=object) if plain.dtype.kind in "US" else plain
+
+
+def _refuse_infinity(machine: Any, X: Points) -> None:
+    if is_sparse(X):
+        refuse_nonfinite(machine, X)  # an entry that is missing in a sparse row cannot be told
+    elif X.dtype.kind == "f" and np.isinf(X).any():
+        refuse_nonfinite(machine, np.where(np.isnan(X), 0.0, X))
+
+
+def _from_frame(machine: Any, X: Any, j: int) -> Column:
+    column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+    kind = str(column.dtype).lower()
+    if kind.startswith(("date", "time", "duration", "period")):
+        raise _dates(machine, X.columns[j])
+    if hasattr(column, "cat") and hasattr(column.cat, "codes"):
+        codes = np.asarray(column.cat.codes, dtype=np.intp)
+        return Column(None, codes, column.cat.categories.tolist(), declared=True)
+    plain = kind.startswith(("int", "uint", "float", "bool"))
+    if plain and hasattr(column, "iloc"):
+        missing = bool(column.hasnans)
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan) if missing else column
+        return _as_numbers(machine, np.asarray(values), j)
+    if plain and not column.null_count():
+        return _as_numbers(machine, column.to_numpy(), j)
+    if hasattr(column, "factorize"):
+        try:
+            codes, values = column.factorize()
+        except TypeError as error:
+            raise _unhashable(machine, j, error) from error
+        return _named(machine, np.asarray(codes, dtype=np.intp), list(values), j)
+    return _from_objects(machine, column.to_list(), j)
+
+
+def _from_objects(machine: Any, entries: Any, j: int) -> Column:
+    """Give numbers where all entries are, else codes."""
+    place: dict[Any, int] = {}
+    try:
+        codes = np.array([place.setdefault(entry, len(place)) for entry in entries], dtype=np.intp)
+    except TypeError as error:
+        raise _unhashable(machine, j, error) from error
+    return _named(machine, codes, list(place), j)
+
+
+def _named(machine: Any, codes: Array, values: list[Any], j: int) -> Column:
+    """Take missing values out of a list of distinct ones; numbers become numbers again."""
+    there = [not _is_missing(value) for value in values]
+    kept = [value for value, is_there in zip(values, there, strict=True) if is_there]
+    if any(isinstance(value, complex) and not isinstance(value, Real) for value in kept):
+        raise ValueError(f"Complex data not supported: {type(machine).__name__}, column {j} of X")
+    numeric = bool(kept) and all(isinstance(value, Real | np.bool_) for value in kept)
+    if numeric or not kept:
+        with np.errstate(over="ignore"):
+            numbers = np.array([v if t else np.nan for v, t in zip(values, there, strict=True)])
+        numbers = np.append(numbers, np.nan) if (codes < 0).any() else numbers
+        return _as_numbers(machine, np.asarray(numbers[codes], dtype=np.float64), j)
+    new = np.cumsum(there) - 1
+    new[~np.array(there)] = -1
+    return Column(None, np.append(new, -1)[codes], kept)
+
+
+def _as_numbers(machine: Any, values: Array, j: int) -> Column:
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(
+            f"Input X contains infinity: the first in row {row}, column {j}. "
+            f"{type(machine).__name__} does not accept infinite values; a missing entry is NaN"
+        )
+    return Column(values)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _unhashable(machine: Any, j: int, error: Exception) -> TypeError:
+    return TypeError(
+        f"{type(machine).__name__}: column {j} of X holds an entry that is no value ({error}): an "
+        "argument must be a string or a real number, or missing (None, NaN)"
+    )
+
+
+def _dates(machine: Any, column: Any) -> TypeError:
+    return TypeError(
+        f"{type(machine).__name__}: column {column!r} of X holds dates or times; turn them into "
+        "numbers (days since an origin) or categories (the month) first"
+    )

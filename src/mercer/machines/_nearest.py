@@ -1,0 +1,167 @@
+"""Who is near: the search for neighbours, in a space of rows or in a given matrix, and votes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._types import Array, Points
+from mercer.gram import Source
+from mercer.gram.neighbours import neighbours
+from mercer.gram.precomputed import rectangle
+
+_BLOCK = 2048  # rows of a given matrix looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The nearest training rows of some rows, nearest first, ties to the smallest number.
+
+    Attributes
+    ----------
+    index : (m, count) int array
+        Numbers of training rows.
+    key : (m, count) array
+        What they are ordered by: squared distances, up to a constant for each row.
+    similarity : (m, count) array
+        k(z, x).
+    """
+
+    index: Array
+    key: Array
+    similarity: Array
+
+
+class Search(ABC):
+    """Training rows that can be searched."""
+
+    @abstractmethod
+    def among(self, count: int) -> Found:
+        """Find the nearest rows of every training row, itself excepted."""
+
+    @abstractmethod
+    def of(self, Z: Points, count: int) -> Found:
+        """Find the nearest training rows of new rows."""
+
+    @abstractmethod
+    def own(self) -> tuple[Array, Array]:
+        """Give key and similarity of every training row with itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSearch(Search):
+    """Rows and a kernel; the compiled search never stores their matrix."""
+
+    source: Source
+
+    def among(self, count: int) -> Found:
+        """Compare all training rows."""
+        return self._found(*neighbours(self.source, count), self.source)
+
+    def of(self, Z: Points, count: int) -> Found:
+        """Compare new rows with training rows."""
+        new = Source(self.source.expression, Z)
+        return self._found(*neighbours(self.source, count, Z), new)
+
+    def own(self) -> tuple[Array, Array]:
+        """Give zero, and k(x, x)."""
+        diag = self.source.diag()
+        return np.zeros(len(diag)), diag
+
+    def _found(self, index: Array, squared: Array, rows: Source) -> Found:
+        lengths = rows.diag()[:, None] + self.source.diag()[index]
+        return Found(index, squared, (lengths - squared) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixSearch(Search):
+    """A given matrix; k(z, z) of new rows is not in it, and not needed for the order.
+
+    Attributes
+    ----------
+    matrix : (n, n) array
+        K between the training rows.
+    rows : (n,) int array
+        Which columns of matrices to come they are.
+    given : int
+        How many columns these have.
+    """
+
+    matrix: Array
+    rows: Array
+    given: int
+
+    def among(self, count: int) -> Found:
+        """Read all rows."""
+        return self._nearest(self.matrix, count, own=True)
+
+    def of(self, Z: Points, count: int) -> Found:
+        """Read new rows."""
+        return self._nearest(rectangle(Z, self.given)[:, self.rows], count, own=False)
+
+    def own(self) -> tuple[Array, Array]:
+        """Give k(x, x) - 2 k(x, x), and k(x, x)."""
+        diag = self.matrix.diagonal().astype(np.float64)
+        return -diag, diag
+
+    def _nearest(self, K: Array, count: int, own: bool) -> Found:
+        lengths = self.matrix.diagonal().astype(np.float64)
+        parts = []
+        for first in range(0, max(len(K), 1), _BLOCK):
+            block = np.asarray(K[first : first + _BLOCK], dtype=np.float64)
+            key = lengths - 2 * block
+            if own:
+                key[np.arange(len(key)), first + np.arange(len(key))] = np.inf
+            index = np.argsort(key, axis=1, kind="stable")[:, :count]
+            at = np.take_along_axis
+            parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
+        return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def votes(found: Found, w: Array, k: float, codes: Array, count: int, alike: bool) -> Array:
+    """Count the votes of the k nearest rows: (m, classes).
+
+    A row votes as often as its weight w (m, count) says; the last one only with what is left of k.
+    With `alike` a vote counts as much as the similarity, negative ones nothing; where no vote
+    counts, all do.
+    """
+    ballots = np.clip(k - (np.cumsum(w, axis=1) - w), 0.0, w)
+    if alike:
+        weighed = ballots * np.maximum(found.similarity, 0.0)
+        counted = weighed.any(axis=1, keepdims=True)
+        ballots = np.where(counted, weighed, ballots)
+    cells = np.arange(len(w))[:, None] * count + codes[found.index]
+    total = np.bincount(cells.ravel(), ballots.ravel(), len(w) * count)
+    return np.asarray(total.reshape(len(w), count))
+
+
+def winners(total: Array, found: Found, w: Array, codes: Array) -> Array:
+    """Give the class with the most votes; of several, the one with the nearest row that counts."""
+    best = total.max(axis=1, keepdims=True)
+    tied: Array = np.asarray(total >= best * (1 - 1e-12))
+    choice = total.argmax(axis=1)
+    several = np.flatnonzero(tied.sum(axis=1) > 1)
+    if len(several):
+        near = codes[found.index[several]]
+        among = np.logical_and(np.take_along_axis(tied[several], near, axis=1), w[several] > 0)
+        choice[several] = near[np.arange(len(several)), among.argmax(axis=1)]
+    return np.asarray(choice)
+
+
+def with_copies(
+    found: Found, own: tuple[Array, Array], w: Array, copies: Array
+) -> tuple[Found, Array]:
+    """Put what is left of each row itself among its neighbours, where its distance belongs."""
+    key, similarity = own
+    joined = Found(
+        np.column_stack([found.index, np.arange(len(key))]),
+        np.column_stack([found.key, key]),
+        np.column_stack([found.similarity, similarity]),
+    )
+    weight = np.column_stack([w, copies])
+    order = np.lexsort((joined.index, joined.key), axis=1)
+    at = np.take_along_axis
+    turned = Found(*(at(part, order, axis=1) for part in vars(joined).values()))
+    return turned, at(weight, order, axis=1)

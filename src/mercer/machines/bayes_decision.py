@@ -1,0 +1,395 @@
+"""Decisions from a joint table: likelihood, posterior, least expected risk, and refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._types import Array
+from mercer.certificates import certify
+from mercer.machines._base import all_or_nothing
+from mercer.machines._batches import batch_codes, classes_for, labels_of
+from mercer.machines._certified import Certified, Kept
+from mercer.machines._columns import read_table
+from mercer.machines._decision import check_loss, check_prior, expected_risks, loss_of, prior_of
+from mercer.machines._labels import classes_of
+from mercer.machines._parameters import check_choice, check_real, is_real, refuse
+from mercer.machines._symbols import joined, symbols, tallied
+from mercer.machines._weights import check_weights
+from mercer.machines.joint_table import JointTable
+from mercer.problems.class_tables import ClassTables, ColumnMoments
+from mercer.solvers import Solution, solve
+
+
+class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
+    """Decides by the joint table of observations x and classes h, without any assumption.
+
+    P(h | x) = P(x | h) P(h) / P(x). The decision with the least expected risk
+    R(i | x) = sum_j loss(i, j) P(j | x) is taken; with the 0/1 loss, that is the most probable
+    class; with equal priors, the most likely one. An observation is the whole row: a table needs a
+    cell for each, so this is for few attributes with few values (`NaiveBayes` for others). A row
+    never seen leaves the prior as it is.
+
+    Parameters
+    ----------
+    rule : {"risk", "map", "ml"}, default="risk"
+        Least expected risk, largest posterior (ignores `loss`), or largest likelihood (ignores
+        `loss` and `prior`).
+    loss : matrix of shape (n_classes, n_classes) or None, default=None
+        Entry (i, j) is the cost of deciding i when j is true; None is 0/1.
+    reject : float or None, default=None
+        Cost of not deciding; None never rejects.
+    reject_label : object, default="reject"
+        What `predict` gives where it does not decide.
+    prior : "uniform", array of shape (n_classes,) or None, default=None
+        Probabilities of the classes; None takes their shares in the data.
+    alpha : float, default=0.0
+        Count added to each cell.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    values_ : list of tuple
+        The observations, one for each row of the tables.
+    counts_ : array of shape (n_values, n_classes)
+        The weight of each cell.
+    likelihood_ : array of shape (n_values, n_classes)
+        P(x | h).
+    prior_ : array of shape (n_classes,)
+        P(h).
+    joint_ : JointTable
+        P(x, h), with the variables "x" and "h".
+    evidence_ : array of shape (n_values,)
+        P(x).
+    posterior_ : array of shape (n_values, n_classes)
+        P(h | x).
+    solution_ : Solution
+        How the table was made.
+    certificate_ : Certificate
+        Whether the likelihoods are those of the counts.
+
+    Examples
+    --------
+    >>> from mercer import BayesDecision
+    >>> kit = BayesDecision.from_likelihood(
+    ...     [[0.98, 0.03], [0.02, 0.97]], [0.01, 0.99], classes=["cancer", "healthy"],
+    ...     values=["+", "-"])
+    >>> kit.predict_proba([["+"]]).round(3).tolist()  # 0.0098 / 0.0395
+    [[0.248, 0.752]]
+    >>> costly = kit.set_params(loss=[[0, 1], [20, 0]])  # to miss a cancer costs 20
+    >>> costly.predict([["+"]]).tolist(), costly.set_params(reject=0.5).predict([["+"]]).tolist()
+    (['cancer'], ['reject'])
+    """
+
+    def __init__(
+        self,
+        rule: str = "risk",
+        *,
+        loss: npt.ArrayLike | None = None,
+        reject: float | None = None,
+        reject_label: Any = "reject",
+        prior: npt.ArrayLike | str | None = None,
+        alpha: float = 0.0,
+    ) -> None:
+        self.rule = rule
+        self.loss: Any = loss
+        self.reject = reject
+        self.reject_label = reject_label
+        self.prior: Any = prior
+        self.alpha = alpha
+
+    @classmethod
+    def from_table(
+        cls, table: npt.ArrayLike, *, classes: Any = None, values: Any = None, **params: Any
+    ) -> Self:
+        """Make a machine from counts or probabilities.
+
+        Parameters
+        ----------
+        table : array-like of shape (n_values, n_classes)
+            Weight of each observation in each class.
+        classes : array-like of shape (n_classes,), optional
+            Labels; 0, 1, ... if not given.
+        values : sequence, optional
+            The observations, single values or tuples; 0, 1, ... if not given.
+        **params
+            Parameters of the machine.
+
+        Returns
+        -------
+        BayesDecision
+            The machine, ready to decide.
+        """
+        machine = cls(**params)
+        machine._check_parameters()
+        counts = JointTable(table).counts
+        if counts.ndim != 2 or counts.shape[1] < 2:
+            raise ValueError("BayesDecision: table must have a column for each of two classes")
+        labels = np.arange(counts.shape[1]) if classes is None else np.asarray(classes)
+        if len(np.unique(labels)) != counts.shape[1]:
+            raise ValueError(f"BayesDecision: classes must be {counts.shape[1]} different labels")
+        order = np.argsort(labels)
+        machine.classes_ = labels[order]
+        rows = range(len(counts)) if values is None else values
+        named = [row if isinstance(row, tuple) else (row,) for row in rows]
+        if len(named) != len(counts) or len(set(named)) < len(named):
+            raise ValueError(f"BayesDecision: values must be {len(counts)} different ones")
+        machine.n_features_in_ = len(named[0])
+        machine._keep({row: i for i, row in enumerate(named)}, counts[:, order])
+        return machine
+
+    @classmethod
+    def from_likelihood(
+        cls,
+        likelihood: npt.ArrayLike,
+        prior: npt.ArrayLike,
+        *,
+        classes: Any = None,
+        values: Any = None,
+        **params: Any,
+    ) -> Self:
+        """Make a machine from P(x | h) and P(h).
+
+        Parameters
+        ----------
+        likelihood : array-like of shape (n_values, n_classes)
+            Columns add up to one.
+        prior : array-like of shape (n_classes,)
+            Probabilities of the classes.
+        classes, values : sequences, optional
+            As for `from_table`.
+        **params
+            Parameters of the machine.
+
+        Returns
+        -------
+        BayesDecision
+            The machine, ready to decide.
+        """
+        table, shares = np.asarray(likelihood, dtype=float), np.asarray(prior, dtype=float)
+        good = table.ndim == 2 and np.allclose(table.sum(axis=0), 1.0, atol=1e-6)
+        if not good or shares.shape != table.shape[1:] or abs(shares.sum() - 1.0) > 1e-6:
+            raise ValueError(
+                "BayesDecision: the columns of likelihood, and prior, must each add up to one"
+            )
+        return cls.from_table(table * shares, classes=classes, values=values, **params)
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Count how often each row occurs with each label.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows of discrete attributes.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        return self._count(X, y, None, sample_weight, stream=False)
+
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Count more rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels there will be; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The machine.
+        """
+        return self._count(X, y, classes, sample_weight, stream=True)
+
+    def _count(self, X: Any, y: Any, classes: Any, sample_weight: Any, stream: bool) -> Self:
+        self._check_parameters()
+        first = not stream or "_place" not in self.__dict__
+        rows = symbols(self, read_table(self, X, first, y, sparse_too=False))
+        y = labels_of(self, y, len(rows))
+        weights = check_weights(self, sample_weight, len(y))
+        if stream:
+            self.classes_ = classes_for(self, classes, first)
+            codes = batch_codes(self, y, weights)
+        else:
+            self.classes_, codes = classes_of(self, y, weights)
+        batch = tallied(rows, codes, weights, len(self.classes_))
+        self._keep(*(batch if first else joined((self._place, self.counts_), batch)))
+        return self
+
+    def _keep(self, place: dict[Any, int], counts: Array) -> None:
+        loss_of(self, len(self.classes_))
+        self._place = place
+        self.counts_ = counts
+        self.values_ = list(place)
+        totals = counts.sum(axis=0)
+        self.prior_ = prior_of(self, totals)
+        below = totals + self.alpha * len(counts)
+        even = np.full_like(counts, 1.0 / len(counts))
+        self.likelihood_ = np.divide(counts + self.alpha, below, out=even, where=below > 0)
+        self.evidence_ = self.likelihood_ @ self.prior_
+        names = (self.values_, self.classes_.tolist())
+        self.joint_ = JointTable(self.likelihood_ * self.prior_, ("x", "h"), names)
+        self.posterior_ = self._bayes(self.likelihood_, self.prior_)
+        flat = np.append(counts.T, np.zeros((len(totals), 1)), axis=1)
+        none = np.zeros((len(totals), 0))
+        parts = (none, none, none, ColumnMoments(none, none, none))
+        problem = ClassTables(flat, np.zeros(1, int), *parts, self.alpha, np.zeros(0), self.prior_)
+        self.solution_: Solution = solve(problem)
+        self._judgement = Kept(problem, self.solution_.value, certify)
+
+    def predict(self, X: Any) -> Array:
+        """Decide.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels, or `reject_label`; the first of the classes where there is a tie.
+        """
+        risks = self.risk(X)
+        best = np.argmin(risks, axis=1)
+        labels = np.asarray(self.classes_[best])
+        if self.reject is None:
+            return labels
+        refused = risks[np.arange(len(best)), best] > self.reject
+        out = labels.astype(object)
+        out[refused] = self.reject_label
+        return out
+
+    def risk(self, X: Any) -> Array:
+        """Give the expected risk of every decision, under the rule.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            R(i | x).
+        """
+        posterior, k = self.predict_proba(X), len(self.classes_)
+        loss = loss_of(self, k) if self.rule == "risk" else None
+        return expected_risks(posterior, 1.0 - np.eye(k) if loss is None else loss)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Give P(h | x), with equal priors under rule="ml".
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Rows add up to one.
+        """
+        likelihood = self._likelihood(X)
+        k = len(self.classes_)
+        prior = np.full(k, 1.0 / k) if self.rule == "ml" else self.prior_
+        return self._bayes(likelihood, prior)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Give the logarithms of the posteriors: -inf for what the table rules out (alpha=0).
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Log-probabilities.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def update(self, X: Any, belief: npt.ArrayLike | None = None) -> Array:
+        """Update a belief by one observation after another, independent given the class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_observations, n_features), or (n_observations,) for one feature
+            Observations, in order.
+        belief : array-like of shape (n_classes,), optional
+            Where to start; the prior if not given.
+
+        Returns
+        -------
+        array of shape (n_observations, n_classes)
+            The posterior after each.
+        """
+        check_is_fitted(self, "_place")
+        if np.ndim(X) == 1 and self.n_features_in_ == 1:
+            X = [[x] for x in X]
+        now = self.prior_ if belief is None else np.asarray(belief, dtype=np.float64)
+        if now.shape != self.prior_.shape or (now < 0).any() or not now.sum() > 0:
+            raise ValueError(f"BayesDecision: belief must be {len(self.prior_)} probabilities")
+        out = []
+        for i, likelihood in enumerate(self._likelihood(X)):
+            if not likelihood @ now > 0:
+                raise ValueError(
+                    f"BayesDecision: observation {i} has probability zero under every class that "
+                    "is believed in; use alpha > 0"
+                )
+            now = likelihood * now / (likelihood @ now)
+            out.append(now)
+        return np.array(out).reshape(-1, len(now))
+
+    def _bayes(self, likelihood: Array, prior: Array) -> Array:
+        joint = likelihood * prior
+        evidence = joint.sum(axis=1, keepdims=True)
+        out = np.repeat(prior[None], len(joint), axis=0)  # what never occurs says nothing
+        return np.asarray(np.divide(joint, evidence, out=out, where=evidence > 0))
+
+    def _likelihood(self, X: Any) -> Array:
+        """Give P(x | h) of rows; those never seen are equally likely everywhere, or smoothed."""
+        check_is_fitted(self, "_place")
+        rows: Sequence[Any] = symbols(self, read_table(self, X, False, sparse_too=False))
+        below = self.counts_.sum(axis=0) + self.alpha * len(self.counts_)
+        one = np.ones_like(below)
+        unseen = np.divide(self.alpha, below, out=one, where=below > 0) if self.alpha else one
+        table = np.vstack([self.likelihood_, unseen])
+        return np.asarray(table[[self._place.get(row, len(self.counts_)) for row in rows]])
+
+    def _check_parameters(self) -> None:
+        check_choice(self, "rule", ("risk", "map", "ml"))
+        check_loss(self)
+        check_prior(self)
+        check_real(self, "alpha", least=0.0)
+        if self.reject is not None and not (is_real(self.reject) and self.reject >= 0):
+            refuse(self, "reject", self.reject, "be None or a cost of at least 0")

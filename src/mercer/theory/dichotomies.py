@@ -1,0 +1,239 @@
+"""Which labellings of points can a class of hypotheses produce? Shattering, growth, VC dimension.
+
+A set of m points is shattered by a class if all 2^m labellings are there; the Vapnik-Chervonenkis
+dimension is the size of the largest shattered set; the growth function counts labellings.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+
+from mercer._types import Array
+from mercer.theory.bound import check_count
+
+_MOST_POINTS = 20  # 2^20 labellings; more would never end
+Draw = Callable[[np.random.Generator, int], Array]
+
+
+class Hypotheses(ABC):
+    """A class of functions from points to two labels."""
+
+    @abstractmethod
+    def realises(self, points: Array, labels: Array) -> bool:
+        """Tell whether some hypothesis gives these labels (m,) of True and False."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        """Draw m points where the class has a chance to shatter them: (m, d)."""
+
+    def dichotomies(self, points: npt.ArrayLike) -> Array:
+        """List the labellings of the points that some hypothesis gives.
+
+        Parameters
+        ----------
+        points : (m, d) array-like
+            At most 20 points.
+
+        Returns
+        -------
+        (count, m) bool array
+            Distinct labellings.
+        """
+        rows = _rows(points)
+        found = [np.array(p) for p in product([False, True], repeat=len(rows))]
+        kept = [labels for labels in found if self.realises(rows, labels)]
+        return np.array(kept, dtype=bool).reshape(len(kept), len(rows))
+
+
+@dataclass(frozen=True)
+class Intervals(Hypotheses):
+    """x is positive if it lies in one of `count` intervals of the line; VC dimension 2 count."""
+
+    count: int = 1
+
+    def realises(self, points: Array, labels: Array) -> bool:
+        """Count the runs of positive points in order; equal points must have equal labels."""
+        order = np.argsort(points[:, 0], kind="stable")
+        x, y = points[order, 0], labels[order]
+        if np.any((x[1:] == x[:-1]) & (y[1:] != y[:-1])):
+            return False
+        runs = np.count_nonzero(np.diff(np.concatenate([[0], y.astype(int)])) == 1)
+        return bool(runs <= self.count)
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        """Draw points of the line."""
+        return rng.standard_normal((m, 1))
+
+
+@dataclass(frozen=True)
+class Rectangles(Hypotheses):
+    """x is positive if it lies in a box with sides along the axes; VC dimension 2 dimension."""
+
+    dimension: int = 2
+
+    def realises(self, points: Array, labels: Array) -> bool:
+        """See whether the tightest box around the positive points holds no negative one."""
+        if not labels.any():
+            return True
+        low, high = points[labels].min(axis=0), points[labels].max(axis=0)
+        inside = np.all((points >= low) & (points <= high), axis=1)
+        return not bool(np.any(inside & ~labels))
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        """Draw points near a sphere, each extreme in some direction."""
+        points = rng.standard_normal((m, self.dimension))
+        # boxes shatter what sticks out along the axes: make each point large in one of them
+        points[np.arange(m), rng.integers(0, self.dimension, m)] *= 10.0
+        return points
+
+
+@dataclass(frozen=True)
+class HalfSpaces(Hypotheses):
+    """x is positive if w'x + b > 0; VC dimension dimension + 1."""
+
+    dimension: int = 2
+
+    def realises(self, points: Array, labels: Array) -> bool:
+        """Look for a separating hyperplane by a linear programme."""
+        signs = np.where(labels, 1.0, -1.0)
+        A = -signs[:, None] * np.column_stack([points, np.ones(len(points))])
+        found = linprog(np.zeros(A.shape[1]), A_ub=A, b_ub=-np.ones(len(A)), bounds=(None, None))
+        return bool(found.status == 0)
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        """Draw points in general position."""
+        return rng.standard_normal((m, self.dimension))
+
+
+@dataclass(frozen=True)
+class Sines(Hypotheses):
+    """x is positive if sin(w x) > 0: one parameter, and yet any number of points is shattered.
+
+    The points 10^-1, ..., 10^-m are given the labels y by
+    w = pi (1 + sum over negative points of 10^i).
+    """
+
+    def realises(self, points: Array, labels: Array) -> bool:
+        """Try the frequency that is known for powers of ten; other points are not decided."""
+        powers = np.rint(-np.log10(points[:, 0]))
+        if (
+            not np.allclose(points[:, 0], 10.0**-powers)
+            or powers.max(initial=0) > _MOST_POINTS // 2
+        ):
+            raise ValueError("Sines: labellings are known for points 10^-1 ... 10^-10 only")
+        w = np.pi * (1.0 + np.sum(np.where(labels, 0.0, 10.0**powers)))
+        return bool(np.array_equal(np.sin(w * points[:, 0]) > 0, labels))
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        """Give 10^-1, ..., 10^-m."""
+        return 10.0 ** -np.arange(1.0, m + 1.0)[:, None]
+
+
+def is_shattered(hypotheses: Any, points: npt.ArrayLike) -> bool:
+    """Tell whether the class gives the points all labellings.
+
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+        The class.
+    points : (m, d) array-like
+        At most 20 points.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_shattered(HalfSpaces(2), [[0, 0], [1, 0], [0, 1]])
+    True
+    >>> is_shattered(HalfSpaces(2), [[0, 0], [1, 0], [0, 1], [1, 1]])
+    False
+    """
+    rows = _rows(points)
+    everything = product([False, True], repeat=len(rows))
+    return all(hypotheses.realises(rows, np.array(labels)) for labels in everything)
+
+
+def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) -> int:
+    """Count the most labellings of m points that were found: the growth function from below.
+
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+        The class; it says where to look for points.
+    m : int
+        How many points, at most 20.
+    trials : int
+        How many sets of points are looked at.
+    random_state : int
+        Seed of the draws.
+
+    Returns
+    -------
+    int
+        The largest count; never above the growth function itself.
+
+    Examples
+    --------
+    >>> [growth(Intervals(), m) for m in (1, 2, 3, 4)]  # 1 + m + m (m - 1) / 2
+    [2, 4, 7, 11]
+    """
+    m, rng = check_count("m", m, 0), np.random.default_rng(random_state)
+    best = 0
+    for _ in range(trials):
+        best = max(best, len(hypotheses.dichotomies(hypotheses.draw(rng, m))))
+        if best == 2**m:
+            break
+    return best
+
+
+def vc_dimension(
+    hypotheses: Any, *, largest: int = 8, trials: int = 200, random_state: int = 0
+) -> int:
+    """Give the size of the largest set found that is shattered: the VC dimension from below.
+
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+        The class; it says where to look for points.
+    largest : int
+        Look at sets of up to so many points.
+    trials : int
+        How many sets of each size are looked at.
+    random_state : int
+        Seed of the draws.
+
+    Returns
+    -------
+    int
+        The dimension found; a class of larger or infinite dimension gives `largest`.
+
+    Examples
+    --------
+    >>> vc_dimension(Intervals()), vc_dimension(Rectangles(2)), vc_dimension(HalfSpaces(2))
+    (2, 4, 3)
+    """
+    rng = np.random.default_rng(random_state)
+    for m in range(1, check_count("largest", largest) + 1):
+        if not any(is_shattered(hypotheses, hypotheses.draw(rng, m)) for _ in range(trials)):
+            return m - 1
+    return largest
+
+
+def _rows(points: npt.ArrayLike) -> Array:
+    rows = np.asarray(points, dtype=np.float64)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    if len(rows) > _MOST_POINTS:
+        raise ValueError(
+            f"{len(rows)} points have 2^{len(rows)} labellings; pass at most {_MOST_POINTS}"
+        )
+    return rows
