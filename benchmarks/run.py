@@ -1,27 +1,53 @@
-"""Run the benchmarks and write the table into the documentation.
+"""Run the benchmarks and write the tables into the documentation.
 
 python -m benchmarks.run            everything
-python -m benchmarks.run gram       one part
+python -m benchmarks.run gram pca   some parts: their sections are written anew, the others stay
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-from benchmarks import floor, gram, linear_svm, memory, ridge, svm
+from benchmarks import (
+    bayes,
+    cca,
+    fisher,
+    floor,
+    gram,
+    kmeans,
+    linear_svm,
+    memory,
+    mixtures,
+    online,
+    pca,
+    ridge,
+    spectral,
+    svm,
+)
 from benchmarks.harness import as_table, machine
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
-PARTS = {
-    "gram": ("Gram matrices", gram.cases),
+# name: title, what runs the comparisons (a table of rows, or text), and what to know about them
+PARTS: dict[str, tuple[str, Any, str]] = {
+    "gram": ("Gram matrices", gram.cases, ""),
     "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
     "svm": ("Support vector machines", svm.cases, svm.NOTE),
     "linear": ("Linear support vector machines", linear_svm.cases, linear_svm.NOTE),
-    "floor": ("How far from the floor", floor.cases),
-    "memory": ("Memory of a lazy product", memory.cases),
+    "pca": ("Principal components", pca.cases, pca.NOTE),
+    "spectral": ("Spectral clustering", spectral.main, spectral.NOTE),
+    "kmeans": ("K-means", kmeans.cases, kmeans.NOTE),
+    "cca": ("Canonical correlations", cca.main, cca.NOTE),
+    "fisher": ("Fisher discriminants and neighbours", fisher.main, fisher.NOTE),
+    "bayes": ("Naive Bayes and Gaussian classes", bayes.main, bayes.NOTE),
+    "mixtures": ("Mixtures and topics", mixtures.main, mixtures.NOTE),
+    "online": ("Perceptron and logistic regression", online.main, online.NOTE),
+    "floor": ("How far from the floor", floor.cases, ""),
+    "memory": ("Memory of a lazy product", memory.cases, ""),
 }
 
 INTRODUCTION = """# Benchmarks
@@ -35,16 +61,29 @@ in a second fit; the first large result of a process also pays for fresh pages.
 
 
 def main(wanted: list[str]) -> None:
-    """Run the wanted parts; a full run rewrites the page."""
-    sections = []
+    """Run the wanted parts, and write their sections."""
+    sections = written()
     for name in wanted or list(PARTS):
-        title, cases, *notes = PARTS[name]
+        title, cases, note = PARTS[name]
         result = cases()
         text = result if isinstance(result, str) else as_table(result)
-        sections.append("\n\n".join([f"## {title}", text, *notes]) + "\n")
-    if not wanted:
-        measured = f"Measured on {date.today().isoformat()}: {machine()}.\n"
-        PAGE.write_text("\n".join([INTRODUCTION, measured, *sections]))
+        measured = f"*Measured on {date.today().isoformat()}: {machine()}.*"
+        sections[title] = "\n\n".join(filter(None, [text, note, measured]))
+        save(sections)  # each as soon as it is there: a full run takes an hour
+
+
+def written() -> dict[str, str]:
+    """Read the sections of the page."""
+    if not PAGE.exists():
+        return {}
+    parts = re.split(r"^## (.+)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    return {title: text.strip() for title, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def save(sections: dict[str, str]) -> None:
+    """Write the page, its sections in the order of the parts."""
+    order = [title for title, *_ in PARTS.values() if title in sections]
+    PAGE.write_text("\n".join([INTRODUCTION, *(f"## {t}\n\n{sections[t]}\n" for t in order)]))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,10 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "**/sg_execution_times*"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-suppress_warnings = ["config.cache"]  # the gallery's own settings hold functions
+suppress_warnings = [
+    "config.cache",  # the gallery's own settings hold functions
+    "ref.python",  # `certificate_` in a list of attributes: many classes have one
+]
 default_role = "code"  # a single backtick in a docstring is code
 
 html_theme = "pydata_sphinx_theme"

@@ -1,0 +1,116 @@
+"""Perceptrons one example at a time and by the block; logistic regression at equal objective.
+
+python -m benchmarks.online             every case
+python -m benchmarks.online single      cases whose name contains the word
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression as TheirRegression
+from sklearn.linear_model import Perceptron as Theirs
+
+from benchmarks.harness import Case, Row, as_table, run
+from mercer import LogisticRegression, Perceptron
+from mercer.certificates import certify
+from mercer.gram import Need, make_gram
+from mercer.kernels import Linear
+from mercer.problems import Coefficients, LogLoss, SmoothRisk
+
+SINGLE = 2000  # examples, one call each
+
+NOTE = """\
+Perceptrons: `partial_fit` on rows in the order given, once, by machines that have seen a few rows
+before; beside the time, the share of wrong rows afterwards. Logistic regression: scikit-learn's
+`lbfgs` and `newton-cholesky` with tol=1e-8, and both answers judged by the same duality gap."""
+
+
+def rows(n: int, d: int, classes: int) -> Any:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, (X @ rng.standard_normal((d, classes))).argmax(axis=1)
+
+
+def text(n: int, d: int, filled: int) -> Any:
+    """Draw sparse rows with a long tail of rare words."""
+    rng = np.random.default_rng(0)
+    columns = np.minimum(rng.zipf(1.3, n * filled) - 1, d - 1).astype(np.int32)
+    begin = np.arange(0, n * filled + 1, filled, dtype=np.int32)
+    X = sparse.csr_array((np.ones(n * filled), columns, begin), shape=(n, d))
+    X.sum_duplicates()
+    return X, (X @ rng.standard_normal(d) > 0).astype(int)
+
+
+def one_by_one(make: Any, X: Any, y: Any) -> Any:
+    machine = make().partial_fit(X[:1], y[:1], classes=np.unique(y))
+    parts = [(X[i : i + 1], y[i : i + 1]) for i in range(1, SINGLE)]
+
+    def work() -> Any:
+        for x, label in parts:
+            machine.partial_fit(x, label)
+        return machine
+
+    return work
+
+
+def in_one_block(make: Any, X: Any, y: Any) -> Any:
+    started = make().partial_fit(X[:10], y[:10], classes=np.unique(y))
+    return lambda: copy.deepcopy(started).partial_fit(X, y)
+
+
+def perceptron_case(name: str, how: Any, X: Any, y: Any, goal: float) -> Case:
+    def judge(fitted: Any) -> str:
+        return f"{100 * (1 - fitted.score(X[:5000], y[:5000])):.1f} % wrong"
+
+    rivals = {"scikit-learn": how(Theirs, X, y)}
+    return Case(name, how(Perceptron, X, y), rivals, judge, {"scikit-learn": goal}, 3, 3)
+
+
+def regression_case(n: int, d: int, classes: int) -> Case:
+    X, y = rows(n, d, classes)
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(n) < 0.2, rng.integers(classes, size=n), y)
+    gram = make_gram(Linear(), X, Need.PRODUCTS)
+    problem = SmoothRisk(gram, y, classes, np.ones(n), 1.0, LogLoss(), True)
+
+    def theirs(solver: str) -> Any:
+        return lambda: TheirRegression(solver=solver, tol=1e-8, max_iter=10_000).fit(X, y)
+
+    def judge(fitted: Any) -> str:
+        coef, b = fitted.coef_, fitted.intercept_
+        value = Coefficients(np.zeros((n, len(b))), b, np.ascontiguousarray(coef.T))
+        return f"gap {certify(problem, value).quantities.relative_gap:.0e}"
+
+    rivals = {f"scikit-learn {name}": theirs(name) for name in ("lbfgs", "newton-cholesky")}
+    name = f"logistic regression {n} x {d}, {classes} classes"
+    return Case(name, lambda: LogisticRegression().fit(X, y), rivals, judge, {}, 3, 3)
+
+
+def cases() -> list[Case]:
+    dense, many, words = rows(20_000, 50, 2), rows(20_000, 50, 10), text(50_000, 100_000, 60)
+    return [
+        perceptron_case("perceptron, single examples, 50 columns", one_by_one, *dense, 5.0),
+        perceptron_case("perceptron, single examples, 10 classes", one_by_one, *many, 5.0),
+        perceptron_case("perceptron, single examples, sparse text", one_by_one, *words, 5.0),
+        perceptron_case("perceptron, a block of 20000 x 50", in_one_block, *dense, 1.0),
+        perceptron_case("perceptron, a block, 10 classes", in_one_block, *many, 1.0),
+        perceptron_case("perceptron, a block of 50000 sparse texts", in_one_block, *words, 1.0),
+        regression_case(20_000, 50, 2),
+        regression_case(10_000, 20, 5),
+    ]
+
+
+def main(words: Sequence[str] = ()) -> list[Row]:
+    """Run the cases whose name contains a word, or all."""
+    chosen = [case for case in cases() if not words or any(word in case.name for word in words)]
+    return [row for case in chosen for row in run(case)]
+
+
+if __name__ == "__main__":
+    print(as_table(main(sys.argv[1:])))
