@@ -55,10 +55,10 @@ class Fit:
 
 
 FITS = [
-    Fit(5000, 10, 1e-5, {"dense": 30, "arpack": 5}),
-    Fit(5000, 10, 1e-8, {"dense": 15, "arpack": 2}),
-    Fit(10000, 20, 1e-5, {"dense": 40, "arpack": 5}),
-    Fit(10000, 20, 1e-8, {"dense": 20, "arpack": 2}),
+    Fit(5000, 10, 1e-5, {"dense": 60, "arpack": 6}),
+    Fit(5000, 10, 1e-8, {"dense": 30}),
+    Fit(10000, 20, 1e-5, {"dense": 60, "arpack": 6}),
+    Fit(10000, 20, 1e-8, {"dense": 30}),
 ]
 SOLVERS = ("dense", "arpack", "randomized")  # of scikit-learn; the default here is dense
 WIDTH = 8**0.5  # gamma = 1/16, as many columns as letter has

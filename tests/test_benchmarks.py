@@ -45,6 +45,20 @@ def test_the_rivals_compute_the_same():
     assert float(ridge.judge(X, y, 0.1)(theirs).split()[1]) < 1e-10
 
 
+def test_parts_that_did_not_run_keep_their_sections(tmp_path, monkeypatch):
+    from benchmarks import run as book
+
+    monkeypatch.setattr(book, "PAGE", tmp_path / "benchmarks.md")
+    parts = {"a": ("First", lambda: "old", ""), "b": ("Second", lambda: "text", "note")}
+    monkeypatch.setattr(book, "PARTS", parts)
+    book.main([])
+    parts["a"] = ("First", lambda: "new", "")
+    book.main(["a"])
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert page.index("## First\n\nnew") < page.index("## Second\n\ntext\n\nnote")
+    assert "old" not in page
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's own account")
 def test_a_lazy_product_stays_within_its_budget():
     from benchmarks import memory
