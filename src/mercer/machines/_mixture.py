@@ -154,7 +154,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n_samples, n_components_)
+        array of shape (n_samples, n_components)
             Chances; rows sum to one.
         """
         return self._posterior(X)[1]

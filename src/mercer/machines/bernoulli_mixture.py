@@ -48,15 +48,15 @@ class BernoulliMixture(MixtureMachine):
 
     Attributes
     ----------
-    weights_ : array of shape (n_components_,)
+    weights_ : array of shape (n_components,)
         Shares w of the components.
-    means_ : array of shape (n_components_, n_features)
+    means_ : array of shape (n_components, n_features)
         Chances p of a one.
     n_components_ : int
         The number of components.
     criteria_ : array of shape (max_components,)
         The criterion for each number, when it was chosen.
-    collapsed_ : bool array of shape (n_components_,)
+    collapsed_ : bool array of shape (n_components,)
         Components that no row is left to.
     log_likelihoods_ : array
         Objectives on the way: log-likelihoods plus the logarithm of the prior. They never fall.

@@ -64,18 +64,18 @@ class GaussianMixture(MixtureMachine):
 
     Attributes
     ----------
-    weights_ : array of shape (n_components_,)
+    weights_ : array of shape (n_components,)
         Shares w of the components.
-    means_ : array of shape (n_components_, n_features)
+    means_ : array of shape (n_components, n_features)
         Means.
     covariances_ : array
-        Covariances: (n_components_, d, d) for "full", (d, d) for "shared", (n_components_, d) for
-        "diagonal" and (n_components_,) for "spherical".
+        Covariances: (n_components, d, d) for "full", (d, d) for "shared", (n_components, d) for
+        "diagonal" and (n_components,) for "spherical".
     n_components_ : int
         The number of components.
     criteria_ : array of shape (max_components,)
         The criterion for each number, when it was chosen.
-    collapsed_ : bool array of shape (n_components_,)
+    collapsed_ : bool array of shape (n_components,)
         Components that the floor holds in directions in which the data have variance.
     log_likelihoods_ : array
         Log-likelihoods on the way, sums over rows. They never fall.

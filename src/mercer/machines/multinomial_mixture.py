@@ -56,15 +56,15 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
 
     Attributes
     ----------
-    components_ : array of shape (n_components_, n_features)
+    components_ : array of shape (n_components, n_features)
         Chances of words in each topic.
-    weights_ : array of shape (n_components_,)
+    weights_ : array of shape (n_components,)
         Shares of the topics among all words, or among documents.
     n_components_ : int
         The number of topics.
     criteria_ : array of shape (max_components,)
         The criterion for each number, when it was chosen.
-    collapsed_ : bool array of shape (n_components_,)
+    collapsed_ : bool array of shape (n_components,)
         Topics that no document is left to.
     log_likelihoods_ : array
         Objectives on the way: log-likelihoods plus the logarithm of the prior. They never fall.
@@ -125,7 +125,7 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
 
         Returns
         -------
-        array of shape (n_samples, n_components_)
+        array of shape (n_samples, n_components)
             Proportions; rows sum to one.
         """
         return self.predict_proba(X)
@@ -205,7 +205,7 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
         -------
         X : array of shape (n_samples, n_features)
             Counts.
-        shares : array of shape (n_samples, n_components_)
+        shares : array of shape (n_samples, n_components)
             Topics: for source="words" proportions from the prior, around `weights_`.
         """
         check_is_fitted(self)

@@ -91,7 +91,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         The same as a share of the total variance in feature space.
     dual_coef_ : array of shape (n_samples, n_components)
         Coefficients of the centred training rows in each direction.
-    components_ : array of shape (n_components_, n_features)
+    components_ : array of shape (n_components, n_features)
         The directions; for the linear kernel.
     mean_ : array of shape (n_features,)
         The mean of the rows; for the linear kernel.

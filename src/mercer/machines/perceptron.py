@@ -107,7 +107,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         NaN after a stream, whose rows are gone.
     n_support_ : int
         Mistakes that are kept; 0 in the space of the columns.
-    support_vectors_ : array or sparse array of shape (n_support_, n_features)
+    support_vectors_ : array or sparse array of shape (n_support, n_features)
         Those mistakes, as rows.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Weights of the columns, with the linear kernel and no budget or votes.

@@ -122,7 +122,7 @@ class SpectralClustering(
         The cluster of each training row.
     n_clusters_ : int
         How many there are.
-    embedding_ : array of shape (n_samples, n_clusters_)
+    embedding_ : array of shape (n_samples, n_clusters)
         Where the rows were placed; zero along eigenvectors whose eigenvalue is but rounding.
     eigenvalues_ : array
         Leading eigenvalues of the normalised matrix, largest first; for "eigengap" all that were
@@ -257,7 +257,7 @@ class SpectralClustering(
 
         Returns
         -------
-        array of shape (n_samples, n_clusters_)
+        array of shape (n_samples, n_clusters)
             The places.
         """
         check_is_fitted(self)

@@ -63,7 +63,7 @@ class CCA(
     x_rotations_, y_rotations_ : array, likewise
         What the (scaled) views are multiplied by in `transform`.
     coef_ : array of shape (n_targets, n_features)
-        y is approximately (X - mean) @ coef_.T + intercept_.
+        y is approximately `(X - mean) @ coef_.T + intercept_`.
     intercept_ : array of shape (n_targets,)
         The mean of y.
     n_iter_ : list of int
