@@ -27,7 +27,7 @@ from mercer.gram import (
     neighbour_graph,
     scaled,
 )
-from mercer.kernels import Gaussian, Linear, Precomputed, Spectrum
+from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver
@@ -679,3 +679,15 @@ def test_refitting_forgets_what_belonged_to_other_parameters():
     machine.set_params(normalization="ratio", neighbors=None).fit(X)
     assert not hasattr(machine, "scaling_")
     assert not hasattr(machine, "graph_")
+
+
+def test_polynomial_kernels_are_their_features():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    Z = np.random.default_rng(1).standard_normal((9, 3))
+    kernel = Polynomial(2)
+    phi = kernel.features(3)
+    options = {"n_clusters": 3, "normalization": "plain", "random_state": 0}
+    ours = SpectralClustering(kernel=kernel, **options).fit(X)
+    theirs = SpectralClustering(kernel="linear", **options).fit(np.asarray(phi(X)))
+    np.testing.assert_allclose(ours.embedding_, theirs.embedding_, atol=1e-8)
+    np.testing.assert_allclose(ours.transform(Z), theirs.transform(np.asarray(phi(Z))), atol=1e-8)
