@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -161,6 +162,34 @@ def test_tables_from_data():
     assert table.values == (("a", "b", "c"), (0, 1))
     np.testing.assert_array_equal(table.counts, [[0, 4], [2, 0], [0, 1]])
     assert repr(table) == "<JointTable of x, h: 3 x 2, total 7>"
+    absent = JointTable.from_data(x, h, sample_weight=[1, 2, 3, 0])
+    assert absent.values == (("a", "b"), (0, 1))
+    np.testing.assert_allclose(table.conditional(1, given=np.int64(0)).sum(axis=1), 1.0)
+
+
+def test_exact_test_given_a_third_variable():
+    tea = np.array([[3, 1], [1, 3]])
+    both = JointTable(np.stack([tea, tea[::-1]]), names=("cup", "a", "b"))
+    found = both.independence("a", "b", given="cup")
+    assert (found.method, found.dof) == ("exact", 0)
+    # all pairs of tables with these margins: the upper left cells i and j, each 0 ... 4
+    ways = {i: math.comb(4, i) ** 2 / math.comb(8, 4) for i in range(5)}
+    far = {i: 2 * (i - 2) ** 2 for i in range(5)}
+    p = sum(ways[i] * ways[j] for i in ways for j in ways if far[i] + far[j] >= far[3] + far[1])
+    assert found.statistic == pytest.approx(4.0)
+    assert abs(found.p_value - p) < 0.02
+    same = JointTable(tea[None], names=("cup", "a", "b")).independence("a", "b", given="cup")
+    assert same.p_value == pytest.approx(34 / 70)  # one slice is no condition
+
+
+def test_exact_test_of_a_wide_table_takes_little_memory():
+    table = JointTable(np.random.default_rng(0).integers(0, 3, (60, 60)))
+    tracemalloc.start()
+    try:
+        assert table.independence(0, 1).method == "exact"
+        assert tracemalloc.get_traced_memory()[1] < 60e6  # all 9999 tables would take 288 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_bad_tables():
@@ -173,8 +202,18 @@ def test_bad_tables():
         JointTable(HITS).marginal("z")
     with pytest.raises(ValueError, match="names"):
         JointTable(HITS, names=("a", "a"))
-    with pytest.raises(ValueError, match="no exact test"):
-        JointTable(np.ones((2, 2, 2))).independence(0, 1, given=2, method="exact")
+    with pytest.raises(ValueError, match="finite sum"):
+        JointTable([[1e308, 1e308]])
+    with pytest.raises(ValueError, match="different strings"):
+        JointTable(HITS, names=(1, 2))
+    for gap in (None, np.nan, pd.NA):
+        with pytest.raises(ValueError, match=r"column 1 are missing, .* number 2"):
+            JointTable.from_data([1, 2, 3], np.array([1.0, 2.0, gap], dtype=object))
+    with pytest.raises(ValueError, match="column 0 cannot be sorted"):
+        JointTable.from_data(np.array([1, "a"], dtype=object), [1, 2])
+    for wrong in ([1], [1, -1], [np.nan, 1], [0, 0]):
+        with pytest.raises(ValueError, match=r"JointTable: .*sample_weight"):
+            JointTable.from_data([1, 2], [1, 2], sample_weight=wrong)
     with pytest.raises(ValueError, match="method="):
         JointTable(HITS).independence(0, 1, method="t")
 
@@ -239,7 +278,54 @@ def test_least_risk_by_brute_force():
             assert shy.predict([[x]])[0] == (-1 if min(risks) > 1.0 else int(np.argmin(risks)))
 
 
+def test_decisions_agree_with_probabilities():
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 4, 6):
+        for _ in range(60):  # small counts make ties, which sums of risks would break by rounding
+            counts = rng.integers(0, 6, (4, k)) + np.eye(4, k)
+            for rule in ("risk", "map", "ml"):
+                machine = BayesDecision.from_table(counts, rule=rule)
+                found = machine.predict_proba([[0], [1], [2], [3]])
+                wanted = found.argmax(axis=1)
+                assert machine.predict([[0], [1], [2], [3]]).tolist() == wanted.tolist()
+
+
+def test_a_class_of_no_probability_keeps_its_likelihoods():
+    machine = BayesDecision.from_likelihood([[0.9, 0.2], [0.1, 0.8]], [0, 1], rule="ml")
+    np.testing.assert_allclose(machine.predict_proba([[0]]), [[0.9 / 1.1, 0.2 / 1.1]])
+    np.testing.assert_allclose(machine.update([0], belief=[1, 1])[0], [0.9 / 1.1, 0.2 / 1.1])
+    np.testing.assert_allclose(machine.likelihood_, [[0.9, 0.2], [0.1, 0.8]])
+    assert machine.prior_.tolist() == [0, 1]
+    assert machine.certificate_.ok
+
+
+def test_parameters_after_the_fit():
+    X, labels = [["a"], ["b"], ["a"], ["a"]], [0, 0, 1, 1]
+    machine = BayesDecision().fit(X, labels)
+    before = machine.predict_proba([["a"], ["never"]])
+    machine.set_params(alpha=1.0)  # belongs to the fit: half a change would be none
+    np.testing.assert_array_equal(machine.predict_proba([["a"], ["never"]]), before)
+    for wrong in ({"rule": "guess"}, {"reject": "x"}, {"loss": np.eye(3)}):
+        with pytest.raises(ParameterError, match=f"BayesDecision: {next(iter(wrong))}="):
+            BayesDecision().fit(X, labels).set_params(**wrong).predict(X)
+
+
+def test_observations_keep_their_types():
+    assert BayesDecision().fit([[True], [False]], [0, 1]).values_ == [(True,), (False,)]
+    assert isinstance(BayesDecision().fit([[True], [False]], [0, 1]).values_[0][0], bool)
+    listed = BayesDecision.from_table([[1, 2], [3, 4]], values=[["a", 1], ["b", 2]])
+    assert listed.values_ == [("a", 1), ("b", 2)]
+
+
 def test_refusals():
+    with pytest.raises(ValueError, match="one length"):
+        BayesDecision.from_table(np.ones((2, 2)), values=[("a",), ("b", "c")])
+    with pytest.raises(TypeError, match="BayesDecision: values"):
+        BayesDecision.from_table(np.ones((2, 2)), values=[{}, {}])
+    with pytest.raises(ValueError, match="mixes strings"):
+        BayesDecision.from_table(np.ones((2, 2)), classes=["a", 1])
+    with pytest.raises(ValueError, match="sample_weight adds"):
+        BayesDecision().fit([["a"], ["b"]], [0, 1], sample_weight=[1e308, 1e308])
     with pytest.raises(ValueError, match="missing"):
         BayesDecision().fit([["a"], [None]], [0, 1])
     with pytest.raises(ValueError, match="add up to one"):
@@ -255,6 +341,8 @@ def test_refusals():
         sure.update([0, 1])
     with pytest.raises(ValueError, match="belief"):
         sure.update([0], belief=[1.0])
+    with pytest.raises(ValueError, match="belief"):
+        sure.update([0], belief=[np.inf, 1.0])
     for wrong in ({"rule": "guess"}, {"reject": -1.0}, {"alpha": -1.0}, {"loss": [[1.0]]}):
         with pytest.raises(ParameterError, match=f"BayesDecision: {next(iter(wrong))}="):
             BayesDecision(**wrong).fit(*rows())

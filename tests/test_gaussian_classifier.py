@@ -258,6 +258,30 @@ def test_a_wrong_answer_is_not_certified():
         assert certify(problem, value).ok
         assert not certify(problem, replace(value, values=value.values * 1.001)).ok
         assert not certify(problem, replace(value, mean=value.mean + 1e-3)).ok
+        wide = value.values.copy()
+        wide[:, -1] *= 1e16  # ill-conditioned, which is no excuse
+        assert not certify(problem, replace(value, values=wide)).ok
+        other = replace(value, scale=2 * value.scale, values=value.values / 4)  # the same in units
+        assert certify(problem, other).ok
+
+
+def test_answers_below_the_floor_or_off_the_mean_are_not_certified():
+    rows = np.column_stack([X, X[:, 0]])
+    for floor in (1e-9, 1e-15):
+        machine = GaussianClassifier(floor=floor).fit(rows, y)
+        problem, value = machine._asked.problem, machine.solution_.value
+        assert machine.certificate_.ok
+        low = np.where(value.values <= floor * 1.001, floor / 1e5, value.values)
+        assert not certify(problem, replace(value, values=low)).ok
+        assert not certify(problem, replace(value, values=3 * value.values)).ok
+    narrow = np.array([0, 1, 2, 1e6, 1e6 + 1, 1e6 + 2])[:, None]  # thin classes far apart
+    machine = GaussianClassifier().fit(narrow, [0, 0, 0, 1, 1, 1])
+    problem, value = machine._asked.problem, machine.solution_.value
+    assert machine.certificate_.ok
+    assert not certify(problem, replace(value, mean=value.mean + 0.1)).ok
+    skew = np.linalg.inv(np.linalg.cholesky(problem.sample()[0])).transpose(0, 2, 1)
+    twisted = replace(value, values=np.ones_like(value.values), vectors=skew)
+    assert not certify(problem, twisted).ok
 
 
 def test_sampling_returns_the_model():
@@ -288,9 +312,46 @@ def test_loss_and_refusals():
         GaussianClassifier().fit([[1e200], [-1e200], [0.0]], [0, 0, 1])
     with pytest.raises(ValueError, match="only one class"):
         GaussianClassifier().fit(X, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="'b' in row 1, column 0 of X is not a number"):
+        GaussianClassifier().fit(np.array([[1.0], ["b"]], dtype=object), [0, 1])
+    for wrong in (0, 2.5):
+        with pytest.raises((ValueError, TypeError), match="n_samples="):
+            machine.sample(wrong)
     with config(memory="100 MB"), pytest.raises(MemoryBudgetError, match="diagonal"):
         GaussianClassifier().fit(np.zeros((2, 3000)), [0, 1])
     assert np.isfinite(GaussianClassifier().fit(X, y).predict_log_proba(X * 1e200)).all()
+    with pytest.raises(ValueError, match="column 1 of X overflow"):  # between classes, not in them
+        GaussianClassifier().fit([[1.0, 1e160], [2.0, 1e160], [1.0, -1e160]], [0, 0, 1])
+    with pytest.raises(ValueError, match="sample_weight adds"):
+        GaussianClassifier().fit(X, y, sample_weight=np.full(len(X), 1e307))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_scales_at_the_ends_of_float64(form):
+    wanted = GaussianClassifier(form).fit(X, y).predict_log_proba(X)
+    for scale in (1e-140, 1e140):
+        machine = GaussianClassifier(form).fit(X * scale, y)
+        np.testing.assert_allclose(machine.predict_log_proba(X * scale), wanted, atol=1e-8)
+        assert machine.certificate_.ok
+    with pytest.warns(UserWarning, match="column 0 of X are so small"):
+        GaussianClassifier(form).fit(X * 1e-200, y)
+    light = GaussianClassifier(form).fit(X, y, sample_weight=np.full(len(X), 1e-310))
+    np.testing.assert_allclose(light.predict_log_proba(X), wanted, atol=1e-8)
+    if form != "spherical":  # a constant column says nothing, however large it is
+        rows = np.column_stack([X, np.full(len(X), 1e140)])
+        found = GaussianClassifier(form).fit(rows, y).predict_log_proba(rows)
+        np.testing.assert_allclose(found, wanted, atol=1e-8)
+
+
+def test_a_stream_keeps_its_form():
+    rows, labels = X[50:, :2], y[50:] - 1  # as many classes as columns: shapes would even fit
+    for first, later in (("diagonal", "full"), ("full", "spherical")):
+        stream = GaussianClassifier(first).partial_fit(rows, labels, classes=[0, 1])
+        before = stream.predict_proba(rows)
+        stream.set_params(covariance=later)
+        with pytest.raises(ParameterError, match=r"covariance=.* during a stream"):
+            stream.partial_fit(rows, labels)
+        np.testing.assert_array_equal(stream.predict_proba(rows), before)
 
 
 @pytest.mark.parametrize(

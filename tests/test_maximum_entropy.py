@@ -4,10 +4,11 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, special
+from scipy import optimize, sparse, special
 from sklearn.base import clone
 
 from mercer import MaximumEntropy, ParameterError, certify, solve
@@ -229,3 +230,112 @@ def test_stopping_cloning_and_refusals():
         MaximumEntropy().fit([1.0, np.nan], [1.0])
     with pytest.raises(ValueError, match="pass features"):
         MaximumEntropy().fit(["a", "b"], [1.0])
+
+
+def test_the_way_back_from_a_step_too_far():
+    """A first step that leaves a point no variance; its direction must not be taken for none."""
+    points = np.array([[2.0, -1, -1], [-2, 0, 2], [2, -1, 1]])
+    p = np.array([0.0605, 0.9345, 0.005])
+    prior = np.array([0.264, 0.016, 0.72])
+    found = MaximumEntropy(prior=prior).fit(points, p @ points)
+    assert found.solution_.status is Status.SOLVED
+    np.testing.assert_allclose(found.probabilities_, p, atol=1e-9)  # the only one there is
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_averages_of_points_are_always_possible(seed):
+    """Also on borders, among repeated points, and next to a large common part."""
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 11), rng.integers(1, 5)
+    F = rng.integers(-2, 3, (n, m)) * 10.0 ** rng.integers(-3, 4, m)
+    F = F + rng.choice([0.0, 1.0, 1e3])
+    p = rng.dirichlet(np.ones(n)) * (rng.uniform(size=n) < rng.choice([0.3, 1.0]))
+    p = p / p.sum() if p.any() else np.full(n, 1.0 / n)
+    found = MaximumEntropy(prior=rng.dirichlet(np.ones(n))).fit(F, p @ F)
+    assert found.solution_.status is Status.SOLVED
+    assert found.certificate_.ok
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("short", [1e-9, 1e-10, 1e-12, -1e-10])
+def test_targets_next_to_the_border(method, short):
+    """Not farther from it than the tolerance: solved, without a word."""
+    six = MaximumEntropy(method=method).fit(FACES, [6 - short])
+    assert six.solution_.status is Status.SOLVED
+    assert six.certificate_.ok
+    np.testing.assert_allclose(six.probabilities_, [0, 0, 0, 0, 0, 1], atol=2e-9)
+
+
+def test_refusals_show_all_digits():
+    with pytest.raises(InfeasibleError, match=r"cannot be 6\.000001: .* between 1 and 6 "):
+        MaximumEntropy().fit(FACES, [6.000001])
+
+
+def test_tables_generators_and_copies_of_points():
+    squares = np.c_[FACES, FACES**2].astype(float)
+    table = pd.DataFrame(squares, columns=["face", "square"])
+    wanted = MaximumEntropy().fit(squares, [4.5, 23.0])
+    for X in (table, sparse.csr_array(squares)):
+        found = MaximumEntropy().fit(X, [4.5, 23.0])
+        np.testing.assert_allclose(found.probabilities_, wanted.probabilities_)
+        assert found.sample(3, random_state=0).shape == (3, 2)
+        assert found.expectation(lambda row: row[0]) == pytest.approx(4.5)
+    once = MaximumEntropy(float).fit((face for face in FACES), [4.5])
+    assert once.expectation(float) == pytest.approx(4.5)
+    assert len(once.sample(2)) == 2
+    mine = FACES.astype(float)
+    kept = MaximumEntropy().fit(mine, [4.5])
+    mine[:] = 0.0
+    assert kept.expectation(lambda x: x) == pytest.approx(4.5)
+
+
+def test_refusals_name_what_is_wrong():
+    fitted = MaximumEntropy().fit(FACES, [4.5])
+    for wrong in (["x"], [4.5 + 1j], np.array([4.5 + 1j])):
+        with pytest.raises(ValueError, match="MaximumEntropy: targets must hold real numbers"):
+            MaximumEntropy().fit(FACES, wrong)
+    with pytest.raises(ValueError, match="MaximumEntropy: features must hold real numbers"):
+        MaximumEntropy().fit(FACES + 1j, [4.5])
+    for wrong in (["a"] * 6, np.ones(6) + 1j):
+        with pytest.raises(ParameterError, match="MaximumEntropy: prior="):
+            MaximumEntropy(prior=wrong).fit(FACES, [4.5])
+    with pytest.raises(ValueError, match=r"feature 0 at point 0 .* divide"):
+        MaximumEntropy().fit([-1.7e308, 0.0, 1.7e308], [1e308])
+    with pytest.raises(ValueError, match="X must be a sequence of points, not float"):
+        MaximumEntropy().fit(3.0, [3.0])
+    with pytest.raises(ValueError, match="for each of the 6 points"):
+        fitted.expectation([1.0, 2.0])
+    with pytest.raises(ParameterError, match="n_samples=-1"):
+        fitted.sample(-1)
+    large = MaximumEntropy(prior=np.full(6, 1e308)).fit(FACES, [4.5])
+    np.testing.assert_allclose(large.probabilities_, fitted.probabilities_)
+
+
+@pytest.mark.parametrize(
+    ("points", "p"),
+    [
+        (  # three points, so three of the four columns follow from the others but for rounding
+            [
+                [1100.0, 999.9998, 1000.0, 1000.000001],
+                [1000.0, 999.9998, 999.98, 999.999999],
+                [1200.0, 1000.0002, 999.98, 1000.000002],
+            ],
+            [0.7, 0.25, 0.05],
+        ),
+        (  # an edge of the points, and the target off it by rounding
+            [[1e4 + 1e-6, 9e3], [1e4 - 1e-6, 11e3], [1e4 - 1e-6, 8e3], [1e4 - 2e-6, 9e3]],
+            [0.0, 0.0, 0.842, 0.158],
+        ),
+        ([[1e16, 1.0], [1e16, 2.0], [1e16, 3.0]], [0.2, 0.3, 0.5]),  # nothing but a common part
+    ],
+    ids=["redundant", "border", "constant"],
+)
+def test_rounding_makes_nothing_impossible(points, p):
+    points = np.array(points)
+    found = MaximumEntropy().fit(points, p @ points)
+    assert found.solution_.status is Status.SOLVED
+    assert found.certificate_.ok
+    at = points - points.mean(axis=0)
+    width = np.maximum(np.abs(at).max(axis=0), 1e-300)
+    np.testing.assert_allclose(found.probabilities_ @ at / width, p @ at / width, atol=1e-5)

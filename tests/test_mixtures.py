@@ -302,6 +302,58 @@ def test_a_component_on_one_row_is_reported_and_passed_over():
     assert "collapsed" in fitted.certificate_.statement
 
 
+def test_starts_that_collapse_late_are_passed_over():
+    """After a dozen passes this one is whole and ahead, and later it collapses."""
+    X = np.random.default_rng(1).normal(size=(25, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = GaussianMixture(3, n_init=4).fit(X)
+    assert not fitted.collapsed_.any()
+    assert fitted.certificate_.ok
+
+
+@pytest.mark.parametrize("criterion", ["bic", "mdl"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_numbers_that_lead_to_a_collapse_are_not_chosen(name, criterion):
+    """Ten Gaussians on twenty rows are as likely as the floor lets them be."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = GaussianMixture(criterion, covariance=name).fit(X)
+    assert not fitted.collapsed_.any()
+    value = fitted.bic(X) if criterion == "bic" else fitted.description_length(X)
+    assert fitted.criteria_[fitted.n_components_ - 1] == pytest.approx(value)
+    if name == "full":
+        assert fitted.criteria_.argmin() + 1 > fitted.n_components_
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("size", [1e160, 1e200, 1e308])
+def test_rows_so_far_away_that_squares_overflow(name, size):
+    fitted = GaussianMixture(3, covariance=name).fit(blobs())
+    rows = size * np.array([[1.0, -1.0], [0.5, 1.0], [0.0, -1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shares, density = fitted.predict_proba(rows), fitted.score_samples(rows)
+    assert np.isfinite(density).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    if name != "shared":  # where all parts are equally wide they share the row
+        near = fitted.predict_proba(rows / size * 1e100)
+        np.testing.assert_array_equal(shares, near)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
+def test_columns_whose_variance_is_no_number_are_named(size):
+    X = np.c_[blobs()[:, 0], size * blobs()[:, 1]]
+    with pytest.raises(ValueError, match=r"GaussianMixture: column 1 of X .*number"):
+        GaussianMixture(2).fit(X)
+    if size < 1:  # one variance for all columns: the wide one counts
+        assert np.isfinite(GaussianMixture(2, covariance="spherical").fit(X).score(X))
+    fitted = GaussianMixture(3).fit(blobs() * 1e150)
+    far = fitted.score(blobs() * 1e150) + 2 * np.log(1e150)
+    assert far == pytest.approx(GaussianMixture(3).fit(blobs()).score(blobs()), abs=1e-9)
+
+
 def test_a_start_that_leads_nowhere():
     """Parts far from all rows, two alike, one of no weight: numbers stay numbers."""
     X = blobs()
@@ -397,6 +449,26 @@ def test_stopping_and_limits():
         GaussianMixture(5, time_limit=1e-9, n_init=1).fit(X)
 
 
+@pytest.mark.parametrize("calls", range(1, 9))
+def test_a_fit_that_is_stopped_never_says_it_is_solved(calls):
+    """A callback may speak up after a leap as well as after a step."""
+    left = iter(range(calls - 1))
+    with pytest.warns(ConvergenceWarning, match="callback asked"):
+        fitted = GaussianMixture(
+            3, n_init=1, tol=1e-12, callback=lambda p: next(left, None) is None
+        ).fit(blobs())
+    assert fitted.solution_.status is Status.STOPPED
+    assert len(fitted.solution_.trace) == calls
+    assert not fitted.converged_
+
+
+@pytest.mark.parametrize("most", range(1, 12))
+def test_no_more_passes_than_allowed(most):
+    X = np.random.default_rng(0).standard_t(4, size=(500, 3))
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        assert GaussianMixture(5, max_iter=most, tol=1e-13, n_init=1).fit(X).n_iter_ <= most
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -440,6 +512,67 @@ def test_certificates_refuse_what_is_wrong_and_judge_others():
     judged = certify(problem, GaussianParts(theirs.weights_, theirs.means_, theirs.covariances_))
     assert judged.ok
     assert judged.quantities.log_likelihood == pytest.approx(theirs.score(X), rel=1e-12)
+
+
+def test_certificates_look_at_shapes_symmetry_and_conditions():
+    X = blobs(500)
+    problem = GaussianMix(X, np.ones(500), 3, Full(), 1e-9)
+    good = solve(problem, EM(tol=1e-9, n_init=5)).value
+    skew = good.covariances + np.array([[0.0, 0.3], [0.0, 0.0]])
+    assert not certify(problem, replace(good, covariances=skew)).ok
+    assert not certify(problem, replace(good, shares=np.ones(1))).ok
+    assert not certify(problem, replace(good, covariances=good.covariances[0])).ok
+    # a column that repeats another, and next to no floor: steps fall by rounding, and say so
+    rng = np.random.default_rng(0)
+    for seed in range(6):
+        Y = rng.normal(size=(24, 4))
+        Y[:, 3] = Y[:, 0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = GaussianMixture(5, floor=1e-11, random_state=seed).fit(Y)
+            assert fitted.certificate_.ok == fitted.converged_
+    heads = tosses()
+    coins = BernoulliMixture(2).fit(heads)
+    question, value = coins._judgement.problem, coins.solution_.value
+    assert certify(question, value).ok
+    assert not certify(question, replace(value, table=value.table + 0.7)).ok
+
+
+def test_parameters_changed_after_the_fit_do_not_count():
+    X, counts = blobs(), documents()
+    gauss = GaussianMixture(3).fit(X)
+    bic, length = gauss.bic(X), gauss.description_length(X)
+    gauss.set_params(covariance="spherical", n_components=7)
+    assert (gauss.bic(X), gauss.description_length(X)) == (bic, length)
+    coins = BernoulliMixture(2).fit(counts)
+    score = coins.score(counts)
+    assert coins.set_params(binarize=3.0).score(counts) == score
+    topics = MultinomialMixture(3).fit(counts)
+    shares, drawn = topics.transform(counts), topics.sample(2, random_state=0)[0]
+    topics.set_params(source="documents", document_smoothing=9.0)
+    np.testing.assert_array_equal(topics.transform(counts), shares)
+    np.testing.assert_array_equal(topics.sample(2, random_state=0)[0], drawn)
+    with pytest.raises(ValueError, match="need source='documents'"):
+        topics.bic(counts)
+
+
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        GaussianMixture(2).fit(blobs()),
+        BernoulliMixture(2).fit(tosses()),
+        MultinomialMixture(2).fit(documents()),
+        MultinomialMixture(2, source="documents").fit(documents()),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_how_many_to_draw(fitted):
+    assert fitted.sample(0)[0].shape == (0, fitted.n_features_in_)
+    for wrong in (-1, 2.5, "a", None, True):
+        with pytest.raises(ParameterError, match=f"{type(fitted).__name__}: n_samples="):
+            fitted.sample(wrong)
+    with pytest.raises(ParameterError, match="random_state='x'"):
+        fitted.sample(1, random_state="x")
 
 
 def test_a_certificate_does_not_follow_the_callers_array():
@@ -647,3 +780,36 @@ def test_table_certificates_refuse_what_is_wrong():
     assert certify(problem, good, 1e-5).ok
     assert not certify(problem, TableParts(good.shares, good.table[::-1]), 1e-5).ok
     assert not certify(problem, TableParts(good.shares, good.table - 1.0), 1e-5).ok
+
+
+def test_weights_have_no_unit_where_nothing_is_smoothed():
+    counts = documents()
+    options = {"smoothing": 0.0, "document_smoothing": 0.0, "tol": 1e-8, "max_iter": 5000}
+    one = MultinomialMixture(3, **options).fit(counts)
+    small = MultinomialMixture(3, **options).fit(counts, sample_weight=np.full(60, 1e-6))
+    assert small.perplexity(counts) == pytest.approx(one.perplexity(counts), rel=1e-4)
+    assert small.certificate_.ok
+
+
+def test_topics_without_words_are_reported():
+    problem = TopicMix(sparse.csr_array(documents()), np.ones(60), 2)
+    good = solve(problem).value
+    empty = replace(good, proportions=np.tile([1.0, 0.0], (60, 1)))
+    assert problem.collapsed(good).tolist() == [False, False]
+    assert problem.collapsed(empty).tolist() == [False, True]
+    assert certify(problem, empty).quantities.collapsed == 1
+
+
+def test_counts_that_are_none_are_named():
+    wrong = documents()
+    wrong[3, 5] = -1.0
+    for X in (wrong, sparse.csr_array(wrong)):
+        with pytest.raises(ValueError, match=r"MultinomialMixture.* row 3, column 5"):
+            MultinomialMixture(2).fit(X)
+    with pytest.raises(ValueError, match=r"row 2 of X has .* words"):
+        MultinomialMixture(2).fit(np.vstack([documents()[:2], np.full((1, 12), 1e307)]))
+    topics = MultinomialMixture(2).fit(documents())
+    with pytest.raises(ParameterError, match="count=-1"):
+        topics.top_words(-1)
+    with pytest.raises(ParameterError, match=r"length=-1"):
+        topics.sample(1, length=-1)

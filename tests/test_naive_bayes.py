@@ -1,12 +1,15 @@
 """Naive Bayes: against counting by hand, scikit-learn, and itself in other orders and batches."""
 
+import datetime
 import math
 import pickle
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +21,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, Multinom
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import BagOfWords, NaiveBayes, ParameterError, certify
+from mercer import BagOfWords, MemoryBudgetError, NaiveBayes, ParameterError, certify, config
 
 rng = np.random.default_rng(0)
 N = 200
@@ -312,8 +315,14 @@ def test_telling_attributes():
     assert one.log_ratio == pytest.approx(math.log(shares[1] / shares[0]))
     assert all(o.label is True for o in machine.telling(3, label=True))
     assert NaiveBayes().fit(NUMBERS, y).telling(2)[0].log_ratio > 0
-    with pytest.raises(ValueError, match="none of"):
-        machine.telling(3, label="nobody")
+    for nobody in ("nobody", [True]):
+        with pytest.raises(ValueError, match="none of"):
+            machine.telling(3, label=nobody)
+    for wrong in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match=r"n=.* positive integer"):
+            machine.telling(wrong)
+    far = NaiveBayes(var_smoothing=0.0).fit([[1e150], [1e150], [-1e150], [-1e150]], [0, 0, 1, 1])
+    assert all(math.isfinite(one.log_ratio) for one in far.telling(4))
 
 
 # --- bad input --------------------------------------------------------------------------------
@@ -370,6 +379,20 @@ def test_refusals():
         NaiveBayes(kinds={"nothing": "count"}).fit(NUMBERS, y)
     with pytest.raises(ValueError, match="overflow"):
         NaiveBayes().fit([[1e200], [-1e200], [3.0]], [0, 0, 1])
+    with pytest.raises(ValueError, match="column 1 of X overflow"):  # between classes, not in them
+        NaiveBayes().fit([[0.5, 1e160], [1.5, 1e160], [2.5, -1e160]], [0, 0, 1])
+    with pytest.raises(ValueError, match="sample_weight add"):
+        NaiveBayes().fit([["a"], ["b"]], [0, 1], sample_weight=[1e308, 1e308])
+    with pytest.raises(ValueError, match="counts in X add"):
+        NaiveBayes(kinds="count").fit([[1e308], [1e308]], [0, 1])
+    days = [[datetime.date(2020, 1, 1)], [datetime.datetime(2020, 1, 2)]]
+    with pytest.raises(TypeError, match="dates"):
+        NaiveBayes().fit(np.array(days, dtype=object), [0, 1])
+    with pytest.raises(ValueError, match="0 feature"):
+        NaiveBayes().fit(pd.DataFrame(index=range(2)), [0, 1])
+    wide = sparse.csr_array(([-1.0, 1.0], ([0, 1], [0, 1])), shape=(2, 10**6))
+    with config(memory="8 MB"), pytest.raises(MemoryBudgetError, match="dense"):
+        NaiveBayes().fit(wide, [0, 1])
     with pytest.raises(ValueError, match="2 columns named 'a'"):
         NaiveBayes().fit(pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"]), [0, 1])
     frame = table()
@@ -382,7 +405,10 @@ def test_refusals():
     [
         {"alpha": -1.0},
         {"alpha": "loo"},
+        {"alpha": 1e308},
         {"alphas": [-1.0]},
+        {"alphas": [[0.1, 1.0]]},
+        {"alphas": 1.0},
         {"kinds": "poisson"},
         {"kinds": ["gaussian"]},
         {"threshold": math.nan},
@@ -415,6 +441,97 @@ def test_extreme_integers():
     assert machine.predict(X).tolist() == [0, 1, 0]
     small = NaiveBayes(kinds="categorical").fit(X[:, :1].astype(np.int8), [0, 1, 0])
     assert small.categories_ == [[-128, 127]]
+    assert NaiveBayes().fit(X[:, :1].astype(np.int8), [0, 1, 0]).kinds_.tolist() == ["categorical"]
+    large = np.array([[2**64 - 1], [2**64 - 2], [2**64 - 1]], dtype=np.uint64)
+    assert NaiveBayes().fit(large, [0, 1, 0]).categories_ == [[2**64 - 2, 2**64 - 1]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([2**53, 2**53 + 1, None, 2**53], dtype="Int64"),
+        pd.Series([2**53, 2**53 + 1, None, 2**53], dtype="int64[pyarrow]"),
+        pd.Series([2**53, 2**53 + 1, None, 2**53], dtype=object),
+        pl.Series([2**53, 2**53 + 1, None, 2**53], dtype=pl.Int64),
+    ],
+    ids=["nullable", "arrow", "object", "polars"],
+)
+def test_integers_stay_integers_beside_gaps(column):
+    # float64 cannot tell these two apart, and a gap makes a column of integers no measurement
+    frame = (pl if isinstance(column, pl.Series) else pd).DataFrame({"id": column})
+    machine = NaiveBayes(0.01).fit(frame, [0, 1, 0, 0])
+    assert machine.kinds_.tolist() == ["categorical"]
+    assert machine.categories_ == [[2**53, 2**53 + 1]]
+    assert machine.predict(frame).tolist() == [0, 1, 0, 0]
+    gaussian = NaiveBayes(kinds="gaussian").fit(frame, [0, 1, 0, 0])
+    assert gaussian.solution_.value.mean[0, 0] == 2.0**53
+
+
+def test_numbers_that_are_categories():
+    names = pd.DataFrame({"a": pd.Categorical([3, 7, 3, None])})
+    assert NaiveBayes().fit(names, [0, 1, 0, 1]).categories_ == [[3, 7]]
+    as_numbers = NaiveBayes(kinds="gaussian").fit(names, [0, 1, 0, 1])
+    assert as_numbers.solution_.value.mean.ravel().tolist() == [3.0, 7.0]
+    empty = pd.DataFrame({"a": pd.Categorical([None] * 4)})
+    np.testing.assert_allclose(
+        NaiveBayes(kinds="gaussian").fit(empty, [0, 1, 0, 1]).predict_proba(empty), 0.5
+    )
+    between = pd.DataFrame({"a": pd.interval_range(0, 4)})
+    assert NaiveBayes().fit(between, [0, 0, 1, 1]).predict(between).tolist() == [0, 0, 1, 1]
+    beyond = np.array([[10**400], [1], [10**400]], dtype=object)
+    assert NaiveBayes().fit(beyond, [0, 1, 0]).predict(beyond).tolist() == [0, 1, 0]
+
+
+def test_tables_of_other_libraries():
+    tea = {"cup": ["x", "y", None, "x"], "heat": [1.5, None, 3.0, 4.5], "n": [3, 4, 3, 4]}
+    arrow, frame = pa.table(tea), pd.DataFrame(tea)
+    machine = NaiveBayes().fit(arrow, [0, 1, 0, 1])
+    assert machine.feature_names_in_.tolist() == list(tea)
+    assert machine.kinds_.tolist() == ["categorical", "gaussian", "categorical"]
+    wanted = NaiveBayes().fit(frame, [0, 1, 0, 1]).predict_log_proba(frame)
+    np.testing.assert_allclose(machine.predict_log_proba(arrow), wanted)
+    with pytest.raises(ValueError, match="feature names"):
+        machine.predict(arrow.select(["heat", "cup", "n"]))
+    with pytest.raises(TypeError, match="'day' of X holds dates"):
+        NaiveBayes().fit(pa.table({"day": [datetime.date(2020, 1, 1)] * 2}), [0, 1])
+    named = pl.DataFrame({"a": pl.Series(["u", "v", None], dtype=pl.Enum(["u", "v", "w"]))})
+    assert NaiveBayes().fit(named, [0, 1, 0]).categories_ == [["u", "v", "w"]]
+    money = pd.DataFrame({"a": [Decimal("1.50"), Decimal("2.25"), Decimal("7.00")]})
+    assert NaiveBayes().fit(money, [0, 1, 0]).kinds_.tolist() == ["gaussian"]
+
+
+def test_scales_at_the_ends_of_float64():
+    X, labels = np.array([[1.0], [2.0], [5.0], [6.5]]), [0, 0, 1, 1]
+    wanted = NaiveBayes().fit(X, labels).predict_log_proba(X)
+    for scale in (1e-140, 1e-100, 1e140):
+        found = NaiveBayes().fit(X * scale, labels)
+        np.testing.assert_allclose(found.predict_log_proba(X * scale), wanted, atol=1e-9)
+        assert found.certificate_.ok
+    with pytest.warns(UserWarning, match="column 0 of X are so small"):
+        NaiveBayes().fit(X * 1e-200, labels)
+    constant = np.column_stack([np.full(4, 1e200), X[:, 0]])  # says nothing, however large it is
+    found = NaiveBayes().fit(constant, labels).predict_log_proba(constant)
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    stream = NaiveBayes(kinds="gaussian")  # row by row, the second class long without any
+    for row, label in zip(constant, labels, strict=True):
+        stream.partial_fit([row], [label], classes=[0, 1])
+    np.testing.assert_allclose(stream.predict_log_proba(constant), wanted, atol=1e-9)
+    light = NaiveBayes().fit(X, labels, sample_weight=np.full(4, 1e-310))
+    np.testing.assert_allclose(light.predict_log_proba(X), wanted, atol=1e-9)
+
+
+def test_decisions_follow_parameters_changed_after_the_fit():
+    X, two = [[1.0], [2.0], [5.0], [6.0]], [0, 0, 1, 1]
+    with pytest.raises(ParameterError, match=r"threshold=5\.0 must be 0 beside a loss"):
+        NaiveBayes(threshold=5.0, loss=[[0, 1], [1, 0]]).fit(X, two)
+    machine = NaiveBayes().fit(X, two)
+    assert machine.set_params(threshold=math.inf).predict(X).tolist() == [0, 0, 0, 0]
+    for wrong in ({"threshold": math.nan}, {"loss": "much"}, {"loss": np.eye(3)}):
+        changed = NaiveBayes().fit(X, two).set_params(**wrong)
+        with pytest.raises(ParameterError, match=f"NaiveBayes: {next(iter(wrong))}="):
+            changed.predict(X)
+    with pytest.raises(ParameterError, match="threshold"):
+        NaiveBayes().fit(NUMBERS, y).set_params(threshold=1.0).predict(NUMBERS)
 
 
 def test_a_failed_batch_changes_nothing():
@@ -441,6 +558,23 @@ def test_a_wrong_answer_is_not_certified():
     assert not certify(problem, replace(value, mean=value.mean + 1e-6)).ok
     assert not certify(problem, replace(value, variance=value.variance * 1.001)).ok
     assert not certify(problem, replace(value, prior=value.prior - 1e-6)).ok
+    unseen = value.tables.copy()
+    unseen[:, -1] += 0.1  # a value that was never seen
+    assert not certify(problem, replace(value, tables=unseen)).ok
+
+
+def test_what_was_never_counted_is_certified_by_its_rule():
+    machine = NaiveBayes(kinds=["gaussian", "count", "count"]).partial_fit(
+        [[1.0, 2, 0], [1.0, 1, 0], [2.0, 0, 0]], [0, 0, 1], classes=[0, 1, 2]
+    )
+    problem, value = machine._asked.problem, machine.solution_.value
+    assert certify(problem, value).ok
+    last = np.array([[0], [0], [1]])  # the class without rows
+    words = value.words - np.array([0, 1])  # a column that no class had
+    assert not certify(problem, replace(value, words=words)).ok
+    assert not certify(problem, replace(value, mean=value.mean + last)).ok
+    assert not certify(problem, replace(value, variance=value.variance * (1 + last))).ok
+    assert not certify(problem, replace(value, variance=value.variance / (9 - 8 * last))).ok
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -488,6 +622,30 @@ def test_a_full_vocabulary_and_bad_texts():
             BagOfWords().fit(wrong)
     with pytest.raises(ParameterError, match="vocabulary"):
         BagOfWords("learnt").fit(MAIL)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ngram_range": (2, 1)},
+        {"ngram_range": 2},
+        {"stop_words": "klingon"},
+        {"analyzer": "sentence"},
+        {"token_pattern": "("},
+        {"strip_accents": "all"},
+    ],
+)
+def test_bad_parameters_of_words_are_named(wrong):
+    with pytest.raises(ParameterError, match=f"BagOfWords: {next(iter(wrong))}="):
+        BagOfWords(**wrong).fit(MAIL)
+
+
+def test_columns_that_words_have_taken_cannot_be_given_up():
+    words = BagOfWords(n_features=16).fit(MAIL).set_params(n_features=2)
+    for call in (words.transform, words.partial_fit):
+        with pytest.raises(ParameterError, match="n_features=2 must be at least"):
+            call(MAIL)
+    assert words.fit(MAIL).transform(MAIL).shape == (len(MAIL), 2)
 
 
 def test_words_that_no_class_had_say_nothing():

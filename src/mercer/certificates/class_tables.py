@@ -25,12 +25,17 @@ class ClassTablesQuantities:
     slope : float
         Largest derivative of the smoothed log-likelihood along probabilities, means (in standard
         deviations) and log-variances, per unit of weight; at a floor only slopes upwards count.
+    convention : float
+        Largest distance from what is set where nothing was counted: values never seen have the
+        smoothing alone, unused columns of counts say nothing, Gaussian columns without entries in
+        a class have the mean and variance of all, and no variance is below its floor.
     smallest_log : float
         The smallest log-probability: how close one value comes to deciding alone.
     """
 
     normalisation: float
     slope: float
+    convention: float
     smallest_log: float
 
 
@@ -43,9 +48,10 @@ def _(problem: ClassTables, value: ClassModel, tol: float | None = None) -> Cert
         slopes.append(_slope(counts, logs, problem.alpha))
         least.append(float(logs.min(initial=0.0)))
     slopes += [float(np.abs(np.exp(value.prior) - problem.prior).max()), _bells(problem, value)]
-    quantities = ClassTablesQuantities(max(sums), max(slopes), min(least))
-    finite = bool(np.isfinite([*sums, *slopes, *least]).all())
-    ok = finite and max(quantities.normalisation, quantities.slope) <= tol
+    rest = [_never_seen(problem, value), _unused(problem, value), _by_rule(problem, value)]
+    quantities = ClassTablesQuantities(max(sums), max(slopes), max(rest), min(least))
+    finite = bool(np.isfinite([*sums, *slopes, *rest, *least]).all())
+    ok = finite and max([*sums, *slopes, *rest]) <= tol
     statement = (
         f"probabilities add up to one within {quantities.normalisation:.1e}, and no change of "
         f"them gains more than {quantities.slope:.1e} of the likelihood of what was counted"
@@ -91,3 +97,32 @@ def _bells(problem: ClassTables, value: ClassModel) -> float:
     at_floor = variance <= floors * (1 + 1e-9)
     by_width = np.where(at_floor, np.maximum(by_width, 0.0), np.abs(by_width))
     return max(float(np.abs(off).max()), float(by_width.max()))
+
+
+def _never_seen(problem: ClassTables, value: ClassModel) -> float:
+    """Compare the probabilities of values never seen with the smoothing alone."""
+    found = [0.0]
+    for start, size in zip(problem.starts, problem.sizes(), strict=True):
+        total = problem.tables[:, start : start + size].sum(axis=1) + problem.alpha * size
+        even = np.full(len(total), 1.0 / max(size, 1))
+        share = np.divide(problem.alpha, total, out=even, where=total > 0)
+        share = np.maximum(share, np.exp(LOG_ZERO))
+        found.append(float(np.abs(value.tables[:, start + size] - np.log(share)).max()))
+    return max(found)
+
+
+def _unused(problem: ClassTables, value: ClassModel) -> float:
+    """Give the largest logarithm of a column of counts that no class ever had."""
+    return float(np.abs(value.words[:, ~problem.counts.any(axis=0)]).max(initial=0.0))
+
+
+def _by_rule(problem: ClassTables, value: ClassModel) -> float:
+    """Compare Gaussians without entries with those of all classes, and variances with floors."""
+    if not problem.moments.weight.size:
+        return 0.0
+    every, empty = problem.moments.total(), problem.moments.weight == 0
+    variance = np.maximum(every.variance(), problem.floors)
+    off = np.abs(value.mean - every.mean) / np.sqrt(variance)
+    wide = np.abs(np.log(value.variance / variance))
+    below = np.maximum(problem.floors / value.variance - 1.0, 0.0).max()
+    return max(float(below), float(np.maximum(off, wide)[empty].max(initial=0.0)))

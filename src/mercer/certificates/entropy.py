@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.problems.entropy import Expectations, GibbsAnswer, tilted
+from mercer.problems.entropy import Expectations, GibbsAnswer, span, tilted
 
 _TOL = 1e-7
 _FACE = 1e-6  # of the length of a direction: how well it must fit the points that stay
@@ -54,17 +54,20 @@ def _(problem: Expectations, value: GibbsAnswer, tol: float | None = None) -> Ce
     inside = np.where(out, -inf, problem.log_prior)
     multipliers = value.multipliers * problem.scale
     log_sum, gibbs = tilted(inside, problem.gaps, multipliers)
-    missed = p @ problem.gaps
+    off = p @ problem.gaps
     quantities = EntropyQuantities(
         _divergence(p, problem.log_prior),
         -log_sum,
-        _divergence_of(p, gibbs) + float(multipliers @ missed),
-        float(np.abs(missed).max(initial=0.0)),
+        _divergence_of(p, gibbs) + float(multipliers @ off),
+        float(np.abs(off).max(initial=0.0)),
         abs(float(p.sum()) - 1.0),
         int((out & (problem.prior > 0)).sum()),
     )
-    enough = tol * max(1.0, abs(quantities.primal))
-    ok = abs(quantities.gap) <= enough and quantities.infeasibility <= tol
+    # features and targets are known no better than they were rounded
+    hidden = span(problem, inside > -inf)[1]
+    met = bool((np.abs(off) <= tol + hidden).all())
+    enough = tol * max(1.0, abs(quantities.primal)) + float(np.abs(multipliers) @ hidden)
+    ok = abs(quantities.gap) <= enough and met
     statement = (
         f"relative entropy {quantities.primal:.6g}, within {quantities.gap:.1e} of the least; "
         f"expectations are met to {quantities.infeasibility:.1e}"
@@ -79,10 +82,11 @@ def _pushed_out(problem: Expectations, value: GibbsAnswer) -> Array:
     if length == 0:
         return np.zeros(len(problem.prior), dtype=bool)
     heights = problem.gaps @ (y / length)
+    level = _FACE + float(np.abs(y / length) @ problem.noise)
     used = problem.prior > 0
-    if (heights[used] > _FACE).any():  # then the targets are not on a border in this direction
+    if (heights[used] > level).any():  # then the targets are not on a border in this direction
         return np.zeros(len(problem.prior), dtype=bool)
-    return np.asarray(heights < -_FACE)
+    return np.asarray(heights < -level)
 
 
 def _divergence(p: Array, log_prior: Array) -> float:

@@ -67,7 +67,10 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
         int(problem.collapsed(value).sum()),
     )
     rounding = _FALL * max(1.0, abs(here.objective) / problem.total)
-    ok = -rounding <= gain <= max(tol, rounding) and quantities.largest_fall <= _FALL
+    ok = (
+        -max(rounding, problem.rounding(value)) <= gain <= max(tol, rounding)
+        and quantities.largest_fall <= _FALL
+    )
     statement = f"mean log-likelihood {quantities.log_likelihood:.6g}; another step adds {gain:.1e}"
     if quantities.collapsed:
         statement += f"; collapsed parts: {quantities.collapsed}"

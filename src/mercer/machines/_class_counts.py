@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 from mercer._points import is_sparse
 from mercer._types import Array, Points
 from mercer.machines._columns import Table
+from mercer.machines._gaussian_scores import warn_of_small
 from mercer.machines._values import Values, tabulated
 from mercer.problems.class_tables import ClassTables, ColumnMoments
 
@@ -114,7 +116,7 @@ def count(
     total = np.bincount(labels, weights, minlength=k)
     n = len(labels)
     # one row per class; its product with a block of columns adds up the rows of each class
-    adder = sparse.csr_array((weights, (labels, np.arange(n))), shape=(k, n))
+    adder = sparse.csc_array((weights, labels, np.arange(n + 1)), shape=(k, n))
     values, tables = [], []
     for j in layout.categorical:
         counted, named = tabulated(table.column(j), labels, None if even else weights, k)
@@ -182,10 +184,13 @@ def refuse_text(machine: Any, which: Array, table: Table, kind: str) -> None:
     if table.matrix is not None:
         return
     for j in which:
-        if table.columns[j].numbers is None:
+        column = table.columns[j]
+        if column.numbers is None:
+            texts = [value for value in column.values if not isinstance(value, Real)]
+            text = texts[0] if texts else column.values[0]
             raise ValueError(
-                f"{type(machine).__name__}: column {j} of X holds {table.columns[j].values[0]!r}, "
-                f"but its kind is {kind!r}: numbers only"
+                f"{type(machine).__name__}: column {j} of X holds {text!r}, but its kind is "
+                f"{kind!r}: numbers only; give another kind, e.g. kinds={{{j}: 'categorical'}}"
             )
 
 
@@ -241,7 +246,7 @@ def _moments(
         some = bool(np.isnan(X.sum()))
     gaps = np.isnan(X) if some else None
     weight = np.repeat(total[:, None], len(which), axis=1) if gaps is None else adder @ ~gaps
-    known = np.maximum(weight, np.finfo(float).tiny)
+    known = np.where(weight > 0, weight, 1.0)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = adder @ (X if gaps is None else np.where(gaps, 0.0, X)) / known
         left = X - mean[labels]
@@ -249,14 +254,23 @@ def _moments(
             left[gaps] = 0.0
         slip = adder @ left / known  # what rounding left of the mean
         scatter = np.maximum(adder @ np.square(left, out=left) - weight * slip**2, 0.0)
-    _refuse_overflow(machine, which, scatter)
     return ColumnMoments(weight, mean + slip, scatter)
 
 
-def _refuse_overflow(machine: Any, which: Array, scatter: Array) -> None:
-    bad = np.flatnonzero(~np.isfinite(scatter).all(axis=0))
-    if len(bad):
+def check_range(machine: Any, layout: Layout, held: ClassCounts) -> None:
+    """Refuse totals and squares beyond float64; warn of columns whose squares vanish in it."""
+    name = type(machine).__name__
+    with np.errstate(over="ignore"):
+        totals = [held.weight.sum(), held.counts.sum()]
+    if not np.isfinite(totals).all():
         raise ValueError(
-            f"{type(machine).__name__}: the squares of column {which[bad[0]]} of X overflow; "
-            "scale that column"
+            f"{name}: {'counts in X' if np.isfinite(totals[0]) else 'sample_weight'} add up to "
+            "more than float64 holds; scale them down"
         )
+    if not len(layout.gaussian):
+        return
+    every = held.moments.total()
+    bad = layout.gaussian[~np.isfinite(every.scatter[0])]
+    if len(bad):
+        raise ValueError(f"{name}: the squares of column {bad[0]} of X overflow; scale that column")
+    warn_of_small(machine, layout.gaussian, every.mean[0], every.scatter[0], every.weight[0])

@@ -20,7 +20,7 @@ from mercer.machines._columns import Table
 from mercer.machines._values import slots
 from mercer.problems.class_tables import LOG_ZERO, ClassModel
 
-_FAR = 1e140  # standard deviations; beyond, squares overflow, and all is said
+FAR = 1e140  # standard deviations; beyond, squares overflow, and all is said
 _BLOCK = 1 << 17  # entries of a block of Gaussian columns
 
 
@@ -110,7 +110,7 @@ def _add_bells(out: Array, X: Array, model: ClassModel) -> None:
                     z[gaps] = 0.0
                 squares = np.einsum("ij,ij->i", z, z)
             if not np.isfinite(squares).all():
-                z = np.clip(z, -_FAR, _FAR)
+                z = np.clip(z, -FAR, FAR)
                 squares = np.einsum("ij,ij->i", z, z)
             constants = constant[c].sum() if gaps is None else ~gaps @ constant[c]
             out[first : first + step, c] -= 0.5 * squares + constants

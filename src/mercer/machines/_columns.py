@@ -1,22 +1,31 @@
 """Tables as they come in: arrays, sparse matrices and data frames, column by column.
 
-A column is numbers (NaN where missing), or codes of distinct values (-1 where missing).
+A column is numbers (NaN where missing), codes of distinct values (-1 where missing), or both:
+numbers that are declared categories, and integers that float64 cannot hold.
 """
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from mercer._points import as_points, is_sparse
+from mercer._resources import require_memory
 from mercer._types import Array, Points
 from mercer.machines._inputs import refuse_nonfinite, refuse_twin_columns
+
+_NUMBERS = re.compile(r"(u?int\d+|float\d*|bool|boolean|double|halffloat)(\[pyarrow\])?")
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_EXACT = 2**53  # integers up to here are what they were as float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +37,13 @@ class Column:
     numbers : (n,) array or None
         Its values, if they are numbers; NaN where missing.
     codes : (n,) int array or None
-        Else the place of each in `values`; -1 where missing.
+        The place of each in `values`, -1 where missing; if given, they tell values apart.
     values : list
         The distinct values.
     declared : bool
         Whether `values` is the complete list, given with the data.
+    whole : bool
+        Whether all numbers are integers by type, held as float64 because entries are missing.
     bounds : pair of int or None
         The smallest and the largest number, where known.
     """
@@ -41,6 +52,7 @@ class Column:
     codes: Array | None = None
     values: Sequence[Any] = ()
     declared: bool = False
+    whole: bool = False
     bounds: tuple[Any, Any] | None = None
 
 
@@ -90,7 +102,14 @@ class Table:
             return _stacked([self.columns[j] for j in which], self.shape[0])
         held = self.matrix
         picked = held if len(which) == held.shape[1] else held[:, which]
-        return picked.toarray() if is_sparse(picked) and not sparse_too else picked
+        if not is_sparse(picked) or sparse_too:
+            return picked
+        require_memory(
+            8 * picked.shape[0] * picked.shape[1],
+            f"NaiveBayes: {picked.shape[1]} columns of measurements as a dense matrix",
+            "kinds='count' or 'binary' where that is what they are, or smaller batches",
+        )
+        return picked.toarray()
 
     def rows(self, index: Array) -> Table:
         """Give some rows."""
@@ -107,10 +126,9 @@ def _stacked(columns: list[Column], n: int) -> Array:
 
 
 def _part(column: Column, index: Array) -> Column:
-    if column.numbers is not None:
-        return Column(column.numbers[index])
-    assert column.codes is not None
-    return Column(None, column.codes[index], column.values, column.declared)
+    numbers = None if column.numbers is None else column.numbers[index]
+    codes = None if column.codes is None else column.codes[index]
+    return Column(numbers, codes, column.values, column.declared, column.whole)
 
 
 def read_table(
@@ -132,17 +150,20 @@ def read_table(
         Whether the matrix may be sparse.
     """
     refuse_twin_columns(machine, X)
-    frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+    arrow = hasattr(X, "column_names") and hasattr(X, "schema")
+    frame = arrow or (hasattr(X, "columns") and hasattr(X, "dtypes"))
     if not frame:
         X = _checked(machine, X, sparse_too)
-    elif not X.shape[0]:
+    elif not all(X.shape):
+        what = "feature" if X.shape[0] else "sample"
         raise ValueError(
-            f"{type(machine).__name__}: X has 0 sample(s) (shape={X.shape}) while a minimum of 1 "
-            "is required."
+            f"{type(machine).__name__}: X has 0 {what}(s) (shape={tuple(X.shape)}) while a minimum "
+            "of 1 is required."
         )
     validate_data(machine, X, y, reset=fitting, skip_check_array=True)
     if frame:
-        return Table(None, tuple(_from_frame(machine, X, j) for j in range(X.shape[1])))
+        read = _from_arrow if arrow else _from_frame
+        return Table(None, tuple(read(machine, X, j) for j in range(X.shape[1])))
     if X.dtype == object:
         return Table(None, tuple(_from_objects(machine, X[:, j], j) for j in range(X.shape[1])))
     _refuse_infinity(machine, X)
@@ -188,14 +209,18 @@ def _from_frame(machine: Any, X: Any, j: int) -> Column:
         raise _dates(machine, X.columns[j])
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):
         codes = np.asarray(column.cat.codes, dtype=np.intp)
-        return Column(None, codes, column.cat.categories.tolist(), declared=True)
-    plain = kind.startswith(("int", "uint", "float", "bool"))
-    if plain and hasattr(column, "iloc"):
-        missing = bool(column.hasnans)
+        return _named(machine, codes, column.cat.categories.tolist(), j, declared=True)
+    plain = _NUMBERS.fullmatch(kind) is not None
+    in_pandas = hasattr(column, "iloc")
+    missing = plain and bool(column.hasnans if in_pandas else column.null_count())
+    if plain and in_pandas and not (missing and "int" in kind):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan) if missing else column
         return _as_numbers(machine, np.asarray(values), j)
-    if plain and not column.null_count():
+    if plain and not in_pandas and not missing:
         return _as_numbers(machine, column.to_numpy(), j)
+    if kind.startswith("enum"):  # of polars: all values are declared
+        codes = column.to_physical().cast(int).fill_null(-1).to_numpy()
+        return _named(machine, codes, column.dtype.categories.to_list(), j, declared=True)
     if hasattr(column, "factorize"):
         try:
             codes, values = column.factorize()
@@ -203,6 +228,15 @@ def _from_frame(machine: Any, X: Any, j: int) -> Column:
             raise _unhashable(machine, j, error) from error
         return _named(machine, np.asarray(codes, dtype=np.intp), list(values), j)
     return _from_objects(machine, column.to_list(), j)
+
+
+def _from_arrow(machine: Any, X: Any, j: int) -> Column:
+    column, kind = X.column(j), str(X.schema.field(j).type)
+    if kind.startswith(("date", "time", "duration", "month")):
+        raise _dates(machine, X.column_names[j])
+    if _NUMBERS.fullmatch(kind) and not column.null_count:
+        return _as_numbers(machine, column.to_numpy(), j)
+    return _from_objects(machine, column.to_pylist(), j)
 
 
 def _from_objects(machine: Any, entries: Any, j: int) -> Column:
@@ -215,21 +249,39 @@ def _from_objects(machine: Any, entries: Any, j: int) -> Column:
     return _named(machine, codes, list(place), j)
 
 
-def _named(machine: Any, codes: Array, values: list[Any], j: int) -> Column:
+def _named(
+    machine: Any, codes: Array, values: list[Any], j: int, *, declared: bool = False
+) -> Column:
     """Take missing values out of a list of distinct ones; numbers become numbers again."""
-    there = [not _is_missing(value) for value in values]
+    there = np.array([not is_missing(value) for value in values], dtype=bool)
     kept = [value for value, is_there in zip(values, there, strict=True) if is_there]
     if any(isinstance(value, complex) and not isinstance(value, Real) for value in kept):
         raise ValueError(f"Complex data not supported: {type(machine).__name__}, column {j} of X")
-    numeric = bool(kept) and all(isinstance(value, Real | np.bool_) for value in kept)
-    if numeric or not kept:
+    if any(isinstance(value, _DATES) for value in kept):
+        raise _dates(machine, j)
+    new = np.where(there, np.cumsum(there) - 1, -1)
+    codes = np.append(new, -1)[codes]
+    numbers, exact = _floats(kept)
+    if numbers is None:
+        return Column(None, codes, kept, declared)
+    whole = bool(kept) and all(isinstance(value, Integral | np.bool_) for value in kept)
+    column = _as_numbers(machine, np.append(numbers, np.nan)[codes], j)
+    if exact and not declared:
+        return Column(column.numbers, whole=whole)
+    return Column(column.numbers, codes, kept, declared, whole)
+
+
+def _floats(values: list[Any]) -> tuple[Array | None, bool]:
+    """Give values as float64 if they are numbers that fit, and whether integers are exact."""
+    if not all(isinstance(value, Real | np.bool_ | Decimal) for value in values):
+        return None, True
+    try:
         with np.errstate(over="ignore"):
-            numbers = np.array([v if t else np.nan for v, t in zip(values, there, strict=True)])
-        numbers = np.append(numbers, np.nan) if (codes < 0).any() else numbers
-        return _as_numbers(machine, np.asarray(numbers[codes], dtype=np.float64), j)
-    new = np.cumsum(there) - 1
-    new[~np.array(there)] = -1
-    return Column(None, np.append(new, -1)[codes], kept)
+            numbers = np.array([float(value) for value in values], dtype=np.float64)
+    except OverflowError:  # an integer beyond all floats is a name
+        return None, True
+    large = [v for v in values if isinstance(v, Integral) and abs(int(v)) > _EXACT]
+    return numbers, not large
 
 
 def _as_numbers(machine: Any, values: Array, j: int) -> Column:
@@ -242,7 +294,8 @@ def _as_numbers(machine: Any, values: Array, j: int) -> Column:
     return Column(values)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Tell whether an entry stands for nothing: None, NaN, or what pandas writes for it."""
     if value is None:
         return True
     if isinstance(value, float | np.floating):

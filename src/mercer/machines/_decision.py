@@ -61,10 +61,26 @@ def loss_of(machine: Any, k: int) -> Array | None:
 
 
 def check_threshold(machine: Any) -> None:
-    """Require a number, possibly infinite."""
+    """Require a number, possibly infinite, and none beside a loss."""
     value = machine.threshold
     if not is_real(value) or math.isnan(value):
         refuse(machine, "threshold", value, "be a number (infinity is one)")
+    if value and machine.loss is not None:
+        must = "be 0 beside a loss matrix, which means a threshold of its own"
+        refuse(machine, "threshold", value, must)
+
+
+def rule_of(machine: Any, k: int) -> tuple[Array | None, float]:
+    """Give the loss matrix and the threshold for k classes, as the parameters say now."""
+    check_loss(machine)
+    loss = loss_of(machine, k)
+    if not hasattr(machine, "threshold"):
+        return loss, 0.0
+    check_threshold(machine)
+    if k > 2 and machine.threshold:
+        must = f"be 0 for {k} classes; a loss matrix serves"
+        refuse(machine, "threshold", machine.threshold, must)
+    return loss, float(machine.threshold)
 
 
 def normalised(scores: Array) -> Array:

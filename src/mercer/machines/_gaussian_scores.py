@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mercer.problems.gaussian_classes import Scatter, Spread
 
 _FAR = 1e140  # standard deviations; beyond, squares overflow, and all is said
 _BLOCK = 1 << 19  # entries of a block of rows
+_SMALL = 1e-145  # deviations below have squares that lose digits, and then vanish
 
 
 def scatter_of(machine: Any, X: Array, codes: Array, weights: Array, k: int, full: bool) -> Scatter:
@@ -40,9 +42,37 @@ def scatter_of(machine: Any, X: Array, codes: Array, weights: Array, k: int, ful
             if full:
                 rows *= np.sqrt(w)[:, None]
             scatter[c] = total[c] * (rows.T @ rows if full else w @ rows**2)
-    if not np.isfinite(scatter).all():
-        raise ValueError(f"{name}: squares of the columns of X overflow; scale them")
     return Scatter(total, mean, scatter)
+
+
+def check_range(machine: Any, held: Scatter) -> None:
+    """Refuse totals and squares beyond float64; warn of columns whose squares vanish in it."""
+    name = type(machine).__name__
+    with np.errstate(over="ignore"):
+        total = held.weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{name}: sample_weight adds up to more than float64 holds; scale it down")
+    every = held.total()
+    scatter = every.scatter[0] if every.scatter.ndim == 2 else np.diagonal(every.scatter[0])
+    if not np.isfinite(every.scatter).all():
+        column = np.append(np.flatnonzero(~np.isfinite(scatter)), 0)[0]
+        raise ValueError(f"{name}: the squares of column {column} of X overflow; scale that column")
+    warn_of_small(machine, np.arange(len(scatter)), every.mean[0], scatter, total)
+
+
+def warn_of_small(
+    machine: Any, columns: Array, mean: Array, scatter: Array, weight: Array | float
+) -> None:
+    """Warn of numbers so small that their squares vanish: their columns would say nothing."""
+    small = (scatter <= _SMALL**2 * weight) & (mean != 0) & (np.abs(mean) < _SMALL)
+    if small.any():
+        warnings.warn(
+            f"{type(machine).__name__}: the numbers in column {columns[small][0]} of X are so "
+            f"small (below {_SMALL:g}) that their squares lose digits or vanish, and the column "
+            "may say little or nothing; scale that column",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def axes(spread: Spread, c: int) -> Array:

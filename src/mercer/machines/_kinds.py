@@ -101,27 +101,34 @@ def _binary(X: Array) -> Array:
 
 def _kind(column: Column) -> str:
     x = column.numbers
-    if x is None:
+    if x is None or column.declared:
         return "categorical"
+    if column.whole:
+        return _whole_kind(x[~np.isnan(x)])
     if x.dtype.kind == "b":
         return "binary"
     if x.dtype.kind == "f":
         binary = bool(_binary(x[:_LOOK])) and bool(_binary(x)) and not np.isnan(x).all()
         return "binary" if binary else "gaussian"
-    few = _few_different(x)
-    if few is None:
+    return _whole_kind(x)
+
+
+def _whole_kind(x: Array) -> str:
+    """Tell the kind of a column of integers, those that are there."""
+    if not len(x):
         return "gaussian"
-    return "binary" if few.min() >= 0 and few.max() <= 1 else "categorical"
+    lowest, highest = x.min(), x.max()
+    if lowest >= 0 and highest <= 1:
+        return "binary"
+    few = all(_different(part) <= _FEW for part in (x[:_LOOK], x))
+    return "categorical" if few else "gaussian"
 
 
-def _few_different(x: Array) -> Array | None:
-    """Give the different integers of a column if they are few."""
-    for part in (x[:_LOOK], x):
-        lowest, highest = int(part.min()), int(part.max())
-        if highest - lowest <= 4 * len(part) + 1024:
-            found = np.flatnonzero(np.bincount((part - lowest).astype(np.intp))) + lowest
-        else:
-            found = np.unique(part)
-        if len(found) > _FEW:
-            return None
-    return np.asarray(found)
+def _different(x: Array) -> int:
+    """Count the different integers of a column."""
+    lowest, highest = int(x.min()), int(x.max())
+    if highest - lowest > 4 * len(x) + 1024:
+        return len(np.unique(x))
+    # of narrow types, differences need not fit
+    steps = x.astype(np.int64, copy=False) if x.dtype.kind == "i" else x
+    return int(np.count_nonzero(np.bincount((steps - lowest).astype(np.intp))))

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._points import take
@@ -30,7 +30,7 @@ from mercer.machines._parameters import (
     is_real,
     refuse,
 )
-from mercer.machines._projection import check_seed, seed_of
+from mercer.machines._randomness import check_number, check_seed, seed_of, source_of
 from mercer.machines._weights import check_weights, distinct_rows
 from mercer.problems.mixture import Mixture
 from mercer.solvers import EM, Solution, solve
@@ -60,7 +60,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         """Set the attributes that users read."""
 
     @abstractmethod
-    def _free(self, k: int) -> tuple[int, int]:
+    def _free(self, problem: Any, k: int) -> tuple[int, int]:
         """Count the free numbers of each part, and those that all parts share (shares not)."""
 
     def __sklearn_tags__(self) -> Any:
@@ -210,7 +210,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
             The criterion.
         """
         total, n = self._total(X, sample_weight)
-        return self._bic(total, n, self.n_components_)
+        return self._bic(self._problem, total, n)
 
     def description_length(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Give the length, in nats, of the rows told by way of the mixture; smaller is better.
@@ -232,7 +232,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
             The length.
         """
         total, n = self._total(X, sample_weight)
-        return self._length(total, n, self._parts.shares)
+        return self._length(self._problem, total, n, self._parts.shares)
 
     def _posterior(self, X: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
@@ -250,18 +250,23 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         weights = check_weights(self, sample_weight, len(found))
         return float(weights @ found), float(weights.sum())
 
-    def _bic(self, total: float, n: float, k: int) -> float:
-        each, common = self._free(k)
+    def _bic(self, problem: Any, total: float, n: float) -> float:
+        k = int(problem.count)
+        each, common = self._free(problem, k)
         return (k * each + common + k - 1) * log(n) - 2.0 * total
 
-    def _length(self, total: float, n: float, shares: Array) -> float:
+    def _length(self, problem: Any, total: float, n: float, shares: Array) -> float:
         full = n * shares[shares * n > 1e-9]
-        each, common = self._free(len(full))
+        each, common = self._free(problem, len(full))
         parts = 0.5 * each * float(np.log(np.maximum(full, 1.0)).sum())
         return parts + 0.5 * (len(full) - 1 + common) * log(n) - total
 
     def _chosen(self, X: Points, weights: Array) -> tuple[Any, Solution]:
-        """Fit the number of parts asked for, or each and keep the best by the criterion."""
+        """Fit the number of parts asked for, or each and keep the best by the criterion.
+
+        Parts that sit on single rows are as likely as the floor lets them be, whatever is true of
+        the data: numbers that lead to them are passed over if others do not.
+        """
         self.__dict__.pop("criteria_", None)
         if not isinstance(self.n_components, str):
             return self._solved(X, weights, int(self.n_components))
@@ -269,15 +274,16 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         for k in range(1, int(self.max_components) + 1):
             problem, solution = self._solved(X, weights, k)
             values.append(self._criterion(problem, solution))
-            if best is None or values[-1] < best[0]:
-                best = values[-1], problem, solution
+            rank = bool(problem.collapsed(solution.value).any()), values[-1]
+            if best is None or rank < best[0]:
+                best = rank, problem, solution
         assert best is not None  # max_components is at least one
         self.criteria_ = np.array(values)
         return best[1:]
 
     def _solved(self, X: Points, weights: Array, k: int) -> tuple[Any, Solution]:
         problem = self._question(X, weights, k)
-        seed = seed_of(self.random_state)
+        seed = seed_of(self)
         solver = EM(float(self.tol), int(self.max_iter), int(self.n_init), seed)
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         return problem, solve(problem, solver, **options)
@@ -285,8 +291,8 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
     def _criterion(self, problem: Any, solution: Solution) -> float:
         total = problem.look(solution.value).log_likelihood
         if self.n_components == "bic":
-            return self._bic(total, problem.total, problem.count)
-        return self._length(total, problem.total, solution.value.shares)
+            return self._bic(problem, total, problem.total)
+        return self._length(problem, total, problem.total, solution.value.shares)
 
     def _warn_of_collapse(self, problem: Mixture, parts: Any) -> None:
         self.collapsed_ = problem.collapsed(parts)
@@ -320,9 +326,9 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
 
 
 def drawn_parts(
-    shares: Array, n_samples: int, random_state: Any
+    machine: Any, n_samples: Any, random_state: Any
 ) -> tuple[np.random.RandomState, Array]:
     """Draw the parts of so many rows, sorted, and give the source of random numbers."""
-    rng = check_random_state(random_state)
-    counts = rng.multinomial(n_samples, shares / shares.sum())
+    rng, shares = source_of(machine, random_state), machine.weights_
+    counts = rng.multinomial(check_number(machine, "n_samples", n_samples), shares / shares.sum())
     return rng, np.repeat(np.arange(len(shares)), counts)

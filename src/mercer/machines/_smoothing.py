@@ -17,10 +17,24 @@ from mercer.machines._class_counts import ClassCounts, Layout, count
 from mercer.machines._class_scores import Coded, coded, scores
 from mercer.machines._columns import Table
 from mercer.machines._decision import normalised, prior_of
+from mercer.machines._parameters import is_real, refuse
 from mercer.solvers import solve
 
 FOLDS = 5
 ALPHAS = 10.0 ** np.arange(-3, 2.25, 0.5)
+LARGEST = 1e100  # beyond, sums of what is added leave the range of float64
+
+
+def is_smoothing(alpha: Any) -> bool:
+    """Tell whether something can be added to counts."""
+    return is_real(alpha) and 0 <= alpha <= LARGEST
+
+
+def check_smoothing(machine: Any) -> None:
+    """Require a count that can be added to each value."""
+    if not is_smoothing(machine.alpha):
+        must = f"be a finite number of at least 0 and at most {LARGEST:g}"
+        refuse(machine, "alpha", machine.alpha, must)
 
 
 def best_alpha(

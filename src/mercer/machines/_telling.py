@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from mercer._types import Array
 from mercer.machines._class_counts import ClassCounts, Layout
+from mercer.machines._class_scores import FAR
 from mercer.problems.class_tables import ClassModel
 
 
@@ -76,7 +77,9 @@ def _ratio(logs: Array, prior: Array, c: int, other: Array) -> Array:
 
 def _bell_ratio(model: ClassModel, c: int, other: Array) -> Array:
     """Compare densities at the mean of the class."""
-    logs = -0.5 * ((model.mean[c] - model.mean) ** 2 / model.variance + np.log(model.variance))
+    with np.errstate(over="ignore"):
+        z = (model.mean[c] - model.mean) / np.sqrt(model.variance)
+    logs = -0.5 * (np.clip(z, -FAR, FAR) ** 2 + np.log(model.variance))
     return _ratio(logs, model.prior, c, other)
 
 

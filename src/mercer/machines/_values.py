@@ -46,7 +46,7 @@ class Values:
 
 
 def _rank(value: Any) -> tuple[Any, ...]:
-    return (0, float(value), "") if isinstance(value, Real | np.bool_) else (1, 0.0, repr(value))
+    return (0, value, "") if isinstance(value, Real | np.bool_) else (1, 0.0, repr(value))
 
 
 def tabulated(
@@ -70,11 +70,9 @@ def _coded(
     column: Column, labels: Array, weights: Array | None
 ) -> tuple[Array, Array | None, Array, Any]:
     """Give codes of the entries that are there, with their labels and weights, and the values."""
-    if column.numbers is None:
-        codes = column.codes
-        assert codes is not None
+    if column.codes is not None:
+        codes, values = column.codes, column.values
         there: Array | None = codes >= 0
-        values: Any = column.values
     else:
         codes, values, there = _numbered(column)
     if there is not None and not there.all():
@@ -124,8 +122,7 @@ def slots(column: Column, values: Values) -> tuple[Array, Array]:
     The number is V for values not listed, V + 1 where an entry is missing.
     """
     missing = len(values) + 1
-    if column.numbers is None:
-        assert column.codes is not None
+    if column.codes is not None:
         return column.codes, np.append(values.numbers(column.values), missing)
     codes, distinct, there = _numbered(column)
     known = np.append(values.numbers(distinct), missing)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array
 from mercer.machines._base import all_or_nothing
-from mercer.machines._parameters import check_choice, check_count, check_flag
+from mercer.machines._parameters import check_choice, check_count, check_flag, refuse
 
 
 class BagOfWords(TransformerMixin, BaseEstimator):
@@ -102,9 +104,9 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         self
             The machine.
         """
-        self._check_parameters()
         self.full_ = False
         self.vocabulary_: dict[str, int] = {}
+        self._check_parameters()
         self._learn(_texts(X))
         return self
 
@@ -144,6 +146,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             Counts.
         """
         check_is_fitted(self, "vocabulary_")
+        self._check_parameters()
         texts = _texts(X)
         if self.vocabulary == "hashing":
             from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415  slow to load, rarely used
@@ -221,14 +224,43 @@ class BagOfWords(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice(self, "vocabulary", ("growing", "hashing"))
         check_count(self, "n_features")
+        taken = len(getattr(self, "vocabulary_", ()))
+        if self.n_features < taken:
+            must = f"be at least {taken}, the columns that words have taken; call fit to begin anew"
+            refuse(self, "n_features", self.n_features, must)
         check_flag(self, "binary")
         check_flag(self, "lowercase")
+        if not callable(self.analyzer):
+            check_choice(self, "analyzer", ("word", "char", "char_wb"))
+        if self.strip_accents is not None and not callable(self.strip_accents):
+            check_choice(self, "strip_accents", ("ascii", "unicode"))
+        if isinstance(self.stop_words, str):
+            check_choice(self, "stop_words", ("english",))
+        _check_lengths(self)
+        if isinstance(self.analyzer, str) and self.analyzer == "word":
+            _check_pattern(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _check_lengths(machine: BagOfWords) -> None:
+    given = machine.ngram_range
+    good = isinstance(given, tuple | list) and len(given) == 2
+    if not good or not all(isinstance(length, Integral) for length in given):
+        refuse(machine, "ngram_range", given, "be a pair of integers, e.g. (1, 2)")
+    if not 1 <= given[0] <= given[1]:
+        refuse(machine, "ngram_range", given, "hold at least 1, and the larger one last")
+
+
+def _check_pattern(machine: BagOfWords) -> None:
+    try:
+        re.compile(machine.token_pattern)
+    except (re.error, TypeError) as error:
+        refuse(machine, "token_pattern", machine.token_pattern, f"be a pattern: {error}")
 
 
 def _texts(X: Any) -> list[str]:

@@ -18,11 +18,21 @@ from mercer.machines._certified import Certified, Kept
 from mercer.machines._columns import read_table
 from mercer.machines._decision import check_loss, check_prior, expected_risks, loss_of, prior_of
 from mercer.machines._labels import classes_of
-from mercer.machines._parameters import check_choice, check_real, is_real, refuse
-from mercer.machines._symbols import joined, symbols, tallied
+from mercer.machines._parameters import check_choice, is_real, refuse
+from mercer.machines._smoothing import check_smoothing
+from mercer.machines._symbols import (
+    joined,
+    likelihoods,
+    numbered,
+    ordered,
+    posteriors,
+    question,
+    symbols,
+    tallied,
+    totals_of,
+)
 from mercer.machines._weights import check_weights
 from mercer.machines.joint_table import JointTable
-from mercer.problems.class_tables import ClassTables, ColumnMoments
 from mercer.solvers import Solution, solve
 
 
@@ -34,6 +44,8 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
     class; with equal priors, the most likely one. An observation is the whole row: a table needs a
     cell for each, so this is for few attributes with few values (`NaiveBayes` for others). A row
     never seen leaves the prior as it is.
+
+    `rule`, `loss` and `reject` may be changed after the fit; `prior` and `alpha` belong to it.
 
     Parameters
     ----------
@@ -126,23 +138,7 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
         BayesDecision
             The machine, ready to decide.
         """
-        machine = cls(**params)
-        machine._check_parameters()
-        counts = JointTable(table).counts
-        if counts.ndim != 2 or counts.shape[1] < 2:
-            raise ValueError("BayesDecision: table must have a column for each of two classes")
-        labels = np.arange(counts.shape[1]) if classes is None else np.asarray(classes)
-        if len(np.unique(labels)) != counts.shape[1]:
-            raise ValueError(f"BayesDecision: classes must be {counts.shape[1]} different labels")
-        order = np.argsort(labels)
-        machine.classes_ = labels[order]
-        rows = range(len(counts)) if values is None else values
-        named = [row if isinstance(row, tuple) else (row,) for row in rows]
-        if len(named) != len(counts) or len(set(named)) < len(named):
-            raise ValueError(f"BayesDecision: values must be {len(counts)} different ones")
-        machine.n_features_in_ = len(named[0])
-        machine._keep({row: i for i, row in enumerate(named)}, counts[:, order])
-        return machine
+        return cls(**params)._tabled(JointTable(table).counts, None, classes, values)
 
     @classmethod
     def from_likelihood(
@@ -178,7 +174,19 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "BayesDecision: the columns of likelihood, and prior, must each add up to one"
             )
-        return cls.from_table(table * shares, classes=classes, values=values, **params)
+        counts = JointTable(table * shares).counts
+        return cls(**params)._tabled(counts, table, classes, values)
+
+    def _tabled(self, counts: Array, likelihood: Array | None, classes: Any, values: Any) -> Self:
+        """Take counts, and likelihoods where classes have no counts, by their names."""
+        self._check_parameters()
+        if counts.ndim != 2 or counts.shape[1] < 2:
+            raise ValueError("BayesDecision: table must have a column for each of two classes")
+        self.classes_, order = ordered(self, classes, counts.shape[1])
+        place = numbered(self, range(len(counts)) if values is None else values, len(counts))
+        self.n_features_in_ = len(next(iter(place)))
+        self._keep(place, counts[:, order], None if likelihood is None else likelihood[:, order])
+        return self
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -243,24 +251,21 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
         self._keep(*(batch if first else joined((self._place, self.counts_), batch)))
         return self
 
-    def _keep(self, place: dict[Any, int], counts: Array) -> None:
+    def _keep(self, place: dict[Any, int], counts: Array, likelihood: Array | None = None) -> None:
         loss_of(self, len(self.classes_))
+        totals = totals_of(self, counts)
         self._place = place
         self.counts_ = counts
         self.values_ = list(place)
-        totals = counts.sum(axis=0)
         self.prior_ = prior_of(self, totals)
-        below = totals + self.alpha * len(counts)
-        even = np.full_like(counts, 1.0 / len(counts))
-        self.likelihood_ = np.divide(counts + self.alpha, below, out=even, where=below > 0)
+        if likelihood is not None:  # a class of no probability still has its likelihoods
+            counts = np.where(totals > 0, counts, likelihood)
+        self.likelihood_, self._unseen = likelihoods(counts, self.alpha)
         self.evidence_ = self.likelihood_ @ self.prior_
         names = (self.values_, self.classes_.tolist())
         self.joint_ = JointTable(self.likelihood_ * self.prior_, ("x", "h"), names)
-        self.posterior_ = self._bayes(self.likelihood_, self.prior_)
-        flat = np.append(counts.T, np.zeros((len(totals), 1)), axis=1)
-        none = np.zeros((len(totals), 0))
-        parts = (none, none, none, ColumnMoments(none, none, none))
-        problem = ClassTables(flat, np.zeros(1, int), *parts, self.alpha, np.zeros(0), self.prior_)
+        self.posterior_ = posteriors(self.likelihood_, self.prior_)
+        problem = question(counts, self.alpha, self.prior_)
         self.solution_: Solution = solve(problem)
         self._judgement = Kept(problem, self.solution_.value, certify)
 
@@ -277,8 +282,10 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
         array of shape (n_samples,)
             Labels, or `reject_label`; the first of the classes where there is a tie.
         """
-        risks = self.risk(X)
-        best = np.argmin(risks, axis=1)
+        posterior = self.predict_proba(X)
+        risks, loss = self._risks(posterior)
+        # with 0/1 losses by the probabilities themselves: rounding of risks must not undo a tie
+        best = np.argmax(posterior, axis=1) if loss is None else np.argmin(risks, axis=1)
         labels = np.asarray(self.classes_[best])
         if self.reject is None:
             return labels
@@ -300,9 +307,12 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
         array of shape (n_samples, n_classes)
             R(i | x).
         """
-        posterior, k = self.predict_proba(X), len(self.classes_)
-        loss = loss_of(self, k) if self.rule == "risk" else None
-        return expected_risks(posterior, 1.0 - np.eye(k) if loss is None else loss)
+        return self._risks(self.predict_proba(X))[0]
+
+    def _risks(self, posterior: Array) -> tuple[Array, Array | None]:
+        """Give the risks, and the loss matrix unless it is 0/1."""
+        loss = loss_of(self, len(self.classes_)) if self.rule == "risk" else None
+        return 1.0 - posterior if loss is None else expected_risks(posterior, loss), loss
 
     def predict_proba(self, X: Any) -> Array:
         """Give P(h | x), with equal priors under rule="ml".
@@ -318,9 +328,10 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
             Rows add up to one.
         """
         likelihood = self._likelihood(X)
+        self._check_parameters()  # rule, loss and reject may have changed since the fit
         k = len(self.classes_)
         prior = np.full(k, 1.0 / k) if self.rule == "ml" else self.prior_
-        return self._bayes(likelihood, prior)
+        return posteriors(likelihood, prior)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Give the logarithms of the posteriors: -inf for what the table rules out (alpha=0).
@@ -357,8 +368,10 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
         if np.ndim(X) == 1 and self.n_features_in_ == 1:
             X = [[x] for x in X]
         now = self.prior_ if belief is None else np.asarray(belief, dtype=np.float64)
-        if now.shape != self.prior_.shape or (now < 0).any() or not now.sum() > 0:
+        good = now.shape == self.prior_.shape and np.isfinite(now).all() and (now >= 0).all()
+        if not good or not now.sum() > 0:
             raise ValueError(f"BayesDecision: belief must be {len(self.prior_)} probabilities")
+        now = now / now.max()
         out = []
         for i, likelihood in enumerate(self._likelihood(X)):
             if not likelihood @ now > 0:
@@ -370,26 +383,17 @@ class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
             out.append(now)
         return np.array(out).reshape(-1, len(now))
 
-    def _bayes(self, likelihood: Array, prior: Array) -> Array:
-        joint = likelihood * prior
-        evidence = joint.sum(axis=1, keepdims=True)
-        out = np.repeat(prior[None], len(joint), axis=0)  # what never occurs says nothing
-        return np.asarray(np.divide(joint, evidence, out=out, where=evidence > 0))
-
     def _likelihood(self, X: Any) -> Array:
         """Give P(x | h) of rows; those never seen are equally likely everywhere, or smoothed."""
         check_is_fitted(self, "_place")
         rows: Sequence[Any] = symbols(self, read_table(self, X, False, sparse_too=False))
-        below = self.counts_.sum(axis=0) + self.alpha * len(self.counts_)
-        one = np.ones_like(below)
-        unseen = np.divide(self.alpha, below, out=one, where=below > 0) if self.alpha else one
-        table = np.vstack([self.likelihood_, unseen])
+        table = np.vstack([self.likelihood_, self._unseen])
         return np.asarray(table[[self._place.get(row, len(self.counts_)) for row in rows]])
 
     def _check_parameters(self) -> None:
         check_choice(self, "rule", ("risk", "map", "ml"))
         check_loss(self)
         check_prior(self)
-        check_real(self, "alpha", least=0.0)
+        check_smoothing(self)
         if self.reject is not None and not (is_real(self.reject) and self.reject >= 0):
             refuse(self, "reject", self.reject, "be None or a cost of at least 0")

@@ -128,13 +128,15 @@ class BernoulliMixture(MixtureMachine):
             The component of each.
         """
         check_is_fitted(self)
-        rng, labels = drawn_parts(self.weights_, n_samples, random_state)
-        heads = rng.uniform(size=(n_samples, self.means_.shape[1])) < self.means_[labels]
+        rng, labels = drawn_parts(self, n_samples, random_state)
+        heads = rng.uniform(size=(len(labels), self.means_.shape[1])) < self.means_[labels]
         return heads.astype(np.float64), labels
 
     def _rows(self, X: Any, *, fitting: bool) -> Points:
         rows = super()._rows(X, fitting=fitting)
-        if self.binarize is None:
+        if fitting:
+            self._level = self.binarize  # what counts later is the level of the fit
+        if self._level is None:
             values = rows.data if is_sparse(rows) else rows
             if not ((values == 0) | (values == 1)).all():
                 raise ValueError(
@@ -143,19 +145,19 @@ class BernoulliMixture(MixtureMachine):
                 )
             return rows.astype(np.float64)
         if not is_sparse(rows):
-            return (rows > self.binarize).astype(np.float64)
-        if self.binarize < 0:
+            return (rows > self._level).astype(np.float64)
+        if self._level < 0:
             must = "be at least zero for sparse rows, whose zeros would all become ones"
-            refuse(self, "binarize", self.binarize, must)
+            refuse(self, "binarize", self._level, must)
         ones = rows.astype(np.float64)
-        ones.data = (rows.data > self.binarize).astype(np.float64)
+        ones.data = (rows.data > self._level).astype(np.float64)
         ones.eliminate_zeros()
         return ones
 
     def _question(self, X: Points, weights: Array, k: int) -> BernoulliMix:
         return BernoulliMix(X, weights, k, float(self.smoothing))
 
-    def _free(self, k: int) -> tuple[int, int]:
+    def _free(self, problem: BernoulliMix, k: int) -> tuple[int, int]:
         return int(self.n_features_in_), 0
 
     def _keep(self, problem: BernoulliMix, parts: TableParts) -> None:

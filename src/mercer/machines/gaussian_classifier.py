@@ -18,16 +18,16 @@ from mercer.machines._decision import (
     check_loss,
     check_prior,
     decisions,
-    loss_of,
     margins,
     normalised,
     prior_of,
     probabilities,
+    rule_of,
 )
-from mercer.machines._gaussian_scores import axes, planes, scatter_of, scores
-from mercer.machines._inputs import refuse_nonfinite, refuse_twin_columns
+from mercer.machines._gaussian_scores import axes, check_range, planes, scatter_of, scores
+from mercer.machines._inputs import _explained, refuse_nonfinite, refuse_twin_columns
 from mercer.machines._labels import classes_of
-from mercer.machines._parameters import check_choice, check_flag, check_real
+from mercer.machines._parameters import check_choice, check_flag, check_real, refuse
 from mercer.machines._postponed import Postponed
 from mercer.machines._weights import check_weights
 from mercer.problems.gaussian_classes import GaussianClasses, Scatter, Spread
@@ -167,6 +167,10 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         y = labels_of(self, y, len(rows))
         weights = check_weights(self, sample_weight, len(y))
         self.classes_ = classes_for(self, classes, first)
+        if not first and (self.covariance == "full") != (self._held.scatter.ndim == 3):
+            held = "full" if self.covariance != "full" else "diagonal or spherical"
+            must = f"stay {held} during a stream, which keeps nothing else; call fit to begin anew"
+            refuse(self, "covariance", self.covariance, must)
         batch = self._scatter(rows, batch_codes(self, y, weights), weights)
         self._keep(batch if first else self._held.merged(batch))
         return self
@@ -176,7 +180,8 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         return scatter_of(self, rows, codes, weights, len(self.classes_), full)
 
     def _keep(self, held: Scatter) -> None:
-        loss_of(self, len(self.classes_))
+        rule_of(self, len(self.classes_))
+        check_range(self, held)
         self._held = held
         self.class_count_ = held.weight
         self.prior_ = prior_of(self, held.weight)
@@ -253,10 +258,10 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            Labels.
+            Labels; the first of the classes where there is a tie.
         """
         found = self._scores(X)
-        chosen = decisions(found, loss_of(self, len(self.classes_)))
+        chosen = decisions(found, *rule_of(self, len(self.classes_)))
         return np.asarray(self.classes_[chosen])
 
     def decision_function(self, X: Any) -> Array:
@@ -274,7 +279,7 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
             less the threshold it means, or expected costs with their sign turned.
         """
         found = self._scores(X)
-        return margins(found, loss_of(self, len(self.classes_)))
+        return margins(found, *rule_of(self, len(self.classes_)))
 
     def predict_proba(self, X: Any) -> Array:
         """Give the posterior probabilities of the classes.
@@ -322,6 +327,10 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
             Rows and labels.
         """
         check_is_fitted(self, "_held")
+        if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer):
+            raise TypeError(f"GaussianClassifier: n_samples={n_samples!r} must be an integer")
+        if n_samples < 1:
+            raise ValueError(f"GaussianClassifier: n_samples={n_samples} must be at least 1")
         rng, spread = check_random_state(random_state), self._spread
         codes = rng.choice(len(self.classes_), size=n_samples, p=self.prior_)
         X = rng.standard_normal((n_samples, spread.mean.shape[1]))
@@ -339,10 +348,12 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         refuse_twin_columns(self, X)
         if y is None:
             validate_data(self, X, y)
-        with np.errstate(over="ignore"):
-            rows = validate_data(
-                self, X, reset=fitting, dtype=np.float64, order="C", ensure_all_finite=False
-            )
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
+        try:
+            with np.errstate(over="ignore"):
+                rows = validate_data(self, X, reset=fitting, **options)
+        except ValueError as error:
+            raise _explained(self, error, X) from error
         refuse_nonfinite(self, rows)
         return np.asarray(rows)
 

@@ -23,6 +23,7 @@ SHAPES: dict[str, type[Shape]] = {
     "diagonal": Diagonal,
     "spherical": Spherical,
 }
+_LARGEST = 1e151  # entries whose squares, times any sensible floor, are still numbers
 _DIGITS = 1e8  # condition of a correlation matrix beyond which log-densities lose their sixth digit
 
 
@@ -40,7 +41,8 @@ class GaussianMixture(MixtureMachine):
     ----------
     n_components : int, "bic" or "mdl", default=2
         The number of Gaussians, or the criterion by which it is chosen among 1, ...,
-        `max_components`: Bayes' information criterion, or the description length.
+        `max_components`: Bayes' information criterion, or the description length. Numbers that
+        lead to collapsed components are not chosen.
     covariance : {"full", "shared", "diagonal", "spherical"}, default="full"
         What covariances look like: any; one for all; no correlations; a multiple of the identity.
     floor : float, default=1e-6
@@ -146,10 +148,10 @@ class GaussianMixture(MixtureMachine):
             The component of each.
         """
         check_is_fitted(self)
-        rng, labels = drawn_parts(self.weights_, n_samples, random_state)
+        rng, labels = drawn_parts(self, n_samples, random_state)
         k, d = self.means_.shape
         roots = np.linalg.cholesky(self._problem.shape.expanded(self._parts.covariances, k, d))
-        noise = rng.standard_normal((n_samples, d))
+        noise = rng.standard_normal((len(labels), d))
         drawn = self._parts.means[labels] + np.einsum("nij,nj->ni", roots[labels], noise)
         return drawn * self._scale + self._origin, labels
 
@@ -161,16 +163,19 @@ class GaussianMixture(MixtureMachine):
 
     def _question(self, X: Points, weights: Array, k: int) -> GaussianMix:
         if k == 1 or not isinstance(self.n_components, str):  # once for all numbers of components
+            _refuse_scale(X, spherical=self.covariance == "spherical")
             self._origin, self._scale = _units(X, weights, self.covariance == "spherical")
         Z = (X - self._origin) / self._scale
         volume = -float(np.log(self._scale).sum())
         return GaussianMix(Z, weights, k, SHAPES[self.covariance](), float(self.floor), volume)
 
     def _converted(self, X: Points) -> Array:
-        return np.asarray((X - self._origin) / self._scale)
+        most = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip((X - self._origin) / self._scale, -most, most))
 
-    def _free(self, k: int) -> tuple[int, int]:
-        shape, d = SHAPES[self.covariance](), int(self.n_features_in_)
+    def _free(self, problem: GaussianMix, k: int) -> tuple[int, int]:
+        shape, d = problem.shape, int(self.n_features_in_)
         if isinstance(shape, Shared):
             return d, shape.free(k, d)
         return d + shape.free(1, d), 0
@@ -215,6 +220,25 @@ class GaussianMixture(MixtureMachine):
         super()._check_parameters()
         check_choice(self, "covariance", tuple(SHAPES))
         check_real(self, "floor", above=0)
+
+
+def _refuse_scale(X: Array, *, spherical: bool) -> None:
+    """Raise where squares of entries, or of differences, are no numbers of float64."""
+    sizes = np.abs(X).max(axis=0)
+    if sizes.max() > _LARGEST:
+        raise ValueError(
+            f"GaussianMixture: column {int(sizes.argmax())} of X has entries as large as "
+            f"{sizes.max():.1e}, and variances beyond float64; divide it by a large number"
+        )
+    spread = X.max(axis=0) - X.min(axis=0)
+    if spherical:  # columns are compared: only the widest must have a variance
+        spread = np.where(spread == spread.max(), spread, 0.0)
+    small = np.flatnonzero((spread > 0) & (spread < 1.0 / _LARGEST))
+    if len(small):
+        raise ValueError(
+            f"GaussianMixture: column {small[0]} of X varies by {spread[small[0]]:.1e} only, and "
+            "its variance is below float64; multiply it by a large number"
+        )
 
 
 def _units(X: Array, weights: Array, one: bool) -> tuple[Array, Array]:

@@ -11,9 +11,12 @@ import numpy.typing as npt
 from scipy.special import chdtrc, xlogy
 
 from mercer._types import Array
+from mercer.machines._columns import is_missing
+from mercer.machines._weights import check_weights
 
 _FEW = 5.0  # expected counts below this make the chi-squared distribution a poor guide
 _DRAWS = 9999
+_BLOCK = 1 << 20  # cells of random tables drawn at a time
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,16 @@ class JointTable:
     ) -> None:
         counts = np.array(table, dtype=np.float64)
         bad = not counts.ndim or not np.isfinite(counts).all() or (counts < 0).any()
-        if bad or not counts.sum() > 0:
+        with np.errstate(over="ignore"):
+            total = 0.0 if bad else float(counts.sum())
+        if bad or not 0 < total < np.inf:
             raise ValueError(
-                "JointTable: table must hold finite, nonnegative numbers, not all of them zero"
+                "JointTable: table must hold finite, nonnegative numbers, not all of them zero, "
+                "with a finite sum"
             )
         counts.setflags(write=False)
         self.counts = counts
-        self.total = float(counts.sum())
+        self.total = total
         self.probabilities = counts / self.total
         self.names = tuple(names) if names is not None else _default_names(counts.ndim)
         self.values = (
@@ -98,8 +104,9 @@ class JointTable:
             if values is not None
             else tuple(tuple(range(size)) for size in counts.shape)
         )
-        if len(self.names) != counts.ndim or len(set(self.names)) != counts.ndim:
-            raise ValueError(f"JointTable: names must be {counts.ndim} different ones")
+        words = {name for name in self.names if isinstance(name, str)}
+        if not len(self.names) == len(words) == counts.ndim:
+            raise ValueError(f"JointTable: names must be {counts.ndim} different strings")
         if tuple(map(len, self.values)) != counts.shape:
             raise ValueError(f"JointTable: values must name {counts.shape} values of the axes")
 
@@ -124,15 +131,17 @@ class JointTable:
         Returns
         -------
         JointTable
-            The counts; values are sorted.
+            The counts; values are sorted, and those of no weight are not there.
         """
         arrays = [np.asarray(column) for column in columns]
         if not arrays or any(a.ndim != 1 or a.shape != arrays[0].shape for a in arrays):
             raise ValueError("JointTable: columns must be one-dimensional and equally long")
-        found = [np.unique(array, return_inverse=True) for array in arrays]
+        weights = check_weights(cls.__new__(cls), sample_weight, len(arrays[0]))
+        kept = weights > 0
+        weights = weights[kept]
+        found = [_sorted_values(array[kept], j) for j, array in enumerate(arrays)]
         shape = tuple(len(values) for values, _ in found)
         flat = np.ravel_multi_index([codes for _, codes in found], shape)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         counts = np.bincount(flat, weights, minlength=int(np.prod(shape))).reshape(shape)
         return cls(counts, names, [values.tolist() for values, _ in found])
 
@@ -182,7 +191,7 @@ class JointTable:
             Axes as in `given`, last that of `of`, along which it adds up to one; zeros where the
             condition has no probability.
         """
-        known = [given] if isinstance(given, str | int) else list(given)
+        known = [given] if isinstance(given, str | int | np.integer) else list(given)
         joint = self.marginal(*known, of).counts
         evidence = joint.sum(axis=-1, keepdims=True)
         shares = np.divide(joint, evidence, out=np.zeros_like(joint), where=evidence > 0)
@@ -207,11 +216,12 @@ class JointTable:
         a, b : str or int
             The variables.
         given : str or int, optional
-            A third one: statistics of its slices are added up.
+            A third one: statistics of its slices are added up, degrees of freedom, too.
         method : {"auto", "chi2", "g", "exact"}, default="auto"
             Pearson's statistic, the likelihood ratio, or the exact distribution given the margins
-            (Fisher's for 2 x 2, by 9999 random tables for larger ones). "auto" takes the exact one
-            where some expected count is below five, else "g".
+            (Fisher's for 2 x 2; for larger tables, and given a third variable, Pearson's statistic
+            among 9999 random tables). "auto" takes the exact one where some expected count is below
+            five, else "g".
 
         Returns
         -------
@@ -224,10 +234,9 @@ class JointTable:
             raise ValueError("JointTable: a test needs counts, and the table holds other numbers")
         slices = self._slices(a, b, given)
         few = min(float(_expected(part).min()) for part in slices) < _FEW
-        if method == "exact" or (method == "auto" and few and given is None):
-            if given is not None:
-                raise ValueError("JointTable: there is no exact test given a third variable")
-            return _exact(slices[0])
+        if method == "exact" or (method == "auto" and few):
+            statistic, p = _exact(slices)
+            return Independence(statistic, 0, p, self.information(a, b, given), "exact")
         method = "g" if method == "auto" else method
         found = [_asymptotic(part, method) for part in slices]
         statistic, dof = sum(s for s, _ in found), sum(d for _, d in found)
@@ -272,18 +281,43 @@ def _asymptotic(part: Array, method: str) -> tuple[float, int]:
 
 def _expected(part: Array) -> Array:
     """Give the counts that independence would lead one to expect."""
-    return np.asarray(np.outer(part.sum(axis=1), part.sum(axis=0)) / part.sum())
+    return np.asarray(np.outer(part.sum(axis=1), part.sum(axis=0) / part.sum()))
 
 
-def _exact(part: Array) -> Independence:
+def _exact(slices: list[Array]) -> tuple[float, float]:
+    """Give the statistic and the p-value of tables among those with the same margins."""
     from scipy import stats  # noqa: PLC0415  slow to load
 
-    counts = np.rint(part).astype(int)
-    if min(counts.shape) < 2:
-        return Independence(0.0, 0, 1.0, 0.0, "exact")
-    if counts.shape == (2, 2):
-        found: Any = stats.fisher_exact(counts)
-    else:
-        draws = stats.MonteCarloMethod(n_resamples=_DRAWS, rng=np.random.default_rng(0))
-        found = stats.chi2_contingency(counts, correction=False, method=draws)
-    return Independence(float(found[0]), 0, float(found[1]), _information(part), "exact")
+    parts = [np.rint(part).astype(np.int64) for part in slices if min(part.shape) > 1]
+    if len(slices) == 1 and parts and parts[0].shape == (2, 2):
+        ratio, p = stats.fisher_exact(parts[0])
+        return float(ratio), float(p)
+    statistic = sum(_asymptotic(part, "chi2")[0] for part in parts)
+    rng, beyond = np.random.default_rng(0), 0
+    step = max(1, _BLOCK // max((part.size for part in parts), default=1))
+    for first in range(0, _DRAWS, step):
+        found = np.zeros(min(step, _DRAWS - first))
+        for part in parts:
+            margins = stats.random_table(part.sum(axis=1), part.sum(axis=0), seed=rng)
+            expected = _expected(part)
+            drawn = margins.rvs(size=len(found))
+            found += ((drawn - expected) ** 2 / expected).sum(axis=(1, 2))
+        beyond += int(np.count_nonzero(found >= statistic * (1 - 1e-12)))
+    return float(statistic), (beyond + 1) / (_DRAWS + 1)
+
+
+def _sorted_values(column: Array, j: int) -> tuple[Array, Array]:
+    """Give the different values of a column, sorted, and the place of each entry."""
+    missing = [i for i, value in enumerate(column.tolist()) if is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"JointTable: {len(missing)} entries of column {j} are missing, the first of those "
+            f"that count is number {missing[0]}; leave such rows out"
+        )
+    try:
+        values, codes = np.unique(column, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"JointTable: the values of column {j} cannot be sorted ({error}); give all as strings"
+        ) from error
+    return values, codes

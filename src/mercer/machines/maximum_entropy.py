@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._points import is_sparse, to_dense
 from mercer._types import Array
 from mercer.certificates import Certificate, certify
 from mercer.machines._base import all_or_nothing
@@ -22,6 +22,7 @@ from mercer.machines._parameters import (
     check_real,
     refuse,
 )
+from mercer.machines._randomness import check_number, source_of
 from mercer.problems.entropy import Expectations, InfeasibleError
 from mercer.solvers import Callback, Solution, Solver, solve
 from mercer.solvers.entropy_newton import EntropyNewton
@@ -76,8 +77,8 @@ class MaximumEntropy(BaseEstimator):
     at_border_ : bool
         Whether the targets are on the border of what is possible, where some points have no chance
         and Gibbs' form holds for the others.
-    points_ : sequence
-        The points.
+    points_ : array or list
+        The points, a copy: rows of a table or array, or what else was given.
     solution_ : Solution
         How the solver ended.
     certificate_ : Certificate
@@ -131,13 +132,15 @@ class MaximumEntropy(BaseEstimator):
             The fitted distribution.
         """
         self._check_parameters()
-        F = self._matrix(X)
-        b = _numbers(np.atleast_1d(np.asarray(targets, dtype=np.float64)), "targets")
+        points = _points(X)
+        F = self._matrix(points)
+        b = _numbers(np.atleast_1d(_floats(targets, "targets")), "targets")
         if b.shape != (F.shape[1],):
             raise ValueError(
                 f"MaximumEntropy: targets must hold one number for each of the {F.shape[1]} "
                 f"feature(s), but has shape {b.shape}"
             )
+        _refuse_overflow(F, b)
         problem = Expectations(F, b, self._prior_of(len(F)))
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         try:
@@ -147,7 +150,7 @@ class MaximumEntropy(BaseEstimator):
             raise InfeasibleError(message, error.direction, error.margin) from error
         tol = max(1e-7, 10.0 * float(self.tol))
         self.certificate_: Certificate = certify(problem, self.solution_.value, tol)
-        self.points_ = X
+        self.points_ = points
         self._keep(problem)
         return self
 
@@ -168,7 +171,13 @@ class MaximumEntropy(BaseEstimator):
         values = function
         if callable(function):
             values = [function(point) for point in self.points_]
-        found = self.probabilities_ @ np.asarray(values, dtype=np.float64)
+        known = _floats(values, "function")
+        if known.ndim not in (1, 2) or len(known) != len(self.probabilities_):
+            raise ValueError(
+                f"MaximumEntropy: function must give one value, or k values, for each of the "
+                f"{len(self.probabilities_)} points, but has shape {known.shape}"
+            )
+        found = self.probabilities_ @ known
         return float(found) if np.ndim(found) == 0 else found
 
     def sample(
@@ -186,15 +195,14 @@ class MaximumEntropy(BaseEstimator):
         Returns
         -------
         array or list
-            Points; a list if they were given as one.
+            Points: rows of an array or table as an array, others as a list.
         """
         check_is_fitted(self)
-        rng, p = check_random_state(random_state), self.probabilities_
-        drawn = rng.choice(len(p), size=n_samples, p=p / p.sum())
+        rng, p = source_of(self, random_state), self.probabilities_
+        drawn = rng.choice(len(p), size=check_number(self, "n_samples", n_samples), p=p / p.sum())
         if isinstance(self.points_, np.ndarray):
             return self.points_[drawn]
-        points = list(self.points_)
-        return [points[i] for i in drawn]
+        return [self.points_[i] for i in drawn]
 
     def _keep(self, problem: Expectations) -> None:
         value, measured = self.solution_.value, self.certificate_.quantities
@@ -215,25 +223,33 @@ class MaximumEntropy(BaseEstimator):
         else:
             values = [[f(point) for f in self.features] for point in X]
         try:
-            F = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            F = _floats(values, "features")
+        except ValueError as error:
             raise ValueError(
-                "MaximumEntropy: features must give numbers, as many at every point. For points "
-                f"that are no rows of numbers, pass features=[function, ...]: {error}"
+                f"{error}. They must give numbers, as many at every point; for points that are no "
+                "rows of numbers, pass features=[function, ...]"
             ) from error
         F = F[:, None] if F.ndim == 1 else F
         if F.ndim != 2 or not F.size:
-            raise ValueError(f"MaximumEntropy: features must make a table, not {F.shape}")
+            raise ValueError(
+                "MaximumEntropy: features must make a table of points and features, one of each at "
+                f"least, but have shape {F.shape}"
+            )
         return _numbers(F, "features")
 
     def _prior_of(self, n: int) -> Array:
         if self.prior is None:
             return np.full(n, 1.0 / n)
-        prior = np.asarray(self.prior, dtype=np.float64)
+        try:
+            prior = _floats(self.prior, "prior")
+        except ValueError:
+            refuse(self, "prior", self.prior, f"hold {n} numbers that are finite and not negative")
+            raise
         if prior.shape != (n,) or not np.isfinite(prior).all() or (prior < 0).any():
             refuse(self, "prior", self.prior, f"hold {n} numbers that are finite and not negative")
         if not prior.any():
             refuse(self, "prior", self.prior, "give some point a chance")
+        prior = prior / prior.max()  # the sum of very large numbers would overflow
         return np.asarray(prior / prior.sum())
 
     def _solver(self) -> Solver:
@@ -263,3 +279,42 @@ def _numbers(values: Array, name: str) -> Array:
             f"{values[tuple(bad[0])]}"
         )
     return values
+
+
+def _floats(values: Any, name: str) -> Array:
+    """Give an array of float64; words, complex numbers and ragged lists are refused."""
+    try:
+        found = np.asarray(values)
+        if np.iscomplexobj(found):
+            raise TypeError("complex numbers are not supported")
+        return np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"MaximumEntropy: {name} must hold real numbers: {error}") from error
+
+
+def _points(X: Any) -> Any:
+    """Give a copy of the points: an array for what has rows, a list of anything else."""
+    if is_sparse(X):
+        return to_dense(X)
+    if hasattr(X, "to_numpy"):  # tables and columns: iterating over a table would give its names
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray) and X.ndim:
+        return X.copy()
+    try:
+        return list(X)
+    except TypeError as error:
+        raise ValueError(
+            f"MaximumEntropy: X must be a sequence of points, not {type(X).__name__}"
+        ) from error
+
+
+def _refuse_overflow(F: Array, b: Array) -> None:
+    """Raise where a feature is farther from its target than float64 can say."""
+    with np.errstate(over="ignore"):
+        bad = np.argwhere(~np.isfinite(F - b))
+    if len(bad):
+        i, j = bad[0].tolist()
+        raise ValueError(
+            f"MaximumEntropy: feature {j} at point {i} is {F[i, j]:g}, too far from its target "
+            f"{b[j]:g} for float64; divide the feature and its target by a large number"
+        )

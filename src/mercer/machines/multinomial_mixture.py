@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_is_fitted
 
+from mercer._points import is_sparse
 from mercer._types import Array, Points
 from mercer.machines._mixture import MixtureMachine, drawn_parts
 from mercer.machines._parameters import check_choice, check_real, refuse
+from mercer.machines._randomness import check_number
 from mercer.problems.mixture import Mixture
 from mercer.problems.table_mixture import MultinomialMix
 from mercer.problems.topics import TopicMix, as_counts, ratios
 from mercer.solvers import Callback
+
+_LONGEST = 1e300  # words of a document whose log-probability is still a number
 
 
 class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MixtureMachine):
@@ -65,7 +69,7 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
     criteria_ : array of shape (max_components,)
         The criterion for each number, when it was chosen.
     collapsed_ : bool array of shape (n_components,)
-        Topics that no document is left to.
+        Topics that no word or document is left to.
     log_likelihoods_ : array
         Objectives on the way: log-likelihoods plus the logarithm of the prior. They never fall.
     n_iter_ : int
@@ -153,7 +157,8 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
                 f"MultinomialMixture: names has {len(words)} entries, but there are "
                 f"{self.n_features_in_} words"
             )
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :count]
+        most = check_number(self, "count", count)
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :most]
         return [[str(words[i]) for i in row] for row in order]
 
     def perplexity(self, X: Any, given: Any = None) -> float:
@@ -209,15 +214,18 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
             Topics: for source="words" proportions from the prior, around `weights_`.
         """
         check_is_fitted(self)
-        rng, labels = drawn_parts(self.weights_, n_samples, random_state)
+        words = check_number(self, "length", length)
+        rng, labels = drawn_parts(self, n_samples, random_state)
         shares = np.eye(self.n_components_)[labels]
-        if self.source == "words":
-            spread = self.n_components_ * (1.0 + self.document_smoothing)
-            shares = rng.dirichlet(np.maximum(spread * self.weights_, 1e-3), n_samples)
+        if isinstance(self._problem, TopicMix):
+            spread = self.n_components_ * (1.0 + self._problem.document_smoothing)
+            shares = rng.dirichlet(np.maximum(spread * self.weights_, 1e-3), len(labels))
         chances = shares @ self.components_
         chances /= chances.sum(axis=1, keepdims=True)
-        counts = [rng.multinomial(length, row) for row in chances]
-        return np.array(counts, dtype=np.float64), shares
+        counts = np.zeros(chances.shape)
+        for row, chance in zip(counts, chances, strict=True):
+            row[:] = rng.multinomial(words, chance)
+        return counts, shares
 
     @property
     def _n_features_out(self) -> int:
@@ -230,7 +238,7 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
 
     def _rows(self, X: Any, *, fitting: bool) -> Points:
         rows = super()._rows(X, fitting=fitting)
-        check_non_negative(rows, "MultinomialMixture (counts of words)")
+        _refuse_counts(rows)
         return rows.astype(np.float64)
 
     def _question(self, X: Points, weights: Array, k: int) -> Mixture:
@@ -240,33 +248,29 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
         return TopicMix(as_counts(X), weights, k, smoothing, float(self.document_smoothing))
 
     def _converted(self, X: Points) -> Points:
-        return as_counts(X) if self.source == "words" else X
+        return as_counts(X) if isinstance(self._problem, TopicMix) else X
 
-    def _free(self, k: int) -> tuple[int, int]:
+    def _free(self, problem: Mixture, k: int) -> tuple[int, int]:
         return int(self.n_features_in_) - 1, 0
 
     def _keep(self, problem: Any, parts: Any) -> None:
         self.components_ = parts.table
-        if self.source == "documents":
+        if not isinstance(problem, TopicMix):
             self.weights_ = parts.shares
             return
-        words = problem.weights * np.asarray(problem.X.sum(axis=1)).ravel()
-        found = (words if words.any() else problem.weights) @ parts.proportions
-        self.weights_ = found / found.sum()
+        self.weights_ = problem.shares(parts)
         # the proportions of the training documents are found again when asked for
         self._parts = type(parts)(parts.table, parts.proportions[:0])
 
     def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        self._refuse_criterion("bic and description_length")
-        return super()._total(X, sample_weight)
-
-    def _refuse_criterion(self, what: str) -> None:
-        if self.source == "words":
+        check_is_fitted(self)
+        if isinstance(self._problem, TopicMix):
             raise ValueError(
-                f"MultinomialMixture: {what} need source='documents'. With source='words' each "
-                "document has numbers of its own, and criteria that count numbers mislead; "
-                "compare the perplexity of words held out instead"
+                "MultinomialMixture: bic and description_length need source='documents'. With "
+                "source='words' each document has numbers of its own, and criteria that count "
+                "numbers mislead; compare the perplexity of words held out instead"
             )
+        return super()._total(X, sample_weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -278,3 +282,26 @@ class MultinomialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mixt
                 "be a positive integer with source='words': compare perplexities of held-out words"
             )
             refuse(self, "n_components", self.n_components, must)
+
+
+def _refuse_counts(X: Points) -> None:
+    """Raise where a count is negative, or a document too long for float64."""
+    values = X.data if is_sparse(X) else X
+    if (values < 0).any():
+        first = int(np.argmax(values.ravel() < 0))
+        i, j = divmod(first, X.shape[1])
+        if is_sparse(X):
+            i, j = int(np.searchsorted(X.indptr, first, side="right")) - 1, X.indices[first]
+        raise ValueError(
+            "Negative values in data passed to MultinomialMixture, the first in row "
+            f"{i}, column {j}: counts of words are zero or more. Differences or centred values are "
+            "no counts; use GaussianMixture for them"
+        )
+    with np.errstate(over="ignore"):
+        totals = np.asarray(X.sum(axis=1)).ravel()
+    long = np.flatnonzero(totals > _LONGEST)
+    if len(long):
+        raise ValueError(
+            f"MultinomialMixture: row {long[0]} of X has {totals[long[0]]:.1e} words, too many for "
+            "float64; divide all counts by a large number"
+        )

@@ -15,7 +15,7 @@ from mercer._types import Array
 from mercer.machines._base import all_or_nothing
 from mercer.machines._batches import batch_codes, classes_for, labels_of
 from mercer.machines._certified import Certified
-from mercer.machines._class_counts import ClassCounts, Layout, count
+from mercer.machines._class_counts import ClassCounts, Layout, check_range, count
 from mercer.machines._class_scores import coded, scores
 from mercer.machines._columns import Table, read_table
 from mercer.machines._decision import (
@@ -23,17 +23,23 @@ from mercer.machines._decision import (
     check_prior,
     check_threshold,
     decisions,
-    loss_of,
     margins,
     normalised,
     prior_of,
     probabilities,
+    rule_of,
 )
 from mercer.machines._kinds import check_kinds, kinds_of
 from mercer.machines._labels import classes_of
-from mercer.machines._parameters import check_real, is_real, refuse
+from mercer.machines._parameters import check_real, refuse
 from mercer.machines._postponed import Postponed
-from mercer.machines._smoothing import best_alpha, candidates_of
+from mercer.machines._smoothing import (
+    LARGEST,
+    best_alpha,
+    candidates_of,
+    check_smoothing,
+    is_smoothing,
+)
 from mercer.machines._telling import Telling, most_telling
 from mercer.machines._weights import check_weights
 from mercer.solvers import Solution
@@ -68,7 +74,8 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
         columns of only 0 and 1 binary; integers of at most 20 different values categorical; sparse
         matrices without negative entries counts; other numbers Gaussian.
     threshold : float, default=0.0
-        Of two classes the second is predicted if its score is larger by more than this.
+        Of two classes the second is predicted if its score is larger by more than this. It may be
+        changed after the fit, as may `loss`; only one of the two can be given.
     loss : matrix of shape (n_classes, n_classes) or None, default=None
         Entry (i, j) is the cost of predicting class i when j is true; the prediction has the least
         expected cost.
@@ -213,9 +220,8 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
 
     def _keep(self, held: ClassCounts) -> None:
         k = len(self.classes_)
-        loss_of(self, k)
-        if k > 2 and self.threshold:
-            refuse(self, "threshold", self.threshold, f"be 0 for {k} classes; a loss matrix serves")
+        rule_of(self, k)
+        check_range(self, self._layout, held)
         self._held = held
         self.class_count_ = held.weight
         self.prior_ = prior_of(self, held.weight)
@@ -258,7 +264,7 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
             Labels; the first of the classes where there is a tie.
         """
         found = self._scores(X)
-        chosen = decisions(found, loss_of(self, len(self.classes_)), float(self.threshold))
+        chosen = decisions(found, *rule_of(self, len(self.classes_)))
         return np.asarray(self.classes_[chosen])
 
     def decision_function(self, X: Any) -> Array:
@@ -277,7 +283,7 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
             turned.
         """
         found = self._scores(X)
-        return margins(found, loss_of(self, len(self.classes_)), float(self.threshold))
+        return margins(found, *rule_of(self, len(self.classes_)))
 
     def predict_proba(self, X: Any) -> Array:
         """Give the posterior probabilities of the classes.
@@ -328,8 +334,10 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "_held")
         model, names = self.solution_.value, getattr(self, "feature_names_in_", None)
         labels = {one: c for c, one in enumerate(self.classes_.tolist())}
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"NaiveBayes: n={n!r} must be a positive integer")
         if label is not None:
-            if label not in labels:
+            if label not in list(labels):
                 raise ValueError(f"NaiveBayes: label={label!r} is none of {list(labels)}")
             labels = {label: labels[label]}
         return most_telling(self._layout, self._held, model, names, labels, n)
@@ -345,11 +353,12 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
             if self.alpha != "cv":
                 refuse(self, "alpha", self.alpha, "be a number of at least 0, or 'cv'")
         else:
-            check_real(self, "alpha", least=0.0)
+            check_smoothing(self)
         if self.alphas is not None:
-            given = list(np.ravel(np.asarray(self.alphas, dtype=object)))
-            if not given or not all(is_real(a) and 0 <= a < np.inf for a in given):
-                refuse(self, "alphas", self.alphas, "hold finite numbers of at least 0")
+            given = np.asarray(self.alphas, dtype=object)
+            if given.ndim != 1 or not len(given) or not all(map(is_smoothing, given)):
+                must = f"be a list of numbers from 0 to {LARGEST:g}"
+                refuse(self, "alphas", self.alphas, must)
         check_kinds(self)
         check_threshold(self)
         check_loss(self)

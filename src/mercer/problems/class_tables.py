@@ -14,8 +14,8 @@ import numpy as np
 from mercer._types import Array
 
 LOG_ZERO = log(1e-300)  # stands for the logarithm of a probability of zero: scores stay finite
-_ROUNDING = 1e-30  # variance of a constant column that is only rounding, over its squared value
-_VARIANCES = (1e-250, 1e300)  # beyond, squares and their inverses leave the range of float64
+_ROUNDING = 1e-15  # deviation of a constant column that is only rounding, over its value
+_VARIANCES = (1e-300, 1e300)  # beyond, squares and their inverses leave the range of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +38,30 @@ class ColumnMoments:
 
     def merged(self, other: ColumnMoments) -> ColumnMoments:
         """Add the rows of another sample; no squares of large numbers are taken apart."""
-        weight = self.weight + other.weight
-        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
-        step = other.mean - self.mean
-        scatter = self.scatter + other.scatter + step**2 * (self.weight * share)
-        return ColumnMoments(weight, self.mean + step * share, scatter)
+        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+            weight = self.weight + other.weight
+            share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+            step = other.mean - self.mean
+            mean = np.where(self.weight > 0, self.mean + step * share, other.mean)
+            step[(self.weight == 0) | (other.weight == 0)] = 0.0  # nothing lies between
+            scatter = self.scatter + other.scatter + step**2 * (self.weight * share)
+            return ColumnMoments(weight, mean, scatter)
 
     def total(self) -> ColumnMoments:
         """Take all classes together."""
-        weight = self.weight.sum(axis=0)
-        share = np.divide(self.weight, weight, out=np.zeros_like(self.weight), where=weight > 0)
-        mean = (share * self.mean).sum(axis=0)
-        between = (self.weight * (self.mean - mean) ** 2).sum(axis=0)
-        scatter = self.scatter.sum(axis=0) + between
+        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+            weight = self.weight.sum(axis=0)
+            share = np.divide(self.weight, weight, out=np.zeros_like(self.weight), where=weight > 0)
+            mean = (share * self.mean).sum(axis=0)
+            steps = np.where(self.weight > 0, self.mean - mean, 0.0)
+            between = (self.weight * steps**2).sum(axis=0)
+            scatter = self.scatter.sum(axis=0) + between
         return ColumnMoments(weight[None], mean[None], scatter[None])
+
+    def variance(self) -> Array:
+        """Give the variances; zero where there is no entry."""
+        known = self.weight > 0
+        return np.divide(self.scatter, self.weight, out=np.zeros_like(self.scatter), where=known)
 
     def floors(self, share: float) -> Array:
         """Give the smallest variance of each column: a share of its variance over all classes.
@@ -59,10 +69,11 @@ class ColumnMoments:
         A column that is constant gets a wide one: it says nothing, whatever comes later.
         """
         every = self.total()
-        variance = every.scatter[0] / np.maximum(every.weight[0], np.finfo(float).tiny)
-        square = every.mean[0] ** 2
-        constant = variance <= _ROUNDING * square
-        least = np.where(constant, np.maximum(square, 1.0), share * variance)
+        variance = every.variance()[0]
+        size = np.abs(every.mean[0])
+        constant = np.sqrt(variance) <= _ROUNDING * size
+        with np.errstate(over="ignore"):
+            least = np.where(constant, np.maximum(size, 1.0) ** 2, share * variance)
         return np.asarray(np.clip(least, *_VARIANCES))
 
 

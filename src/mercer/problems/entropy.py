@@ -15,6 +15,8 @@ import numpy as np
 
 from mercer._types import Array
 
+_REDUNDANT = 1e-13  # share of the largest spread of points below which a direction is none
+
 
 class InfeasibleError(ValueError):
     """No distribution has the expectations asked for.
@@ -83,22 +85,70 @@ class Expectations:
             )
 
     @cached_property
+    def _rounded(self) -> tuple[Array, Array]:
+        """What rounding may do to a feature, and which features are on target but for that."""
+        used = self.features[self.prior > 0]
+        unit = np.abs(used).max(axis=0, initial=0.0) + np.abs(self.targets)
+        noise = 2.0 * np.finfo(np.float64).eps * unit
+        return noise, np.abs(used - self.targets).max(axis=0, initial=0.0) <= noise
+
+    @cached_property
     def scale(self) -> Array:
         """The largest distance of a feature from its target, one where all are on target: (m,)."""
         used = self.features[self.prior > 0] - self.targets
         largest = np.abs(used).max(axis=0, initial=0.0)
-        return np.where(largest > 0, largest, 1.0)
+        return np.where(self._rounded[1], 1.0, largest)
 
     @cached_property
     def gaps(self) -> Array:
-        """(f(x_i) - b) / scale: (n, m)."""
-        return np.asarray((self.features - self.targets) / self.scale)
+        """(f(x_i) - b) / scale: (n, m); zero for features that are always on target."""
+        return np.where(self._rounded[1], 0.0, (self.features - self.targets) / self.scale)
+
+    @cached_property
+    def noise(self) -> Array:
+        """What rounding of features and targets may have done to the gaps: (m,).
+
+        Features with a large common part, such as years, know their differences no better.
+        """
+        noise, on_target = self._rounded
+        return np.where(on_target, 0.0, noise / self.scale)
 
     @cached_property
     def log_prior(self) -> Array:
         """Give ln prior, -inf where it is zero."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.prior / self.prior.sum()))
+
+
+def span(problem: Expectations, used: Array) -> tuple[Array, Array]:
+    """Give directions in which some points differ, and what rounding may hide of expectations.
+
+    Asked of the points, not of a distribution: where one point holds nearly all of it there is next
+    to no variance in any direction, and the way back must still be found.
+
+    Parameters
+    ----------
+    problem : Expectations
+        The question.
+    used : (n,) bool array
+        Points that may have a chance.
+
+    Returns
+    -------
+    ways : (m, r) array
+        Orthonormal directions of gaps in which these points differ by more than rounding.
+    hidden : (m,) array
+        How far expectations, in units of the features, may seem off target by rounding alone.
+    """
+    G, noise = problem.gaps[used], problem.noise
+    triangle = np.asarray(np.linalg.qr(G - G.mean(axis=0), mode="r"))
+    ways, sizes, _ = np.linalg.svd(triangle.T)
+    found = np.zeros(len(noise))
+    found[: len(sizes)] = sizes
+    rounding = np.abs(ways).T @ noise
+    least = np.maximum(_REDUNDANT * found[0], rounding * np.sqrt(len(G)))
+    dropped = ways[:, found <= least]
+    return ways[:, found > least], noise + np.abs(dropped) @ rounding[found <= least]
 
 
 def tilted(log_prior: Array, gaps: Array, multipliers: Array) -> tuple[float, Array]:

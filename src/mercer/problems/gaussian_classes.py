@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._types import Array
 
-_ROUNDING = 1e-30  # variance of a constant column that is only rounding, over its squared value
+_ROUNDING = 1e-15  # deviation of a constant column that is only rounding, over its value
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +32,22 @@ class Scatter:
 
     def merged(self, other: Scatter) -> Scatter:
         """Add the rows of another sample."""
-        weight = self.weight + other.weight
-        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
-        step = other.mean - self.mean
-        between = _squares(step, self.weight * share, self.scatter.ndim)
-        mean = self.mean + step * share[:, None]
-        return Scatter(weight, mean, self.scatter + other.scatter + between)
+        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+            weight = self.weight + other.weight
+            share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+            step = other.mean - self.mean
+            old = (self.weight > 0)[:, None]
+            mean = np.where(old, self.mean + step * share[:, None], other.mean)
+            between = _squares(step, self.weight * share, self.scatter.ndim)
+            return Scatter(weight, mean, self.scatter + other.scatter + between)
 
     def total(self) -> Scatter:
         """Take all classes together, as one."""
-        share = self.weight / self.weight.sum()
-        mean = share @ self.mean
-        between = _squares(self.mean - mean, self.weight, self.scatter.ndim)
-        scatter = (self.scatter + between).sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+            share = self.weight / self.weight.sum()
+            mean = share @ self.mean
+            between = _squares(self.mean - mean, self.weight, self.scatter.ndim)
+            scatter = (self.scatter + between).sum(axis=0)
         return Scatter(self.weight.sum(keepdims=True), mean[None], scatter[None])
 
     def pooled(self) -> Scatter:
@@ -55,6 +58,7 @@ class Scatter:
 
 def _squares(steps: Array, weights: Array, ndim: int) -> Array:
     """Give weighted outer products of steps with themselves, or their diagonals."""
+    steps = np.where(weights[:, None] > 0, steps, 0.0)  # what weighs nothing is not infinite
     if ndim == 2:
         return np.asarray(weights[:, None] * steps**2)
     return np.asarray(weights[:, None, None] * steps[:, :, None] * steps[:, None, :])
@@ -130,7 +134,7 @@ class GaussianClasses:
         squares = every.scatter[0] if every.scatter.ndim == 2 else np.diagonal(every.scatter[0])
         variance = squares / every.weight[0]
         mean = every.mean[0]
-        constant = variance <= _ROUNDING * mean**2
+        constant = np.sqrt(variance) <= _ROUNDING * np.abs(mean)
         if self.round:
             width = sqrt(float(variance.mean())) if not constant.all() else 1.0
             return np.full(len(mean), width)
@@ -144,10 +148,9 @@ class GaussianClasses:
         lost = len(self.held.weight) if self.shared else 1
         weight = np.maximum(held.weight - (lost if self.unbiased else 0), 0.0)
         scale = self.scale()
-        unit = scale**2 if held.scatter.ndim == 2 else scale[:, None] * scale
-        some = np.maximum(weight, np.finfo(float).tiny)
-        each = some.reshape(-1, *[1] * (held.scatter.ndim - 1))
-        found = np.where(weight.reshape(each.shape) > 0, held.scatter / each, 0.0) / unit
+        each = np.where(weight > 0, weight, np.inf).reshape(-1, *[1] * (held.scatter.ndim - 1))
+        # by one scale after the other: their product may be beyond float64
+        found = held.scatter / each / scale / (scale if held.scatter.ndim == 2 else scale[:, None])
         if self.round:
             found = np.repeat(found.mean(axis=1, keepdims=True), found.shape[1], axis=1)
         return found, weight

@@ -140,18 +140,30 @@ class GaussianMix(Mixture):
     def faults(self, parts: GaussianParts) -> float:
         """Say how far shares are from summing to one, or covariances from being above the floor."""
         k, d = self.count, self.X.shape[1]
-        if parts.means.shape != (k, d) or not np.isfinite(parts.means).all():
+        one = self.shape.scatter(np.zeros((0, d)), np.zeros(0)).shape
+        form = one if isinstance(self.shape, Shared) else (k, *one)
+        shapes = parts.shares.shape, parts.means.shape, parts.covariances.shape
+        if shapes != ((k,), (k, d), form):
             return np.inf
-        if not np.isfinite(parts.covariances).all():
+        if not np.isfinite(parts.means).all() or not np.isfinite(parts.covariances).all():
             return np.inf
-        least = np.linalg.eigvalsh(self.shape.expanded(parts.covariances, k, d)).min()
+        each = self.shape.expanded(parts.covariances, k, d)
+        skew = np.abs(each - np.swapaxes(each, 1, 2)).max() / np.abs(each).max()
+        least = np.linalg.eigvalsh(each).min()
         if least <= 0:
             return np.inf
         # where variances span many decades, eigenvalues near the floor are known that well only
         below = max(0.0, 1.0 - float(least) / self.floor)
         largest = float(np.abs(parts.covariances).max())
         slack = d * np.finfo(float).eps * largest / self.floor
-        return max(simplex_fault(parts.shares), 0.0, float(below - 10 * slack))
+        return max(simplex_fault(parts.shares), float(skew), float(below - 10 * slack))
+
+    def rounding(self, parts: GaussianParts) -> float:
+        """Say how much log-densities lose where a covariance is close to singular."""
+        k, d = parts.means.shape
+        values = np.linalg.eigvalsh(self.shape.expanded(parts.covariances, k, d))
+        condition = float((values[:, -1] / np.maximum(values[:, 0], 1e-300)).max())
+        return float(d * np.finfo(float).eps * condition)
 
     def collapsed(self, parts: GaussianParts) -> Array:
         """Tell which parts are empty, or held by the floor in more directions than all rows are."""
@@ -165,8 +177,13 @@ class GaussianMix(Mixture):
         roots = self.shape.roots(parts.covariances, k, d)
         density, shares = np.empty(len(X)), np.empty((len(X), k))
         for rows in slices(0, len(X), max(64, _ENTRIES // (d + k))):
-            scores = _scores(parts, roots, X[rows])
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = _scores(parts, roots, X[rows])
+            far = ~np.isfinite(scores).all(axis=0)
+            if far.any():
+                scores[:, far] = _far_scores(parts, roots, X[rows][far])
             density[rows] = softened(scores) + self.log_volume
+            density[rows][far] = -np.finfo(float).max
             shares[rows] = scores.T
         return density, shares
 
@@ -270,6 +287,17 @@ def _scores(parts: GaussianParts, roots: Array, X: Array) -> Array:
     scores *= -0.5
     scores += _constants(parts, roots)[:, None]
     return scores
+
+
+def _far_scores(parts: GaussianParts, roots: Array, X: Array) -> Array:
+    """Rank the parts for rows so far away that squares overflow, where means do not matter: (k, m).
+
+    The widest part that way takes the row; parts that are equally wide share it.
+    """
+    rows = X / np.abs(X).max(axis=1, keepdims=True)
+    squares = [np.square(rows * r if r.ndim == 1 else rows @ r.T).sum(axis=1) for r in roots]
+    behind = np.array(squares) > np.min(squares, axis=0)
+    return np.where(behind, -np.finfo(float).max, log_shares(parts.shares)[:, None])
 
 
 def _constants(parts: GaussianParts, roots: Array) -> Array:

@@ -73,6 +73,10 @@ class Mixture(ABC):
         """Tell which parts have shrunk to nothing, or to a point that the floor holds: (k,)."""
         return np.zeros(self.count, dtype=bool)
 
+    def rounding(self, parts: Any) -> float:
+        """Say how much of the mean log-likelihood of the rows rounding may take away."""
+        return 0.0
+
     @property
     def total(self) -> float:
         """Give the number of rows, each as often as it counts."""

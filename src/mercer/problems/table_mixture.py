@@ -142,6 +142,7 @@ class TableMix(Mixture):
     def faults(self, parts: TableParts) -> float:
         """Say how far shares and chances are from distributions."""
         good = parts.table.shape == (self.count, self.X.shape[1])
+        good = good and parts.shares.shape == (self.count,)
         inside = good and np.isfinite(parts.table).all() and (parts.table >= 0).all()
         return simplex_fault(parts.shares) if inside else np.inf
 
@@ -184,6 +185,10 @@ class BernoulliMix(TableMix):
             return 0.0
         p = np.clip(table, _SHARP, 1.0 - _SHARP)
         return float(self.smoothing * (np.log(p) + np.log1p(-p)).sum())
+
+    def faults(self, parts: TableParts) -> float:
+        """Say how far shares are from a distribution; chances must be one at most."""
+        return np.inf if (parts.table > 1).any() else super().faults(parts)
 
     def leap(self, zero: TableParts, one: TableParts, two: TableParts) -> TableParts | None:
         """Extrapolate log-shares and chances."""

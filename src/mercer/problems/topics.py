@@ -16,6 +16,7 @@ from mercer._points import is_sparse
 from mercer._types import Array, Points
 from mercer.problems.blocks import chunked, slices
 from mercer.problems.mixture import (
+    EMPTY,
     Look,
     Mixture,
     extrapolated,
@@ -122,6 +123,16 @@ class TopicMix(Mixture):
         proportions, density = folded(X, parts.table, self.document_smoothing)
         return density, proportions
 
+    def shares(self, parts: TopicParts) -> Array:
+        """Give the shares of topics among all words; among documents if there are no words."""
+        words = self.weights * np.asarray(self.X.sum(axis=1)).ravel()
+        found = (words if words.any() else self.weights) @ parts.proportions
+        return np.asarray(found / found.sum())
+
+    def collapsed(self, parts: TopicParts) -> Array:
+        """Tell which topics are empty."""
+        return np.asarray(self.shares(parts) < EMPTY)
+
     def faults(self, parts: TopicParts) -> float:
         """Say how far topics and proportions are from distributions."""
         n, d = self.X.shape
@@ -132,7 +143,7 @@ class TopicMix(Mixture):
     @property
     def total(self) -> float:
         """Give the number of words, each as often as its document counts: steps are per word."""
-        return max(float(self.weights @ self.X.sum(axis=1)), 1.0)
+        return float(self.weights @ self.X.sum(axis=1)) or 1.0
 
 
 def ratios(X: Any, topics: Array, proportions: Array) -> tuple[Any, Array]:

@@ -66,7 +66,6 @@ def _gaussians(problem: ClassTables) -> tuple[Array, Array]:
     """Give means and variances; where a class has no entry of a column, those of all classes."""
     own, every = problem.moments, problem.moments.total()
     known = own.weight > 0
-    variance = np.divide(own.scatter, own.weight, out=np.zeros_like(own.scatter), where=known)
-    overall = every.scatter / np.maximum(every.weight, np.finfo(float).tiny)
     mean = np.where(known, own.mean, every.mean)
-    return mean, np.maximum(np.where(known, variance, overall), problem.floors)
+    variance = np.where(known, own.variance(), every.variance())
+    return mean, np.maximum(variance, problem.floors)

@@ -2,7 +2,8 @@
 
 Two steps, then a leap along both, kept only if the objective there is no lower than after the first
 step; a leap that is kept costs nothing, since its pass is the next step's. Of several starts, each
-goes a short way, and the most promising goes on.
+goes a short way, and the most promising goes on; if parts of it collapse on the way, so does the
+next, until one arrives whole.
 """
 
 from __future__ import annotations
@@ -52,25 +53,32 @@ class EM(Solver):
     def run(self, problem: Mixture, watch: Watch, start: Any = None) -> Solution:
         """Go a short way from each start, and on from the best."""
         with one_blas_thread():  # blocks are small, and chunks of them have threads of their own
-            begin = start is None
-            walk = self._best(problem, watch) if begin else _Walk(self, problem, watch, start)
-            walk.on(self.max_iter)
+            if start is None:
+                walk = self._best(problem, watch)
+            else:
+                walk = _Walk(self, problem, watch, start)
+                walk.on(self.max_iter)
         value = replace(walk.parts, likelihoods=np.array(walk.objectives))
         status = walk.status if walk.status is Status.SOLVED else watch.stopped or walk.status
         return report(self, value, status, walk.passes, watch)
 
     def _best(self, problem: Mixture, watch: Watch) -> _Walk:
-        rng, best = np.random.RandomState(self.random_state), None
+        rng, walks = np.random.RandomState(self.random_state), list[_Walk]()
         for _ in range(self.n_init):
-            walk = _Walk(self, problem, watch, problem.start(rng))
+            walks.append(_Walk(self, problem, watch, problem.start(rng)))
             if self.n_init > 1:
-                walk.on(min(_SHORT, self.max_iter))
-            if best is None or walk.rank > best.rank:
-                best = walk
+                walks[-1].on(min(_SHORT, self.max_iter))
             if watch.stopped is not None:
                 break
-        assert best is not None  # n_init is at least one
-        return best
+        walks.sort(key=lambda walk: walk.rank, reverse=True)
+        whole = [walk for walk in walks if walk.rank[0]]
+        tried = list[_Walk]()
+        for walk in whole or walks[:1]:
+            walk.on(self.max_iter)
+            tried.append(walk)
+            if walk.rank[0] or watch.stopped is not None:
+                break
+        return max(tried, key=lambda walk: walk.rank)
 
 
 class _Walk:
@@ -99,10 +107,8 @@ class _Walk:
             if self._flat(one, found) or self.passes >= limit:
                 return
             two = self._problem.next(one, found.sums)
-            if not self._leapt(zero, one, two, found):
-                found = self._look(two)
-                if self._flat(two, found):
-                    return
+            if not self._leapt(zero, one, two, found) and self.passes < limit:
+                self._flat(two, self._look(two))
 
     def _step(self, parts: Any, found: Look) -> tuple[Any, Look]:
         after = self._problem.next(parts, found.sums)
@@ -117,7 +123,8 @@ class _Walk:
         gain = (found.objective - self.objectives[-1]) / self._problem.total
         rounding = 1e-14 * abs(found.objective) / self._problem.total
         if gain < -rounding:  # no further than rounding lets a step go: stay where we were
-            self.status, self._ended = Status.SOLVED, True
+            small = -gain <= max(self._solver.tol, self._problem.rounding(self.parts))
+            self.status, self._ended = Status.SOLVED if small else Status.INACCURATE, True
             return True
         self.parts, self._found = parts, found
         self.objectives.append(found.objective)
@@ -138,4 +145,7 @@ class _Walk:
             return False
         self.parts, self._found = ahead, beyond
         self.objectives.append(beyond.objective)
-        return not self._watch.tick(self.passes, abs(beyond.objective - found.objective))
+        gain = (beyond.objective - found.objective) / self._problem.total
+        if self._watch.tick(self.passes, gain):
+            self.status, self._ended = self._watch.stopped or Status.STOPPED, True
+        return True

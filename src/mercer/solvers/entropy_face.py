@@ -22,13 +22,13 @@ def refuse_outside(problem: Expectations) -> None:
     used = problem.features[problem.prior > 0]
     low, high, b = used.min(axis=0), used.max(axis=0), problem.targets
     beyond = np.maximum(low - b, b - high)
-    j = int(np.argmax(beyond / problem.scale))
-    if beyond[j] > _ZERO * problem.scale[j]:
+    j = int(np.argmax(beyond / problem.scale - problem.noise))
+    if beyond[j] > (_ZERO + problem.noise[j]) * problem.scale[j]:
         direction = np.zeros(len(b))
         direction[j] = 1.0 if b[j] > high[j] else -1.0
         raise InfeasibleError(
-            f"expectation {j} cannot be {b[j]:g}: its feature lies between {low[j]:g} and "
-            f"{high[j]:g} at all points that have a chance",
+            f"expectation {j} cannot be {b[j]:.16g}: its feature lies between {low[j]:.16g} and "
+            f"{high[j]:.16g} at all points that have a chance",
             direction,
             float(beyond[j]),
         )
@@ -42,7 +42,22 @@ def face(problem: Expectations) -> tuple[Array, Array]:
     InfeasibleError
         If there is none.
     """
-    used = np.flatnonzero(problem.prior > 0)
+    stay, direction, rounded = problem.prior > 0, np.zeros(len(problem.targets)), True
+    while rounded:  # points let in for rounding may lie on a face with a border of its own
+        inside, y, rounded = _split(problem, np.flatnonzero(stay))
+        if inside.all():
+            break
+        if not inside.any():
+            _refuse(problem, stay, y)
+        left = stay.copy()
+        left[np.flatnonzero(stay)[~inside]] = False
+        direction = _before(problem, direction, y, ~stay & (problem.prior > 0))
+        stay = left
+    return stay, direction / problem.scale
+
+
+def _split(problem: Expectations, used: Array) -> tuple[Array, Array, bool]:
+    """Tell which of some points may have a chance, by which direction, and whether by rounding."""
     G = problem.gaps[used]
     n, m = G.shape
     found = linprog(
@@ -54,19 +69,28 @@ def face(problem: Expectations) -> tuple[Array, Array]:
     )
     inside = np.ones(n, dtype=bool) if found.x is None else found.x[:n] > 0.5
     if inside.all():
-        return problem.prior > 0, np.zeros(m)
+        return inside, np.zeros(m), False
     y = -np.asarray(found.eqlin.marginals)
     y = y if (G[~inside] @ y).max() < 0 else -y
-    outside = float((G[~inside] @ y).max())
-    if not inside.any() and outside < 0:
-        length = float(np.linalg.norm(y / problem.scale))
-        raise InfeasibleError(
-            "no distribution on these points has these expectations together: the direction "
-            f"{np.array2string(y / problem.scale / length, precision=3)} separates the targets "
-            f"from all points, by {-outside / length:.3g}",
-            y / problem.scale / length,
-            -outside / length,
-        )
-    stay = np.zeros(len(problem.prior), dtype=bool)
-    stay[used[inside]] = True
-    return stay, y / problem.scale
+    close = inside | (-(G @ y) <= np.abs(y) @ problem.noise)  # rounding may have put them outside
+    return close, y, bool((close & ~inside).any())
+
+
+def _before(problem: Expectations, first: Array, second: Array, out: Array) -> Array:
+    """Put two directions together; points that the first keeps out stay out."""
+    if not out.any():
+        return second
+    lift = max(0.0, float((problem.gaps[out] @ second).max()))
+    return np.asarray((1.0 + lift / float(-(problem.gaps[out] @ first).max())) * first + second)
+
+
+def _refuse(problem: Expectations, used: Array, y: Array) -> None:
+    length = float(np.linalg.norm(y / problem.scale))
+    margin = -float((problem.gaps[used] @ y).max()) / length
+    raise InfeasibleError(
+        "no distribution on these points has these expectations together: the direction "
+        f"{np.array2string(y / problem.scale / length, precision=3)} separates the targets "
+        f"from all points, by {margin:.3g}",
+        y / problem.scale / length,
+        margin,
+    )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Array
-from mercer.problems.entropy import Expectations, GibbsAnswer, tilted
+from mercer.problems.entropy import Expectations, GibbsAnswer, span, tilted
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.entropy_face import face, refuse_outside
 
 _FAR = 15.0  # multipliers, in scaled features, that only targets near the border need
-_REDUNDANT = 1e-13  # share of the largest curvature below which a direction is none
+_FLAT = 1e-15  # share of the largest curvature that every direction is taken to have
+_STRIDE = 10.0  # how much a step may change the logarithm of a chance
 _ROUNDING = 1e-14  # of the dual: the last steps gain less than that, and are right all the same
 _SMALLEST = 1e-8  # length of a step that is given up
 
@@ -45,32 +46,35 @@ class EntropyNewton(Solver):
         first = np.zeros(len(problem.targets))
         if start is not None:
             first = start.multipliers * problem.scale
-        pull, p, status, steps = self._descend(problem, first, watch)
+        pull, p, status, steps = self._descend(problem, problem.log_prior, first, watch)
         direction = np.zeros(len(pull))
         if watch.stopped is None and (status is not Status.SOLVED or np.abs(pull).max() > _FAR):
             stay, direction = face(problem)
             if direction.any():
-                smaller = replace(problem, prior=np.where(stay, problem.prior, 0.0))
-                pull, p, status, more = self._descend(smaller, np.zeros(len(pull)), watch)
-                pull, steps = pull * problem.scale / smaller.scale, steps + more
+                left = np.where(stay, problem.log_prior, -np.inf)
+                pull, p, status, more = self._descend(problem, left, 0.0 * pull, watch)
+                steps += more
         value = GibbsAnswer(pull / problem.scale, p, direction)
         return report(self, value, status, steps, watch)
 
     def _descend(
-        self, problem: Expectations, pull: Array, watch: Watch
+        self, problem: Expectations, log_prior: Array, pull: Array, watch: Watch
     ) -> tuple[Array, Array, Status, int]:
-        log_prior, G = problem.log_prior, problem.gaps
+        """Step among the points that `log_prior` leaves a chance."""
+        G, used = problem.gaps, log_prior > -np.inf
+        ways, hidden = span(problem, used)
         dual, p = tilted(log_prior, G, pull)
         best = np.inf
         for step in range(self.max_iter):
             g = p @ G
             off = float(np.abs(g).max(initial=0.0))
-            if off <= self.tol * 1e-3 or (off <= self.tol and off >= 0.5 * best):
+            met = bool((np.abs(g) <= self.tol + hidden).all())
+            if off <= self.tol * 1e-3 or (met and off >= 0.5 * best):
                 return pull, p, Status.SOLVED, step
             best = min(best, off)
             if watch.tick(step, off):
                 return pull, p, watch.stopped or Status.STOPPED, step
-            way = _newton(G, p, g)
+            way = _newton(G[used], p[used], g, ways)
             length, slope = 1.0, float(way @ g)
             while length > _SMALLEST:
                 ahead, q = tilted(log_prior, G, pull + length * way)
@@ -78,17 +82,16 @@ class EntropyNewton(Solver):
                     break
                 length *= 0.5
             else:
-                return pull, p, Status.SOLVED if off <= self.tol else Status.INACCURATE, step
+                return pull, p, Status.SOLVED if met else Status.INACCURATE, step
             pull, p, dual = pull + length * way, q, ahead
         return pull, p, Status.ITERATION_LIMIT, self.max_iter
 
 
-def _newton(G: Array, p: Array, g: Array) -> Array:
-    """Give the step -H^-1 g among directions in which the distribution has variance."""
-    centred = G - g
+def _newton(G: Array, p: Array, g: Array, ways: Array) -> Array:
+    """Give the step -H^-1 g among directions in which points differ, no longer than is safe."""
+    centred = (G - g) @ ways
     values, vectors = np.linalg.eigh((centred * p[:, None]).T @ centred)
-    used = values > _REDUNDANT * max(float(values[-1]), 1e-300)
-    inside = vectors[:, used]
-    way = -inside @ ((inside.T @ g) / values[used])
-    longest = float(np.abs(way).max(initial=0.0))
-    return np.asarray(way * min(1.0, 50.0 / longest) if longest > 0 else way)
+    values = np.maximum(values, _FLAT * max(float(values.max(initial=0.0)), 1e-300))
+    step = -vectors @ ((vectors.T @ (ways.T @ g)) / values)
+    longest = float(np.abs(centred @ step).max(initial=0.0))
+    return np.asarray(ways @ (step * min(1.0, _STRIDE / longest) if longest > 0 else step))

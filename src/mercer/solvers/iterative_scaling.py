@@ -6,13 +6,13 @@ in every step, without a step length. Features are shifted to be nonnegative fir
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Array
-from mercer.problems.entropy import Expectations, GibbsAnswer, tilted
+from mercer.problems.entropy import Expectations, GibbsAnswer, span, tilted
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.entropy_face import face, refuse_outside
 
@@ -44,32 +44,35 @@ class IterativeScaling(Solver):
         """Scale until expectations meet their targets, on the points that may have a chance."""
         refuse_outside(problem)
         stay, direction = face(problem)  # it would take for ever to push points out
-        smaller = replace(problem, prior=np.where(stay, problem.prior, 0.0))
+        log_prior = np.where(stay, problem.log_prior, -np.inf)
         pull = np.zeros(len(problem.targets))
         if start is not None and not direction.any():
-            pull = start.multipliers * smaller.scale
-        pull, p, status, passes = self._scale(smaller, pull, watch)
-        return report(self, GibbsAnswer(pull / smaller.scale, p, direction), status, passes, watch)
+            pull = start.multipliers * problem.scale
+        pull, p, status, passes = self._scale(problem, log_prior, pull, watch)
+        return report(self, GibbsAnswer(pull / problem.scale, p, direction), status, passes, watch)
 
     def _scale(
-        self, problem: Expectations, pull: Array, watch: Watch
+        self, problem: Expectations, log_prior: Array, pull: Array, watch: Watch
     ) -> tuple[Array, Array, Status, int]:
-        used = problem.prior > 0
-        low = problem.gaps[used].min(axis=0)
-        F = np.where(used[:, None], problem.gaps - low, 0.0)
+        G, used = problem.gaps, log_prior > -np.inf
+        hidden = span(problem, used)[1]
+        low = G[used].min(axis=0)
+        width = G[used].max(axis=0) - low
+        # features that are constant where it counts have nothing to scale
+        free = (width > problem.noise) & (low < 0)
+        F = np.where(used[:, None], (G - low)[:, free] / width[free], 0.0)
         largest = max(float(F.sum(axis=1).max(initial=0.0)), 1e-300)
-        wanted = -low  # the targets are zero in gaps
-        free = wanted > 0  # features that are constant where it counts have nothing to scale
-        for step in range(self.max_iter):
-            p = tilted(problem.log_prior, problem.gaps, pull)[1]
-            found = p @ F
-            off = float(np.abs(found - wanted).max(initial=0.0))
+        wanted = -low[free] / width[free]  # the targets are zero in gaps
+        for step in range(self.max_iter + 1):
+            p = tilted(log_prior, G, pull)[1]
+            beyond = np.abs(p @ G) - hidden
+            off = float(beyond.max(initial=0.0))
             if off <= self.tol:
                 return pull, p, Status.SOLVED, step
             if step % _NOTED == 0 and watch.tick(step, off):
                 return pull, p, watch.stopped or Status.STOPPED, step
-            moved = np.log(wanted[free] / np.maximum(found[free], 1e-300)) / largest
-            pull = pull.copy()
-            pull[free] += moved
-        p = tilted(problem.log_prior, problem.gaps, pull)[1]
+            if step < self.max_iter:
+                moved = np.log(wanted / np.maximum(p @ F, 1e-300)) / largest
+                pull = pull.copy()
+                pull[free] += moved / width[free]
         return pull, p, Status.ITERATION_LIMIT, self.max_iter

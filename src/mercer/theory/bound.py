@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -41,30 +43,52 @@ TWO_LABELS = "there are two labels, and an error counts one"
 
 def check_probability(name: str, value: float) -> float:
     """Require a number strictly between 0 and 1."""
-    if isinstance(value, bool) or not 0.0 < float(value) < 1.0:
+    if not 0.0 < _number(name, value) < 1.0:
         raise ValueError(f"{name}={value!r} must be a number between 0 and 1, both excluded")
     return float(value)
 
 
 def check_count(name: str, value: float, least: int = 1) -> int:
     """Require a whole number of at least `least`."""
-    if isinstance(value, bool) or not math.isfinite(value) or value != int(value) or value < least:
+    number = _number(name, value)
+    if not math.isfinite(number) or number != int(number) or number < least:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
     return int(value)
 
 
 def check_positive(name: str, value: float) -> float:
     """Require a positive finite number."""
-    if isinstance(value, bool) or not 0.0 < float(value) < math.inf:
+    if not 0.0 < _number(name, value) < math.inf:
         raise ValueError(f"{name}={value!r} must be a positive finite number")
+    return float(value)
+
+
+def check_nonnegative(name: str, value: float) -> float:
+    """Require a finite number that is not negative."""
+    if not 0.0 <= _number(name, value) < math.inf:
+        raise ValueError(f"{name}={value!r} must be finite and not negative")
     return float(value)
 
 
 def check_error(name: str, value: float) -> float:
     """Require a share: a number from 0 to 1."""
-    if isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
+    if not 0.0 <= _number(name, value) <= 1.0:
         raise ValueError(f"{name}={value!r} must be a number from 0 to 1")
     return float(value)
+
+
+def _number(name: str, value: Any) -> float:
+    if not is_number(value):
+        raise ValueError(f"{name}={value!r} must be a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} has {len(str(value))} digits: too large") from None
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether this is a real number of any type, and not a truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def error_bound(value: float, assumptions: tuple[str, ...], statement: str) -> Bound:

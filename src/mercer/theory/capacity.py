@@ -161,7 +161,11 @@ def _double_sampling(vc: int, n: int, delta: float) -> float:
 def _log_sauer(vc: int, m: int) -> float:
     if vc >= m:
         return m * math.log(2)
-    i = np.arange(vc + 1)  # in logarithms: the binomials themselves have thousands of digits
+    # binomials rise up to m/2 and are negligible so far from the largest one that is summed
+    wide = 40 * (math.isqrt(m) + 1)
+    last = min(vc, m // 2 + wide)
+    # in logarithms: the binomials themselves have thousands of digits
+    i = np.arange(max(0, min(last, m // 2) - wide), last + 1)
     return float(logsumexp(gammaln(m + 1) - gammaln(i + 1) - gammaln(m - i + 1)))
 
 

@@ -48,7 +48,7 @@ class Hypotheses(ABC):
             Distinct labellings.
         """
         rows = _rows(points)
-        found = [np.array(p) for p in product([False, True], repeat=len(rows))]
+        found = (np.array(p) for p in product([False, True], repeat=len(rows)))
         kept = [labels for labels in found if self.realises(rows, labels)]
         return np.array(kept, dtype=bool).reshape(len(kept), len(rows))
 
@@ -104,7 +104,10 @@ class HalfSpaces(Hypotheses):
     def realises(self, points: Array, labels: Array) -> bool:
         """Look for a separating hyperplane by a linear programme."""
         signs = np.where(labels, 1.0, -1.0)
-        A = -signs[:, None] * np.column_stack([points, np.ones(len(points))])
+        away = points - points.mean(axis=0) if len(points) else points
+        largest = np.abs(away).max(axis=0, initial=0.0)  # units do not matter, but to tolerances
+        away = away / np.where(largest > 0, largest, 1.0)
+        A = -signs[:, None] * np.column_stack([away, np.ones(len(points))])
         found = linprog(np.zeros(A.shape[1]), A_ub=A, b_ub=-np.ones(len(A)), bounds=(None, None))
         return bool(found.status == 0)
 
@@ -123,7 +126,8 @@ class Sines(Hypotheses):
 
     def realises(self, points: Array, labels: Array) -> bool:
         """Try the frequency that is known for powers of ten; other points are not decided."""
-        powers = np.rint(-np.log10(points[:, 0]))
+        with np.errstate(all="ignore"):
+            powers = np.rint(-np.log10(points[:, 0]))
         if (
             not np.allclose(points[:, 0], 10.0**-powers)
             or powers.max(initial=0) > _MOST_POINTS // 2
@@ -189,7 +193,7 @@ def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) 
     """
     m, rng = check_count("m", m, 0), np.random.default_rng(random_state)
     best = 0
-    for _ in range(trials):
+    for _ in range(check_count("trials", trials)):
         best = max(best, len(hypotheses.dichotomies(hypotheses.draw(rng, m))))
         if best == 2**m:
             break
@@ -222,7 +226,7 @@ def vc_dimension(
     >>> vc_dimension(Intervals()), vc_dimension(Rectangles(2)), vc_dimension(HalfSpaces(2))
     (2, 4, 3)
     """
-    rng = np.random.default_rng(random_state)
+    rng, trials = np.random.default_rng(random_state), check_count("trials", trials)
     for m in range(1, check_count("largest", largest) + 1):
         if not any(is_shattered(hypotheses, hypotheses.draw(rng, m)) for _ in range(trials)):
             return m - 1
@@ -232,6 +236,8 @@ def vc_dimension(
 def _rows(points: npt.ArrayLike) -> Array:
     rows = np.asarray(points, dtype=np.float64)
     rows = rows[:, None] if rows.ndim == 1 else rows
+    if not np.isfinite(rows).all():
+        raise ValueError("points must be finite numbers")
     if len(rows) > _MOST_POINTS:
         raise ValueError(
             f"{len(rows)} points have 2^{len(rows)} labellings; pass at most {_MOST_POINTS}"

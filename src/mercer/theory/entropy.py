@@ -34,4 +34,10 @@ def relative_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     if ((p > 0) & (q == 0)).any():
         return math.inf
     used = p > 0
-    return float(np.sum(p[used] * np.log(p[used] / q[used])) - p.sum() + q.sum())
+    # the logarithm of a quotient is sharper where both are close; of a large one there is none
+    with np.errstate(over="ignore", under="ignore"):
+        quotient = p[used] / q[used]
+    usual = (quotient > 0) & (quotient < math.inf)
+    logs = np.log(np.where(usual, quotient, 1.0))
+    logs = np.where(usual, logs, np.log(p[used]) - np.log(q[used]))
+    return float(np.sum(p[used] * logs) - p.sum() + q.sum())

@@ -15,9 +15,11 @@ from mercer.theory.bound import (
     Bound,
     check_count,
     check_error,
+    check_nonnegative,
     check_positive,
     check_probability,
     error_bound,
+    is_number,
 )
 
 _TARGET = "one of the hypotheses makes no error at all"
@@ -150,7 +152,7 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     """
     n, delta = check_count("n", n), check_probability("delta", delta)
     spread = check_positive("spread", spread)
-    if not 0.0 <= observed <= spread:
+    if not check_nonnegative("observed", observed) <= spread:
         raise ValueError(f"observed={observed!r} must lie between 0 and spread={spread:g}")
     value = float(observed) + spread * math.sqrt(math.log(1 / delta) / (2 * n))
     statement = f"with probability {1 - delta:g} the true mean is at most {min(value, spread):.4g}"
@@ -195,6 +197,6 @@ def finite_class_error(hypotheses: float, n: int, delta: float, observed: float 
 
 
 def _log_count(hypotheses: float, delta: float) -> float:
-    if isinstance(hypotheses, bool) or not hypotheses >= 1 or hypotheses == math.inf:
+    if not is_number(hypotheses) or not hypotheses >= 1 or hypotheses == math.inf:
         raise ValueError(f"hypotheses={hypotheses!r} must be finite and at least 1")
     return math.log(hypotheses) - math.log(delta)  # counts may have thousands of digits

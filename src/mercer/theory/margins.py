@@ -19,14 +19,20 @@ from mercer.theory.bound import (
     INDEPENDENT,
     TWO_LABELS,
     Bound,
+    check_nonnegative,
     check_positive,
     check_probability,
     error_bound,
 )
 
+_ROUNDING = 1e-12  # relative: 1 / 0.1^2 is meant to be 100
+
 
 def margin_dimension(radius: float, margin: float, dimension: float = math.inf) -> Bound:
     """Bound the VC dimension of hyperplanes with a margin: min(R^2/gamma^2, n) + 1.
+
+    R^2/gamma^2 is rounded up to a whole number: three points on a circle of radius R at equal
+    distances are given all labels with the margin 3R/4, and (4/3)^2 is less than 2.
 
     Parameters
     ----------
@@ -47,17 +53,12 @@ def margin_dimension(radius: float, margin: float, dimension: float = math.inf) 
     >>> margin_dimension(radius=1.0, margin=0.1, dimension=10_000).value
     101
     """
-    if radius != math.inf:
-        radius = check_positive("radius", radius)
-    if isinstance(margin, bool) or not 0 <= margin < math.inf:
-        raise ValueError(f"margin={margin!r} must be finite and not negative")
-    if isinstance(dimension, bool) or not dimension >= 1:
+    ratio = _squared_ratio(radius, margin)
+    if dimension != math.inf and check_positive("dimension", dimension) < 1:
         raise ValueError(f"dimension={dimension!r} must be at least 1")
-    ratio = radius / margin if margin > 0 else math.inf
-    ratio = ratio**2 if ratio < 1e150 else math.inf
-    value = min(ratio, dimension) + 1
-    value = math.inf if math.isinf(value) else math.floor(value * (1 + 1e-12))
-    vacuous = not ratio < dimension or math.isinf(value)
+    ratio = math.inf if math.isinf(ratio) else math.ceil(ratio * (1 - _ROUNDING))
+    value = min(ratio, math.inf if math.isinf(dimension) else math.floor(dimension)) + 1
+    vacuous = not ratio < dimension
     statement = (
         f"hyperplanes with margin {margin:.4g} on points within {radius:.4g} shatter at most "
     )
@@ -85,8 +86,8 @@ def novikoff(radius: float, margin: float) -> Bound:
     >>> novikoff(radius=1.0, margin=0.1).value
     100
     """
-    dimension = margin_dimension(radius, margin)
-    mistakes = dimension.value - 1
+    ratio = _squared_ratio(radius, margin)
+    mistakes = math.inf if math.isinf(ratio) else math.floor(ratio * (1 + _ROUNDING))
     shown = "any number of" if math.isinf(mistakes) else f"at most {mistakes}"
     assumptions = ("one hyperplane has this margin on all examples, in whatever order they come",)
     statement = f"a perceptron makes {shown} mistakes"
@@ -136,8 +137,7 @@ def margin_error(
         )
     if (xi < 0).any() or (lengths < 0).any():
         raise ValueError("slack and squared_lengths must not be negative")
-    if not 0 <= squared_norm < math.inf:
-        raise ValueError(f"squared_norm={squared_norm!r} must be finite and not negative")
+    squared_norm = check_nonnegative("squared_norm", squared_norm)
     n = len(xi)
     j = 1 + max(0, math.ceil(math.log2(max(squared_norm, 1e-300)) / 2))
     complexity = 2.0 * 2.0 ** (j - 1) * math.sqrt(float(lengths.sum())) / n
@@ -209,6 +209,15 @@ def machine_bound(
     norm = float(machine.certificate_.quantities.squared_norm) + (bias / constant) ** 2
     lengths = np.asarray(machine.kernel_.diag(X), dtype=np.float64) + constant**2
     return margin_error(slack, norm, lengths, delta)
+
+
+def _squared_ratio(radius: float, margin: float) -> float:
+    """Give (R/gamma)^2; infinite without a margin, or when it is too large for a float."""
+    if radius != math.inf:
+        radius = check_positive("radius", radius)
+    margin = check_nonnegative("margin", margin)
+    ratio = radius / margin if margin > 0 else math.inf
+    return ratio**2 if ratio < 1e150 else math.inf
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> Array:
