@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
+import mercer
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import FisherDiscriminant
 from mercer.backends import choose_backend
 from mercer.gram import Need, Source, make_gram, neighbours
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Kernel, Linear, Polynomial
 
 NOTE = """\
 *Fisher.* "one Cholesky" factors a matrix of the same size that is there already; the goal is a fit
@@ -27,7 +28,13 @@ fits are to 20000 x 100 in 10 classes.
 *Neighbours.* 15 nearest of 50000 x 30 rows among themselves, in float64: pairs that float32 tiles
 cannot rule out by a bound of their rounding are measured from the rows. In three
 dimensions a tree looks at few rows and wins; we look at all. Both are judged on 300 rows by sorted
-float64 distances."""
+float64 distances.
+
+*Votes.* 5 nearest of 20000 x 50 rows vote on 20000 new ones; leave-one-out compares the rows among
+themselves. Composed kernels are held against scikit-learn's plain distances and against our own
+linear kernel. A label, of 300, is wrong if another one has more votes of the 5 rows with the
+smallest k(x, x) + k(y, y) - 2 k(x, y), sorted in float64. Plain distances have other neighbours
+than composed kernels, so there the rivals' labels differ."""
 
 
 def groups(n: int, d: int, classes: int = 10) -> tuple[Any, Any]:
@@ -102,11 +109,69 @@ def nearest(name: str, d: int, algorithm: str, goals: dict[str, float]) -> Case:
     )
 
 
+def votes(name: str, kernel: Kernel, goals: dict[str, float], n: int = 20000) -> Case:
+    rows, labels = groups(2 * n, 50)
+    X, y, Z = rows[:n], labels[:n], rows[n:]
+    machine = mercer.NearestNeighbors(kernel, 5).fit(X, y)
+    plain = mercer.NearestNeighbors("linear", 5).fit(X, y)
+    brute = KNeighborsClassifier(5, algorithm="brute", n_jobs=-1).fit(X, y)
+    some = Z[:300]
+    squared = kernel.diag(some)[:, None] + kernel.diag(X) - 2 * kernel(some, X)
+    if isinstance(kernel, Linear):
+        squared = np.array([np.square(X - z).sum(axis=1) for z in some])
+    near = y[np.argsort(squared, axis=1, kind="stable")[:, :5]]
+    counts = (near[:, :, None] == np.arange(10)).sum(axis=1)
+
+    def judge(chosen: Any) -> str:
+        wrong = counts[np.arange(300), chosen[:300]] < counts.max(axis=1)
+        return f"{int(wrong.sum())} of 300 wrong"
+
+    rivals = {"brute": lambda: brute.predict(Z)}
+    if not isinstance(kernel, Linear):
+        rivals["our linear"] = lambda: plain.predict(Z)
+    return Case(name, lambda: machine.predict(Z), rivals, judge, goals, 5, 3)
+
+
+def leave_one_out(name: str, kernel: Kernel, n: int = 20000) -> Case:
+    X, y = groups(n, 50)
+    brute = NearestNeighbors(n_neighbors=15, algorithm="brute", n_jobs=-1).fit(X)
+
+    def judge(answer: Any) -> str:
+        return "" if isinstance(answer, np.ndarray) else f"{answer.n_neighbors_} neighbours"
+
+    return Case(
+        name,
+        lambda: mercer.NearestNeighbors(kernel, "loo", max_neighbors=15).fit(X, y),
+        {"brute": lambda: brute.kneighbors(return_distance=False)},
+        judge,
+        {"brute": 1.0},
+        repeats=3,
+        rival_repeats=3,
+    )
+
+
+COMPOSED = Gaussian(7.0) + 0.5 * Polynomial(2)
+IN_COLUMNS = Gaussian(5.0).on(range(25)) + 0.5 * Polynomial(2).on(range(25, 50))
 CASES = {
     "gaussian": fisher_gaussian,
     "linear": fisher_linear,
     "neighbours brute": lambda: nearest("15 neighbours, 50000 x 30", 30, "brute", {"brute": 1.0}),
     "neighbours tree": lambda: nearest("15 neighbours, 50000 x 3", 3, "kd_tree", {}),
+    "neighbours linear": lambda: votes("5 neighbours, linear", Linear(), {"brute": 1.0}),
+    "neighbours gaussian": lambda: votes("5 neighbours, Gaussian", Gaussian(7.0), {"brute": 1.0}),
+    "neighbours composed": lambda: votes(
+        "5 neighbours, Gaussian + 0.5 polynomial", COMPOSED, {"brute": 1.0}
+    ),
+    "neighbours columns": lambda: votes(
+        "5 neighbours, the same on 25 columns each", IN_COLUMNS, {"brute": 1.0}
+    ),
+    "neighbours product": lambda: votes(
+        "5 neighbours, Gaussian x polynomial", Gaussian(7.0) * Polynomial(2), {"brute": 1.0}
+    ),
+    "neighbours one out linear": lambda: leave_one_out("leave-one-out, linear", Linear()),
+    "neighbours one out composed": lambda: leave_one_out(
+        "leave-one-out, Gaussian + 0.5 polynomial", COMPOSED
+    ),
 }
 
 

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Theirs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
@@ -15,7 +16,7 @@ from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss, TanhLoss
-from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, solve
+from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, solve
 from mercer.solvers.newton_risk import _by_gradients
 from mercer.solvers.risk_descent import descend
 from mercer.solvers.risk_space import FeatureSpace, RowSpace, space_of
@@ -299,15 +300,32 @@ def test_tanh_says_that_it_is_not_convex():
     assert few <= one.certificate_.quantities.objective * (1 + 1e-9)
 
 
-def test_outliers_pull_the_log_loss_and_not_the_tanh():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", range(4))
+def test_outliers_pull_the_log_loss_and_not_the_tanh(seed):
+    """Rows far on the side of the other class, where no line can do them justice."""
+    rng = np.random.default_rng(seed)
     A = np.vstack([rng.normal((-2, 0), 0.7, (60, 2)), rng.normal((2, 0), 0.7, (60, 2))])
     c = np.repeat([0, 1], 60)
-    far = np.vstack([A, np.tile([30.0, 30.0], (12, 1))]), np.append(c, np.zeros(12, dtype=int))
+    far = np.vstack([A, np.tile([30.0, 0.0], (12, 1))]), np.append(c, np.zeros(12, dtype=int))
     scores = {
         loss: LogisticRegression(loss=loss, penalty=0.1).fit(*far).score(A, c) for loss in LOSSES
     }
-    assert scores["tanh"] > 0.95 and scores["tanh"] > max(scores["log"], scores["squared"])
+    assert scores["tanh"] > 0.98 and scores["tanh"] > max(scores["log"], scores["squared"])
+
+
+def test_tanh_finds_the_best_of_many_starts():
+    rng = np.random.default_rng(0)
+    A = np.vstack([rng.normal((-2, 0), 0.7, (60, 2)), rng.normal((2, 0), 0.7, (60, 2))])
+    A, c = np.vstack([A, np.tile([30.0, 30.0], (12, 1))]), np.repeat([0, 1, 0], [60, 60, 12])
+    s = 2 * c - 1
+
+    def objective(z):
+        return (1 - s * np.tanh(A @ z[:2] + z[2])).sum() + 0.05 * z[:2] @ z[:2]
+
+    machine = LogisticRegression(loss="tanh", penalty=0.1).fit(A, c)
+    starts = [size * rng.standard_normal(3) for size in (0.1, 1.0, 3.0) for _ in range(10)]
+    best = min(minimize(objective, z, method="BFGS").fun for z in starts)
+    assert objective(np.append(machine.coef_[0], machine.intercept_)) <= best * (1 + 1e-6)
 
 
 def test_separable_data_with_hardly_a_penalty_ends():
@@ -325,13 +343,37 @@ def test_separable_data_with_hardly_a_penalty_ends():
 def test_annealed_gradients_reach_the_optimum(loss):
     A, c = data(2000, 4, seed=3)
     best = LogisticRegression(loss=loss, penalty=20.0).fit(A, c)
-    solver = AnnealedGradient(epochs=60)
-    near = LogisticRegression(loss=loss, penalty=20.0, solver=solver).fit(A, c)
+    solver = AnnealedGradient(epochs=60, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="more epochs"):
+        near = LogisticRegression(loss=loss, penalty=20.0, solver=solver).fit(A, c)
+    assert near.solution_.status is Status.ITERATION_LIMIT
     np.testing.assert_allclose(near.coef_, best.coef_, atol=0.02)
     gap = near.certificate_.quantities.relative_gap
     assert gap < 1e-3
-    short = LogisticRegression(loss=loss, penalty=20.0, solver=AnnealedGradient(epochs=2)).fit(A, c)
+    solver = AnnealedGradient(epochs=2)
+    with pytest.warns(ConvergenceWarning, match="2 passes"):
+        short = LogisticRegression(loss=loss, penalty=20.0, solver=solver).fit(A, c)
     assert short.certificate_.quantities.relative_gap > gap
+    done = LogisticRegression(loss=loss, penalty=20.0, solver=AnnealedGradient(epochs=60)).fit(A, c)
+    assert done.solution_.status.ok and done.solution_.iterations < 60
+    assert done.certificate_.quantities.relative_gap < 1e-2
+
+
+def uneven(seed):
+    """Draw rows with columns of very different scales that have much in common."""
+    A, c = data(20_000, 5, 3, seed)
+    return (A @ np.tril(np.ones((5, 5)))) * [1e-3, 1.0, 1e3, 10.0, 0.1], c
+
+
+@pytest.mark.parametrize("draw", [lambda s: data(20_000, 4, 3, s), uneven])
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_a_stream_comes_near_the_batch_on_other_rows(draw, seed):
+    A, c = draw(seed)
+    stream = LogisticRegression().partial_fit(A, c, classes=[0, 1, 2])
+    batch = LogisticRegression().fit(A, c)
+    new = A[:50]
+    np.testing.assert_allclose(stream.predict_proba(new), batch.predict_proba(new), atol=0.05)
+    assert stream.score(A, c) > batch.score(A, c) - 0.005
 
 
 def test_a_stream_comes_near_the_batch():
@@ -341,7 +383,7 @@ def test_a_stream_comes_near_the_batch():
         part = slice(first, first + 1000)
         machine.partial_fit(A[part], c[part], classes=[0, 1, 2])
     batch = LogisticRegression().fit(A, c)
-    np.testing.assert_allclose(machine.predict_proba(XN), batch.predict_proba(XN), atol=0.08)
+    np.testing.assert_allclose(machine.predict_proba(XN), batch.predict_proba(XN), atol=0.05)
     found = machine.certificate_
     assert not found.ok and found.quantities.rows == 20_000
     assert machine.score(A, c) > batch.score(A, c) - 0.01

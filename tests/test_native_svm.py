@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.backends import smo
-from mercer.backends.contract import Box
+from mercer.backends.boxes import Box
 from mercer.backends.native_boxes import box_qps
 from mercer.backends.reference import Reference
 

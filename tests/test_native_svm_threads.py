@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from mercer.backends.contract import Box
+from mercer.backends.boxes import Box
 from mercer.backends.native import Native
 from mercer.backends.native_boxes import box_qps
 from mercer.expression import Exp, SqDist

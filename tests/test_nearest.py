@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercer import NearestMean, NearestNeighbors, ParameterError, certify
 from mercer.gram import CenteredGram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.machines._nearest import smallest
 from mercer.problems import ClassMeans, Means, Nearest, Neighbourhoods
 
 rng = np.random.default_rng(0)
@@ -199,6 +200,16 @@ def test_ties_go_to_the_class_with_the_nearest_row():
     machine = NearestNeighbors(n_neighbors=4).fit(rows, ["b", "b", "a", "a"])
     assert machine.predict([[1.4], [2.6]]).tolist() == ["b", "a"]
     np.testing.assert_allclose(machine.predict_proba([[1.4]]), [[0.5, 0.5]], rtol=1e-15)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6))
+def test_the_smallest_are_chosen_without_a_sort(seed, n, levels):
+    draw = np.random.default_rng(seed)
+    key = draw.integers(0, levels, (5, n)).astype(float)
+    key[draw.uniform(size=key.shape) < 0.1] = np.inf
+    count = int(draw.integers(0, n + 1))
+    expected = np.argsort(key, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(smallest(key, count), expected)
 
 
 def test_a_far_row_does_not_tie_under_a_gaussian():

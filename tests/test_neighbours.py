@@ -10,7 +10,22 @@ from sklearn.neighbors import NearestNeighbors
 from mercer import config
 from mercer.backends import available_backends, choose_backend
 from mercer.backends.closeness import closeness
-from mercer.expression import AbsDist, Constant, Dot, Exp, Opaque, SqDist, Sqrt, Tanh
+from mercer.backends.lowering import lower
+from mercer.backends.native_guesses import compared_once
+from mercer.backends.paired import PairedRows
+from mercer.backends.rounding import is_bounded, tile_error
+from mercer.expression import (
+    AbsDist,
+    Constant,
+    Dot,
+    Exp,
+    Opaque,
+    RowProduct,
+    SelfValue,
+    SqDist,
+    Sqrt,
+    Tanh,
+)
 from mercer.gram import Source
 from mercer.gram.neighbours import neighbours as of_source
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
@@ -187,3 +202,126 @@ def test_threads_do_not_change_the_answer():
 def test_no_rows():
     index, squared = neighbours(Dot(), np.zeros((0, 3)), 2, np.zeros((4, 3)))
     assert index.shape == squared.shape == (0, 2)
+
+
+# --- keys guessed in float32, decided in float64 ---------------------------------------------
+
+COMPOSED = [
+    Polynomial(2),
+    Gaussian(3.0) + 0.5 * Polynomial(2),
+    Gaussian(3.0).on(range(8)) + Polynomial(3).on(range(8, 20)),
+    Gaussian(4.0) * Linear() + 2.0,
+    Gaussian(4.0).on([0, 1]) * Gaussian(2.0).on([2, 3]) + 0.1 * Linear(),
+    Polynomial(2).normalized(),
+]
+
+
+def rows_of(kind, n=1300, d=20):
+    draw = np.random.default_rng(7)
+    X = draw.standard_normal((n, d))
+    if kind == "whole numbers":
+        return np.round(X)
+    if kind == "copies":
+        return np.repeat(X[: n // 4], 4, axis=0)
+    if kind == "one far":
+        X[-1] *= 1e4
+    return X
+
+
+@pytest.mark.parametrize("kind", ["plain", "whole numbers", "copies", "one far"])
+@pytest.mark.parametrize("kernel", COMPOSED, ids=repr)
+def test_guesses_do_not_change_the_answer(kernel, kind):
+    X, Y = rows_of(kind)[:700], rows_of(kind)
+    key = closeness(kernel.expression()).key
+    every = np.broadcast_to(np.arange(len(Y)), (len(X), len(Y)))
+    keys = PairedRows.of(lower(key), X, Y).at(every, np.arange(len(X)))
+    np.testing.assert_allclose(keys, reference_keys(kernel, X, Y), atol=1e-12 * keys.max())
+    index, _ = neighbours(kernel.expression(), X, 9, Y)
+    expected = np.argsort(keys, axis=1, kind="stable")[:, :9]
+    found, best = (np.take_along_axis(keys, each, axis=1) for each in (index, expected))
+    rounding = 1e-13 * np.abs(keys).max(axis=1, keepdims=True)
+    assert (np.abs(found - best) <= rounding).all()
+    told_apart = np.diff(np.sort(keys, axis=1)[:, :10], axis=1).min(axis=1) > rounding[:, 0]
+    np.testing.assert_array_equal(index[told_apart], expected[told_apart])
+    if kind in ("copies", "whole numbers") and kernel in COMPOSED[:3]:
+        np.testing.assert_array_equal(index, expected)  # ties are ties, to the last digit
+    among, _ = neighbours(kernel.expression(), Y, 8)
+    for i, row in enumerate(expected[told_apart][:, :9]):
+        other = row[row != np.flatnonzero(told_apart)[i]][:8]
+        np.testing.assert_array_equal(among[np.flatnonzero(told_apart)[i]], other)
+
+
+def reference_keys(kernel, X, Y):
+    return kernel.diag(X)[:, None] + kernel.diag(Y)[None, :] - 2 * kernel(X, Y)
+
+
+@pytest.mark.parametrize("apart", [1e-5, 1e-2, 1e-1])
+@pytest.mark.parametrize("kernel", COMPOSED, ids=repr)
+def test_rows_that_float32_can_hardly_tell_apart(kernel, apart):
+    X = 3.0 + apart * rows_of("plain")
+    key = closeness(kernel.expression()).key
+    index, squared = neighbours(kernel.expression(), X, 5)
+    every = np.broadcast_to(np.arange(len(X)), (len(X), len(X)))
+    keys = PairedRows.of(lower(key), X, X).at(every, np.arange(len(X)))
+    np.fill_diagonal(keys, np.inf)
+    best = np.sort(keys, axis=1)[:, :5]
+    largest = kernel.diag(X).max()
+    assert np.abs(np.take_along_axis(keys, index, axis=1) - best).max() <= 1e-14 * largest
+    np.testing.assert_allclose(squared, np.maximum(best, 0), atol=1e-14 * largest)
+
+
+_s, _p = SqDist(), Dot()
+_cosine = _p * RowProduct(SelfValue(_p, -0.5))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(
+        [
+            (0.3 * _p + 1.0) ** 3,
+            Exp(-0.3 * _s) + 0.5 * (_p + 1.0) ** 2,
+            Exp(-2.0 * _s) * _p - 3.0 * _s,
+            (1.0 + 0.5 * _s) ** -2.0 + _p,
+            _cosine**2 + Exp(_cosine),
+            Tanh(0.1 * _p - 1.0) + _s * _p + 7.0,
+            Exp(0.05 * _p) * Exp(-0.1 * _s),
+        ]
+    ),
+    st.integers(0, 10**6),
+    st.sampled_from([3, 16, 17, 60]),
+    st.sampled_from([0.0, 1.0, 30.0]),
+    st.sampled_from([1e-3, 1.0, 4.0]),
+)
+def test_float32_tiles_keep_their_bound(expression, seed, d, shift, scale):
+    draw = np.random.default_rng(seed)
+    X, Y = (shift + scale * draw.standard_normal((m, d)) for m in (70, 90))
+    if seed % 3 == 0:  # levels of a step
+        X, Y = (np.abs(np.round(Z)).astype(np.float32) * np.float32(0.3) for Z in (X, Y))
+    every = np.broadcast_to(np.arange(90), (70, 90))
+    with np.errstate(all="ignore"):
+        exact = PairedRows.of(lower(expression), X, Y).at(every, np.arange(len(X)))
+        for form in (expression, compared_once(expression)):
+            assert is_bounded(lower(form))
+            tile = choose_backend().pairs(form, X, Y, np.float32).rows(slice(0, 70))
+            bound = tile_error(lower(form), X, Y)[:, None]
+            sure = np.isfinite(np.broadcast_to(bound, tile.shape))
+            assert (np.abs(tile - exact) <= bound)[sure].all()
+
+
+def test_what_has_no_bound():
+    for e in (Sqrt(SqDist()), AbsDist(), Opaque(lambda a, b: a @ b.T), (Dot() + 1.0) ** 0.3):
+        assert not is_bounded(lower(e))
+
+
+def test_levels_of_a_rounded_step():
+    """Tiles take whole levels for the rows; what that rounds away may decide between columns."""
+    draw = np.random.default_rng(0)
+    for start, step in ((248, 0.0024599913), (216, 0.0036058957), (200, 0.003)):
+        levels = draw.choice([start, start + 1, start + 2], size=(900, 17))
+        X = (levels * step).astype(np.float32).astype(np.float64)
+        squared = sum((x[:, None] - x[None, :]) ** 2 for x in X.T)
+        np.fill_diagonal(squared, np.inf)
+        index, found = neighbours(Linear().expression(), X, 5)
+        best = np.sort(squared, axis=1)[:, :5]
+        np.testing.assert_allclose(found, best, rtol=1e-12)
+        np.testing.assert_allclose(np.take_along_axis(squared, index, axis=1), best, rtol=1e-12)

@@ -1,6 +1,10 @@
 """The perceptron: online, certified by Novikoff's bound, the same in both spaces."""
 
+import contextlib
+import os
 import pickle
+import signal
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -421,3 +425,82 @@ def test_backends_walk_alike(name, k):
             for part in ("weights", "bias", "late", "late_bias"):
                 ours, theirs = (getattr(rules, part) for _, rules in found)
                 np.testing.assert_array_equal(ours, theirs)
+
+
+# --- what is refused, interrupted or asked for late -----------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_rows_that_overflow_are_refused_by_fit(convert):
+    with pytest.raises(ValueError, match=r"overflows on 1 row\(s\) of X \(1\)"):
+        Perceptron().fit(convert(np.array([[1.0], [1e200], [-1.0]])), [0, 0, 1])
+
+
+def test_a_large_block_is_learned_whole_or_not_at_all():
+    A = np.ones((90_000, 50))
+    A[-1, 3] = 1e200  # finite, but its square is not
+    c = np.arange(90_000) % 2
+    machine = Perceptron().partial_fit(A[:5], c[:5], classes=[0, 1])
+    before = machine.coef_.copy()
+    with pytest.raises(ValueError, match="row 89999"):
+        machine.partial_fit(A, c)
+    assert machine.n_seen_ == 5
+    np.testing.assert_array_equal(machine.coef_, before)
+
+
+def test_votes_and_means_that_were_not_kept_are_refused():
+    merged = Perceptron(Gaussian(1.0)).fit(XM, ym)
+    with pytest.raises(ValueError, match="'voted' was set after the machine began"):
+        merged.set_params(answer="voted").predict(XM)
+    few = Perceptron(Gaussian(1.0), budget=5).partial_fit(XM, ym, classes=range(4))
+    with pytest.raises(ValueError, match="'averaged' was set after the machine began"):
+        few.set_params(budget=None, answer="averaged").predict(XM)
+    stream = Perceptron(Gaussian(1.0)).partial_fit(XM, ym, classes=range(4))
+    voted = Perceptron(Gaussian(1.0), answer="voted").partial_fit(XM, ym, classes=range(4))
+    expected = voted.decision_function(XM)
+    np.testing.assert_allclose(stream.set_params(answer="voted").decision_function(XM), expected)
+
+
+def test_what_a_fit_handed_back_stays_what_it_was():
+    for kernel in ("linear", Gaussian(1.0)):
+        machine = Perceptron(kernel).fit(X, y)
+        value = machine.solution_.value
+        before = [np.copy(a) for a in (value.coef, value.intercept)]
+        if value.weights is not None:
+            weights = value.weights.copy()
+        machine.partial_fit(-X, y)
+        for a, b in zip(before, (value.coef, value.intercept), strict=True):
+            np.testing.assert_array_equal(a, b)
+        if value.weights is not None:
+            np.testing.assert_array_equal(value.weights, weights)
+        assert not machine.certificate_.ok
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX does")
+@pytest.mark.parametrize(
+    "options", [{"answer": "averaged"}, {"kernel": Gaussian(1.0), "budget": 9}]
+)
+def test_ctrl_c_in_a_stream_leaves_a_whole_number_of_rows(options):
+    """What was learned is what a stream of so many rows learns, counts and averages included."""
+    rng = np.random.default_rng(0)
+    n = 60_000 if options.get("budget") else 600_000
+    A, c = rng.standard_normal((n, 8)), rng.integers(2, size=n)
+    machine = Perceptron(**options).partial_fit(A[:10], c[:10], classes=[0, 1])
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    sender = threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            sender.start()
+            while True:
+                machine.partial_fit(A, c)
+    finally:
+        sender.join()
+        signal.signal(signal.SIGINT, handler)
+    seen = machine.n_seen_ - 10
+    again = Perceptron(**options).partial_fit(A[:10], c[:10], classes=[0, 1])
+    for first in range(0, seen, n):
+        again.partial_fit(A[: seen - first], c[: seen - first])
+    assert again.n_seen_ == machine.n_seen_ and again.mistakes_ == machine.mistakes_
+    assert again.radius_ == machine.radius_
+    a, b = machine.decision_function(A[:50]), again.decision_function(A[:50])
+    np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

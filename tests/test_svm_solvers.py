@@ -12,7 +12,7 @@ from sklearn import svm as libsvm
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer.backends.contract import Box
+from mercer.backends.boxes import Box
 from mercer.certificates import certify
 from mercer.gram import (
     DenseGram,

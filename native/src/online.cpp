@@ -119,11 +119,13 @@ bool learn_row(const Rows& rows, Size i, Size code, Functions& f, double step,
   return true;
 }
 
-// All rows are looked at before any is learned: a row that is no number changes nothing.
+// All rows are looked at before any is learned: a row that is no number changes nothing. `tally`
+// counts rows and mistakes and keeps the largest length as it goes: a walk that is interrupted has
+// counted just what it learned.
 template <class Rows>
 nb::tuple learn(const Rows& rows, const std::optional<Numbers>& order, Numbers codes, Table weights,
                 Constants bias, std::optional<Table> late, std::optional<Constants> late_bias,
-                bool has_bias, double step, bool interruptible) {
+                std::optional<Constants> tally, bool has_bias, double step, bool interruptible) {
   const Size functions = static_cast<Size>(weights.shape(1));
   require(static_cast<Size>(weights.shape(0)) == rows.width, "weights of the wrong shape");
   require(static_cast<Size>(codes.shape(0)) == rows.count, "one code per row");
@@ -132,6 +134,7 @@ nb::tuple learn(const Rows& rows, const std::optional<Numbers>& order, Numbers c
   require(!late || (late->shape(0) == weights.shape(0) && late->shape(1) == weights.shape(1) &&
                     static_cast<Size>(late_bias->shape(0)) == functions),
           "lateness of the wrong shape");
+  require(!tally || tally->shape(0) == 3, "a tally has three entries");
   const Size known = functions == 1 ? 2 : functions;
   const Size walked = order ? static_cast<Size>(order->shape(0)) : rows.count;
   for (Size k = 0; k < walked; ++k) {
@@ -150,16 +153,27 @@ nb::tuple learn(const Rows& rows, const std::optional<Numbers>& order, Numbers c
   Poll poll;
   {
     nb::gil_scoped_release released;
+    double* const counts = tally ? tally->data() : nullptr;
+    std::vector<double> lengths(counts != nullptr ? static_cast<std::size_t>(walked) : 0);
     for (Size k = 0; k < walked && bad < 0; ++k) {
       const Size i = order ? order->data()[k] : k;
       const double length = rows.squared(i);
       if (!(length <= std::numeric_limits<double>::max())) bad = i;
       if (length > longest) longest = length;
+      if (counts != nullptr) lengths[static_cast<std::size_t>(k)] = length;
     }
     std::vector<double> scores(static_cast<std::size_t>(functions));
     for (Size k = 0; k < walked && bad < 0; ++k) {
       const Size i = order ? order->data()[k] : k;
-      mistakes += learn_row(rows, i, codes.data()[i], f, step + static_cast<double>(k), scores);
+      const bool wrong =
+          learn_row(rows, i, codes.data()[i], f, step + static_cast<double>(k), scores);
+      mistakes += wrong;
+      if (counts != nullptr) {
+        const double length = lengths[static_cast<std::size_t>(k)];
+        counts[0] += 1.0;
+        counts[1] += wrong;
+        if (length > counts[2]) counts[2] = length;
+      }
       if (interruptible && k % kRowsPerLook == 0) poll.check();
     }
   }
@@ -168,16 +182,18 @@ nb::tuple learn(const Rows& rows, const std::optional<Numbers>& order, Numbers c
 
 nb::tuple learn_dense(Matrix x, std::optional<Numbers> order, Numbers codes, Table weights,
                       Constants bias, std::optional<Table> late, std::optional<Constants> late_bias,
-                      bool has_bias, double step, bool interruptible) {
+                      std::optional<Constants> tally, bool has_bias, double step,
+                      bool interruptible) {
   const DenseRows rows{x.data(), static_cast<Size>(x.shape(0)), static_cast<Size>(x.shape(1))};
-  return learn(rows, order, codes, weights, bias, late, late_bias, has_bias, step,
-               interruptible);
+  return learn(rows, order, codes, weights, bias, late, late_bias, tally, has_bias,
+               step, interruptible);
 }
 
 nb::tuple learn_sparse(Numbers begin, Columns columns, Values values, Size width,
                        std::optional<Numbers> order, Numbers codes, Table weights, Constants bias,
-                       std::optional<Table> late, std::optional<Constants> late_bias, bool has_bias,
-                       double step, bool interruptible) {
+                       std::optional<Table> late, std::optional<Constants> late_bias,
+                       std::optional<Constants> tally, bool has_bias, double step,
+                       bool interruptible) {
   const Size count = static_cast<Size>(begin.shape(0)) - 1;
   const Size filled = static_cast<Size>(values.shape(0));
   require(count >= 0 && begin.data()[0] == 0 && begin.data()[count] == filled &&
@@ -188,8 +204,8 @@ nb::tuple learn_sparse(Numbers begin, Columns columns, Values values, Size width
   for (Size p = 0; p < filled; ++p)
     require(columns.data()[p] >= 0 && columns.data()[p] < width, "a column is out of range");
   const SparseRows rows{begin.data(), columns.data(), values.data(), count, width};
-  return learn(rows, order, codes, weights, bias, late, late_bias, has_bias, step,
-               interruptible);
+  return learn(rows, order, codes, weights, bias, late, late_bias, tally, has_bias,
+               step, interruptible);
 }
 
 }  // namespace
@@ -199,10 +215,10 @@ void bind_online(nb::module_& m) {
   using namespace mercer::online;
   m.def("perceptron_dense", &learn_dense, "x"_a.noconvert(), "order"_a.none(), "codes"_a,
         "weights"_a.noconvert(), "bias"_a.noconvert(), "late"_a.noconvert().none(),
-        "late_bias"_a.noconvert().none(), "has_bias"_a, "step"_a,
+        "late_bias"_a.noconvert().none(), "tally"_a.noconvert().none(), "has_bias"_a, "step"_a,
         "interruptible"_a);
   m.def("perceptron_sparse", &learn_sparse, "begin"_a, "columns"_a, "values"_a, "width"_a,
         "order"_a.none(), "codes"_a, "weights"_a.noconvert(), "bias"_a.noconvert(),
-        "late"_a.noconvert().none(), "late_bias"_a.noconvert().none(), "has_bias"_a, "step"_a,
-        "interruptible"_a);
+        "late"_a.noconvert().none(), "late_bias"_a.noconvert().none(),
+        "tally"_a.noconvert().none(), "has_bias"_a, "step"_a, "interruptible"_a);
 }

@@ -1,6 +1,7 @@
 // Python's view of box programmes: shapes are checked here, the interpreter lock is released.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +10,7 @@
 
 #include "mercer/algebra_simd.hpp"
 #include "mercer/arena.hpp"
-#include "mercer/svm_problem.hpp"
+#include "mercer/svm_chain.hpp"
 
 namespace nb = nanobind;
 
@@ -29,9 +30,37 @@ void require(bool condition, const char* message) {
 // Reads the tuples of a box and keeps their arrays alive.
 class Reader {
  public:
-  Box read(nb::handle given, Size n) {
+  Box read_box(nb::handle given, Size n) {
     const nb::tuple parts = nb::cast<nb::tuple>(given);
     require(nb::len(parts) == 8, "a box is a tuple of eight");
+    return read(parts, n);
+  }
+
+  // A box of eight parts, then totals, stages and judged rows.
+  Chain read_chain(nb::handle given, Size n) {
+    const nb::tuple parts = nb::cast<nb::tuple>(given);
+    require(nb::len(parts) == 11, "a chain is a tuple of eleven");
+    Chain chain{read(parts, n), nullptr, 0, {}, nullptr, 0};
+    chain.groups = static_cast<Size>(nb::cast<Numbers>(parts[8]).shape(0));
+    chain.totals = numbers(parts[8], chain.groups);
+    for (Size t = 0; t < (chain.box.group == nullptr ? 0 : chain.box.n); ++t)
+      require(chain.box.group[t] >= 0 && chain.box.group[t] < chain.groups, "unknown group");
+    for (const nb::handle one : nb::cast<nb::sequence>(parts[9])) {
+      const auto [bound, kink, shift, total, from] =
+          nb::cast<std::tuple<double, double, double, double, std::int64_t>>(one);
+      require(from < static_cast<std::int64_t>(chain.stages.size()),
+              "a stage begins at an earlier one");
+      chain.stages.push_back({bound, kink, shift, total, static_cast<Size>(from)});
+    }
+    chain.judged_count = static_cast<Size>(nb::cast<Indices>(parts[10]).shape(0));
+    chain.judged = indices(parts[10], chain.judged_count);
+    for (Size t = 0; t < chain.judged_count; ++t)
+      require(chain.judged[t] >= 0 && chain.judged[t] < n, "judged rows must be those of K");
+    return chain;
+  }
+
+ private:
+  Box read(const nb::tuple& parts, Size n) {
     Box box{};
     box.n = static_cast<Size>(nb::cast<Numbers>(parts[0]).shape(0));
     box.gradient = numbers(parts[0], box.n);
@@ -50,7 +79,6 @@ class Reader {
     return box;
   }
 
- private:
   const double* numbers(nb::handle given, Size n) {
     if (given.is_none()) return nullptr;
     numbers_.push_back(nb::cast<Numbers>(given));
@@ -86,16 +114,21 @@ std::function<bool()> asking(nb::object poll, const Progress& progress) {
 }
 
 template <class Entry>
-nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t max_iter,
-                 nb::object callback, int threads) {
+Matrix<Entry> matrix_of(const Square<Entry>& K) {
   const Size n = static_cast<Size>(K.shape(0));
   require(static_cast<Size>(K.shape(1)) == n, "K must be square");
   require(n < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
   require(n < INT32_MAX / 2, "K has too many rows");
-  const Matrix<Entry> matrix{K.data(), n, static_cast<Size>(K.stride(0))};
+  return {K.data(), n, static_cast<Size>(K.stride(0))};
+}
+
+template <class Entry>
+nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t max_iter,
+                 nb::object callback, int threads) {
+  const Matrix<Entry> matrix = matrix_of(K);
   Reader reader;
   std::vector<Box> boxes;
-  for (const nb::handle one : given) boxes.push_back(reader.read(one, n));
+  for (const nb::handle one : given) boxes.push_back(reader.read_box(one, matrix.n));
   std::vector<Buffer<double>> memory;
   std::vector<Answer> answers;
   for (const Box& box : boxes) {
@@ -119,8 +152,68 @@ nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t m
   return out;
 }
 
+// Memory of all stages of a chain, handed to Python at the end.
+struct ChainMemory {
+  explicit ChainMemory(const Chain& chain)
+      : stages(static_cast<Size>(chain.stages.size())),
+        b(std::max<Size>(1, stages * chain.box.n)),
+        gradient(std::max<Size>(1, stages * chain.box.n)),
+        offsets(std::max<Size>(1, stages * chain.groups)),
+        values(std::max<Size>(1, stages * chain.judged_count)),
+        violation(std::max<Size>(1, stages)),
+        iterations(static_cast<std::size_t>(stages), 0) {
+    std::fill_n(b.data(), stages * chain.box.n, 0.0);
+    std::fill_n(gradient.data(), stages * chain.box.n, 0.0);
+    std::fill_n(offsets.data(), stages * chain.groups, 0.0);
+    std::fill_n(values.data(), stages * chain.judged_count, 0.0);
+    std::fill_n(violation.data(), stages, std::numeric_limits<double>::infinity());
+  }
+  ChainAnswer answer() {
+    return {b.data(), gradient.data(), offsets.data(), values.data(), iterations.data(), violation.data()};
+  }
+
+  Size stages;
+  Buffer<double> b, gradient, offsets, values, violation;
+  std::vector<std::int64_t> iterations;
+};
+
+template <class Entry>
+nb::list box_chains(Square<Entry> K, nb::sequence given, double tol, std::int64_t max_iter,
+                    nb::object callback, int threads) {
+  const Matrix<Entry> matrix = matrix_of(K);
+  Reader reader;
+  std::vector<Chain> chains;
+  for (const nb::handle one : given) chains.push_back(reader.read_chain(one, matrix.n));
+  std::vector<ChainMemory> memory;
+  std::vector<ChainAnswer> answers;
+  for (const Chain& chain : chains) memory.emplace_back(chain);
+  for (ChainMemory& one : memory) answers.push_back(one.answer());
+  algebra::choose_level();
+  Progress progress(std::max(1, threads));
+  Poll poll(asking(std::move(callback), progress));
+  {
+    nb::gil_scoped_release released;
+    solve_chains(matrix, chains, answers, tol, std::max<std::int64_t>(0, max_iter),
+                 std::max(1, threads), poll, progress);
+  }
+  nb::list out;
+  for (std::size_t at = 0; at < chains.size(); ++at) {
+    ChainMemory& one = memory[at];
+    nb::list iterations;
+    for (const std::int64_t steps : one.iterations) iterations.append(steps);
+    out.append(nb::make_tuple(as_array(one.b, one.stages * chains[at].box.n),
+                              as_array(one.gradient, one.stages * chains[at].box.n),
+                              as_array(one.offsets, one.stages * chains[at].groups),
+                              as_array(one.values, one.stages * chains[at].judged_count),
+                              iterations, as_array(one.violation, one.stages)));
+  }
+  return out;
+}
+
 template <class Entry>
 void bind(nb::module_& m) {
+  m.def("box_chains", &box_chains<Entry>, nb::arg("K").noconvert(), nb::arg("chains"),
+        nb::arg("tol"), nb::arg("max_iter"), nb::arg("poll").none(), nb::arg("threads"));
   m.def("box_qps", &box_qps<Entry>, nb::arg("K").noconvert(), nb::arg("boxes"), nb::arg("tol"),
         nb::arg("max_iter"), nb::arg("poll").none(), nb::arg("threads"));
 }

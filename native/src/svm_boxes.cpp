@@ -7,100 +7,19 @@
 #include <cmath>
 #include <numeric>
 
-#include "mercer/svm_level.hpp"
+#include "mercer/svm_frame.hpp"
 
 namespace mercer::svm {
 namespace {
 
-constexpr Size kShortRun = 96;  // mean length of runs below which a copy of K is worth it
-constexpr Size kBridge = 64;    // rows left out that are swept nevertheless, to make runs longer
-constexpr double kMostSwept = 1.5;  // of the variables: places swept in place rather than copied
 constexpr Size kColumnsPerThread = 3000;  // of a box that gets all threads
-
-// The places of the state in order: by group, else as given. A place may hold no variable.
-struct Order {
-  std::vector<std::int32_t> variable;  // -1: none, only a row in between
-  std::vector<std::int64_t> row;       // of K
-  std::vector<int> group;
-  int groups = 1;
-
-  void add(std::int32_t v, std::int64_t r, int g) {
-    variable.push_back(v);
-    row.push_back(r);
-    group.push_back(g);
-  }
-};
-
-std::vector<int> dense_groups(const Box& box, int& groups) {
-  std::vector<int> dense(static_cast<std::size_t>(box.n), 0);
-  groups = 1;
-  if (box.group == nullptr || box.n == 0) return dense;
-  std::vector<std::int64_t> names(box.group, box.group + box.n);
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  groups = static_cast<int>(names.size());
-  for (std::size_t t = 0; t < dense.size(); ++t)
-    dense[t] = static_cast<int>(
-        std::lower_bound(names.begin(), names.end(), box.group[t]) - names.begin());
-  return dense;
-}
-
-Order order_of(const Box& box) {
-  Order order;
-  const auto n = static_cast<std::size_t>(box.n);
-  const std::vector<int> group = dense_groups(box, order.groups);
-  order.variable.resize(n);
-  std::iota(order.variable.begin(), order.variable.end(), 0);
-  if (order.groups > 1)
-    std::stable_sort(order.variable.begin(), order.variable.end(), [&](int a, int b) {
-      return group[static_cast<std::size_t>(a)] < group[static_cast<std::size_t>(b)];
-    });
-  for (const std::int32_t v : order.variable) {
-    order.group.push_back(group[static_cast<std::size_t>(v)]);
-    order.row.push_back(box.rows == nullptr ? v : box.rows[v]);
-  }
-  return order;
-}
-
-// The same with short gaps between rows filled by places without a variable: a fold of shuffled
-// rows can then be swept in place.
-Order bridged(const Order& order) {
-  Order out;
-  out.groups = order.groups;
-  for (std::size_t t = 0; t < order.row.size(); ++t) {
-    const bool same = t > 0 && order.group[t] == order.group[t - 1];
-    if (same && order.row[t] > order.row[t - 1] && order.row[t] - order.row[t - 1] <= kBridge)
-      for (std::int64_t r = order.row[t - 1] + 1; r < order.row[t]; ++r)
-        out.add(-1, r, order.group[t]);
-    out.add(order.variable[t], order.row[t], order.group[t]);
-  }
-  return out;
-}
-
-// Stretches of consecutive rows in one group.
-std::vector<Run> runs_in_place(const Order& order, Size& size) {
-  std::vector<Run> runs;
-  size = 0;
-  for (std::size_t t = 0; t < order.row.size(); ++t) {
-    const bool goes_on = t > 0 && order.row[t] == order.row[t - 1] + 1 &&
-                         order.group[t] == order.group[t - 1];
-    if (goes_on) {
-      ++runs.back().length;
-      continue;
-    }
-    if (!runs.empty()) size = runs.back().local + round_up(runs.back().length, kPad);
-    runs.push_back({static_cast<Size>(order.row[t]), size, 1, order.group[t]});
-  }
-  if (!runs.empty()) size = runs.back().local + round_up(runs.back().length, kPad);
-  return runs;
-}
 
 // A box on its way: its first level, and how to get back.
 template <class Entry>
 class Whole {
  public:
   Whole(const Matrix<Entry>& matrix, const Box& box, const Worker& worker)
-      : matrix_(matrix), box_(box), worker_(worker), order_(order_of(box)), level_(layout()) {
+      : matrix_(matrix), box_(box), worker_(worker), frame_(matrix, box), level_(frame_.level) {
     fill();
   }
 
@@ -110,8 +29,8 @@ class Whole {
       answer.violation = std::numeric_limits<double>::quiet_NaN();
       return give_back_start(answer);
     }
-    give_matrix();
-    if (worker_.stopped() && copied_) return give_back_start(answer);  // it may be half made
+    frame_.give_matrix(worker_);
+    if (worker_.stopped() && frame_.copied()) return give_back_start(answer);  // it may be half made
     worker_.unit = 1.0 / scale_;
     const Descent done = solve_level(level_, tol * scale_, max_iter, worker_, scratch);
     answer.iterations = done.steps;
@@ -120,31 +39,6 @@ class Whole {
   }
 
  private:
-  Level<Entry> layout() {
-    Size size = 0;
-    std::vector<Run> runs = runs_in_place(order_, size);
-    if (short_runs(runs)) {
-      Order filled = bridged(order_);
-      std::vector<Run> longer = runs_in_place(filled, size);
-      copied_ = short_runs(longer) || static_cast<double>(filled.row.size()) >
-                                          kMostSwept * static_cast<double>(box_.n);
-      if (!copied_) {
-        order_ = std::move(filled);
-        runs = std::move(longer);
-      }
-    }
-    if (copied_) {
-      std::vector<Size> lengths(static_cast<std::size_t>(order_.groups), 0);
-      for (const int g : order_.group) ++lengths[static_cast<std::size_t>(g)];
-      runs = runs_of_groups(lengths, size);
-    }
-    return Level<Entry>(std::move(runs), order_.groups, size);
-  }
-
-  bool short_runs(const std::vector<Run>& runs) const {
-    return runs.size() > 4 && static_cast<Size>(runs.size()) * kShortRun > box_.n;
-  }
-
   bool all_finite() const {
     double poison = 0.0;
     for (Size t = 0; t < box_.n; ++t) poison += box_.gradient[t] * 0.0;
@@ -162,10 +56,7 @@ class Whole {
 
   void fill() {
     choose_scale();
-    std::size_t next = 0;
-    level_.each([&](Size t) {
-      const Size r = static_cast<Size>(order_.row[next]);
-      const std::int32_t v = order_.variable[next++];
+    frame_.each([&](Size t, std::int32_t v, Size r) {
       level_.origin[t] = v;
       level_.diag[t] = matrix_.k[r * (matrix_.ld + 1)];
       if (v < 0) return;  // in the box [0, 0]: it never moves
@@ -201,30 +92,6 @@ class Whole {
     }
   }
 
-  void give_matrix() {
-    if (copied_) {
-      std::vector<const Entry*> rows;
-      std::vector<std::int32_t> columns;
-      for (const std::int64_t r : order_.row) {
-        rows.push_back(matrix_.k + r * matrix_.ld);
-        columns.push_back(static_cast<std::int32_t>(r));
-      }
-      level_.ld = row_distance(level_.size);
-      copy_ = Buffer<Entry>(level_.size * level_.ld);
-      level_.k = copy_.data();
-      level_.padded = true;
-      gather_square(level_, copy_.data(), level_.ld, rows.data(), columns.data(), worker_);
-      return;
-    }
-    level_.k = matrix_.k;
-    level_.ld = matrix_.ld;
-    if (level_.runs.size() == 1 && level_.runs[0].column == 0) return;
-    places_ = Buffer<std::int64_t>(std::max<Size>(1, level_.size));
-    for (const Run& run : level_.runs)
-      for (Size t = 0; t < run.length; ++t) places_[run.local + t] = run.column + t;
-    level_.row_of = places_.data();
-  }
-
   void give_back(Answer& answer) const {
     level_.each_variable([&](Size t) {
       const std::int32_t v = level_.origin[t];
@@ -242,12 +109,9 @@ class Whole {
   const Matrix<Entry>& matrix_;
   const Box& box_;
   Worker worker_;
-  Order order_;
-  bool copied_ = false;
+  Frame<Entry> frame_;
+  Level<Entry>& level_;
   double scale_ = 1.0;
-  Level<Entry> level_;
-  Buffer<Entry> copy_;
-  Buffer<std::int64_t> places_;
 };
 
 template <class Entry>

@@ -255,9 +255,9 @@ Entry* Scratch<Entry>::at(std::size_t depth, Size entries) {
 
 template <class Entry>
 Descent solve_level(Level<Entry>& level, double tol, std::int64_t limit, const Worker& worker,
-                    Scratch<Entry>& scratch, int depth) {
+                    Scratch<Entry>& scratch, int depth, std::int64_t since) {
   bool compact = depth < kMostDepth && level.count >= kLeastVariables;
-  std::int64_t steps = 0, since = 0;  // all, and on this level since the last part
+  std::int64_t steps = 0;  // all; `since` are those on this level since the last part
   for (;;) {
     const std::int64_t round =
         compact ? std::max<std::int64_t>(kLeastSteps, level.count / kLooks) : limit - steps;
@@ -282,7 +282,7 @@ template class Scratch<double>;
   template void gather_square(const Level<Entry>&, Entry*, Size, const Entry* const*,           \
                               const std::int32_t*, const Worker&);                              \
   template Descent solve_level(Level<Entry>&, double, std::int64_t, const Worker&,              \
-                               Scratch<Entry>&, int);
+                               Scratch<Entry>&, int, std::int64_t);
 MERCER_INSTANTIATE(float)
 MERCER_INSTANTIATE(double)
 #undef MERCER_INSTANTIATE

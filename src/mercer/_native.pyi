@@ -70,6 +70,7 @@ def set_idle_limit(bytes: int) -> None: ...
 def idle_memory() -> int: ...
 def cholesky(A: Array, threads: int) -> int: ...
 def band_reduce(A: Array, width: int, threads: int) -> tuple[Array, Array]: ...
+def band_reflect(A: Array, width: int, threads: int) -> tuple[Array, Array]: ...
 def band_inverse_diagonals(
     Qt: Array, lower: Array, width: int, shifts: Array, threads: int
 ) -> Array: ...
@@ -81,6 +82,14 @@ def box_qps(
     poll: Callable[[int, float], bool] | None,
     threads: int,
 ) -> list[tuple[Array, Array, int, float]]: ...
+def box_chains(
+    K: Array,
+    chains: Sequence[tuple[Any, ...]],
+    tol: float,
+    max_iter: int,
+    poll: Callable[[int, float], bool] | None,
+    threads: int,
+) -> list[tuple[Array, Array, Array, Array, list[int], Array]]: ...
 def linear_times(F: Array, index: Array | None, w: Array, threads: int) -> Array: ...
 def linear_pull(F: Array, index: Array | None, x: Array, threads: int) -> Array: ...
 def linear_gram(
@@ -111,6 +120,7 @@ def perceptron_dense(
     bias: Array,
     late: Array | None,
     late_bias: Array | None,
+    tally: Array | None,
     has_bias: bool,
     step: float,
     interruptible: bool,
@@ -126,6 +136,7 @@ def perceptron_sparse(
     bias: Array,
     late: Array | None,
     late_bias: Array | None,
+    tally: Array | None,
     has_bias: bool,
     step: float,
     interruptible: bool,

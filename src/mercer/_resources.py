@@ -54,9 +54,10 @@ def available_memory() -> int:
 
 def within_budget(needed: float) -> bool:
     """Tell whether so many bytes may be taken; a few are not worth asking the system about."""
-    if get_config().memory is None and needed <= _SMALL:
-        return True
-    return needed <= memory_budget()
+    configured = get_config().memory
+    if configured is not None and needed > configured:
+        return False
+    return needed <= _SMALL or needed <= memory_budget()
 
 
 def require_memory(needed: int, what: str, alternatives: str) -> None:

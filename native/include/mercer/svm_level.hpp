@@ -179,10 +179,11 @@ class Scratch {
   std::vector<Buffer<Entry>> held_;
 };
 
-// Descends, and goes on with the variables that can still move on a smaller matrix, recursively.
+// Descends, and goes on with the variables that can still move on a smaller matrix, recursively: as
+// soon as `since` and the steps made would have paid for it.
 template <class Entry>
 Descent solve_level(Level<Entry>& level, double tol, std::int64_t limit, const Worker& worker,
-                    Scratch<Entry>& scratch, int depth = 0);
+                    Scratch<Entry>& scratch, int depth = 0, std::int64_t since = 0);
 
 // Fills `k`, laid out as the state of `to`: for its variables in their order, columns of rows. May
 // end early when the poll stops it.

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer._types import Array, Index, Points
+from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.rotation import Rotation
 from mercer.backends.rules import Rules, Walked
 from mercer.expression import Expression
 
@@ -72,68 +74,6 @@ class Band:
     Qt: Array
     lower: Array
     width: int
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """A box programme on some rows of a stored K, and where to start.
-
-    Minimises b'(K + diag(shift))b/2 - p'b + kink'|b| over lower <= b <= upper with the sum of b
-    over each group kept as it is at the start. The linear term p is not here: all that a descent
-    needs of it is the gradient at the start.
-
-    Attributes
-    ----------
-    gradient : (m,) float64
-        F = p - (K + diag(shift)) start.
-    start : (m,) float64
-        A feasible point.
-    lower, upper : (m,) float64
-        The box; may be infinite. Contains 0 strictly inside only where it matters (kink > 0).
-    kink : (m,) float64, optional
-        Nonnegative cost of |b_i|.
-    shift : (m,) float64, optional
-        Added to the diagonal of K.
-    group : (m,) int64, optional
-        Number of the group of each variable, from 0; only variables of one group form pairs.
-    rows : (m,) int64, optional
-        Which row of K each variable is, repeats allowed; None for all rows in order. Long runs of
-        consecutive numbers are read in place.
-    """
-
-    gradient: Array
-    start: Array
-    lower: Array
-    upper: Array
-    kink: Array | None = None
-    shift: Array | None = None
-    group: Array | None = None
-    rows: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class BoxAnswer:
-    """Where a descent ended.
-
-    Attributes
-    ----------
-    b : (m,) float64
-        The variables; those at a bound, or at the kink, are there exactly.
-    gradient : (m,) float64
-        F there, as the descent kept it.
-    iterations : int
-        Pair steps.
-    violation : float
-        Largest violation: over groups, max over i that can rise of F_i + up_i minus min over j
-        that can fall of F_j + low_j, where up_i = kink_i if b_i < 0 else -kink_i, and
-        low_j = -kink_j if b_j > 0 else kink_j. -inf when no pair can move; NaN or +inf when numbers
-        overflowed or nothing is known.
-    """
-
-    b: Array
-    gradient: Array
-    iterations: int
-    violation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,6 +282,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def band_rotate(self, A: Array, width: int) -> Rotation:
+        """As `band_reduce` for half the work, where Q meets a few vectors only; takes A over."""
+
+    @abstractmethod
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Give diag((K + shift I)^-1) for every shift from K = Q B Q': (len(shifts), n).
 
@@ -358,6 +302,15 @@ class Backend(ABC):
         box is above `tol` or `max_iter` pair steps were made in it. Answers do not depend on the
         number of threads. Interruptible; `poll` is told the steps of all boxes so far, and the
         largest violation known.
+        """
+
+    @abstractmethod
+    def box_chains(
+        self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[ChainAnswer]:
+        """Solve chains of box programmes on one stored K, every stage as `box_qps` would.
+
+        Answers do not depend on the number of threads. Interruptible; polled as `box_qps` is.
         """
 
     @abstractmethod

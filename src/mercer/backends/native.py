@@ -13,11 +13,10 @@ from mercer import _native
 from mercer._points import is_sparse, row_count, take
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
+from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
 from mercer.backends.contract import (
     Backend,
     Band,
-    Box,
-    BoxAnswer,
     Features,
     GroupAnswer,
     Groups,
@@ -28,12 +27,13 @@ from mercer.backends.diagonal import diagonal, row_values
 from mercer.backends.evaluate import evaluate, matern_profile
 from mercer.backends.inputs import operand
 from mercer.backends.lowering import Program, lower
-from mercer.backends.native_boxes import box_qps
+from mercer.backends.native_boxes import box_chains, box_qps
 from mercer.backends.native_features import features
 from mercer.backends.native_neighbours import Exact, neighbours
 from mercer.backends.native_online import walk
 from mercer.backends.native_partition import partition
 from mercer.backends.packing import stays_sparse
+from mercer.backends.rotation import Reflected, Rotation
 from mercer.backends.rules import Rules, Walked
 from mercer.expression import (
     AbsDist,
@@ -290,12 +290,8 @@ class Native(Backend):
         self, expression: Expression, X: Points, Y: Points | None, count: int
     ) -> tuple[Array, Array]:
         """Search while tiles go by."""
-
-        def bind(key: Expression, dtype: Any) -> NativePairs:
-            return NativePairs(key, X, Y, dtype)
-
         with np.errstate(all="ignore"):
-            return neighbours(bind, expression, X, Y, count)
+            return neighbours(NativePairs, expression, X, Y, count)
 
     def empty(self, n: int, m: int) -> Array:
         """Take pages from the arena."""
@@ -316,6 +312,11 @@ class Native(Backend):
         Qt, lower = _native.band_reduce(A, width, call_threads(float(len(A)) ** 3))
         return Band(Qt, lower, width)
 
+    def band_rotate(self, A: Array, width: int) -> Rotation:
+        """Reduce as `band_reduce` does; the reflections stay in A."""
+        factors, lower = _native.band_reflect(A, width, call_threads(float(len(A)) ** 3))
+        return Reflected(A, factors, lower, width)
+
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Solve with all shifted bands together."""
         shifts = np.ascontiguousarray(shifts, dtype=np.float64)
@@ -327,6 +328,12 @@ class Native(Backend):
     ) -> list[BoxAnswer]:
         """Run the compiled loop on a stored float32 or float64 matrix."""
         return box_qps(K, boxes, tol, max_iter, poll)
+
+    def box_chains(
+        self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[ChainAnswer]:
+        """Walk in compiled code; several chains on several threads."""
+        return box_chains(K, chains, tol, max_iter, poll)
 
     def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the compiled steps on a stored float32 or float64 matrix."""

@@ -10,7 +10,8 @@ import numpy as np
 from mercer import _native
 from mercer._threads import call_threads
 from mercer._types import Array
-from mercer.backends.contract import Box, BoxAnswer, Poll
+from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.contract import Poll
 
 _STEPS_PER_VARIABLE = 2.0  # a guess, to tell whether a second thread is worth waking
 
@@ -29,6 +30,41 @@ def box_qps(
     work = _STEPS_PER_VARIABLE * sum(float(len(box.gradient)) ** 2 for box in boxes)
     answers = _native.box_qps(K, arrays, tol, max_iter, poll, call_threads(work))
     return [BoxAnswer(*answer) for answer in answers]
+
+
+def box_chains(
+    K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
+) -> list[ChainAnswer]:
+    """Run the compiled walk on a stored float32 or float64 matrix."""
+    if len(K) > 1 and K.strides[1] != K.itemsize:
+        K = np.ascontiguousarray(K)
+    arrays = [_chain_arrays(chain) for chain in chains]
+    work = _STEPS_PER_VARIABLE * sum(
+        len(chain.stages) * float(len(chain.box.gradient)) ** 2 for chain in chains
+    )
+    answers = _native.box_chains(K, arrays, tol, max_iter, poll, call_threads(work))
+    return [
+        ChainAnswer(
+            b.reshape(len(chain.stages), -1),
+            gradient.reshape(len(chain.stages), -1),
+            offsets.reshape(len(chain.stages), -1),
+            values.reshape(len(chain.stages), -1),
+            np.array(iterations, dtype=np.int64),
+            violation,
+        )
+        for chain, (b, gradient, offsets, values, iterations, violation) in zip(
+            chains, answers, strict=True
+        )
+    ]
+
+
+def _chain_arrays(chain: Chain) -> tuple[Any, ...]:
+    return (
+        *_arrays(chain.box),
+        np.ascontiguousarray(chain.totals, dtype=np.float64),
+        [(s.bound, s.kink, s.shift, s.total, s.start) for s in chain.stages],
+        np.ascontiguousarray(chain.judged, dtype=np.int64),
+    )
 
 
 def _arrays(box: Box) -> tuple[Any, ...]:

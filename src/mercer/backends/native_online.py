@@ -23,6 +23,7 @@ def walk(
         rules.bias,
         rules.late,
         rules.late_bias,
+        rules.tally,
         rules.has_bias,
         step,
         interruptible,

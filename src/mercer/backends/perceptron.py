@@ -29,7 +29,14 @@ def walk(
         for c, sign in ((plus, 1.0), (minus, -1.0)):
             if c >= 0:
                 _add(rules, x, c, sign, step + k)
-        mistakes += plus >= 0 or minus >= 0
+        wrong = plus >= 0 or minus >= 0
+        mistakes += wrong
+        if rules.tally is not None:
+            rules.tally[:] = (
+                rules.tally[0] + 1.0,
+                rules.tally[1] + wrong,
+                max(rules.tally[2], lengths[k]),
+            )
     return Walked(mistakes, float(lengths.max(initial=0.0)), -1)
 
 

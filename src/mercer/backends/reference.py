@@ -14,13 +14,13 @@ from scipy import linalg
 
 from mercer._points import row_count, take
 from mercer._types import Array, Index, Points
+from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.chains import walk as walk_chain
 from mercer.backends.cholesky import cholesky_in_place
 from mercer.backends.closeness import closeness
 from mercer.backends.contract import (
     Backend,
     Band,
-    Box,
-    BoxAnswer,
     Features,
     GroupAnswer,
     Groups,
@@ -31,6 +31,7 @@ from mercer.backends.evaluate import diagonal, evaluate
 from mercer.backends.features import ReferenceFeatures
 from mercer.backends.partition import partition
 from mercer.backends.perceptron import walk
+from mercer.backends.rotation import Formed, Rotation
 from mercer.backends.rules import Rules, Walked
 from mercer.backends.smo import on_stored
 from mercer.expression import Expression
@@ -139,6 +140,11 @@ class Reference(Backend):
         """Householder steps on panels of `width` columns."""
         return band_reduce(A, width)
 
+    def band_rotate(self, A: Array, width: int) -> Rotation:
+        """Form Q: the specification, not the saving."""
+        band = band_reduce(A, width)
+        return Formed(band.Qt, band.lower, width)
+
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Solve with each shifted band."""
         out = np.full((len(shifts), len(band.Qt)), np.nan)
@@ -156,6 +162,12 @@ class Reference(Backend):
     ) -> list[BoxAnswer]:
         """Run the loop of `smo`, one box after the other."""
         return [on_stored(K, box, tol, max_iter, poll) for box in boxes]
+
+    def box_chains(
+        self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[ChainAnswer]:
+        """Walk along one chain after the other."""
+        return [walk_chain(K, chain, tol, max_iter, poll) for chain in chains]
 
     def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the steps of `partition`, one start after the other."""

@@ -22,6 +22,9 @@ class Rules:
         Whether constants are learned.
     late, late_bias : like weights and bias, optional
         Sums of step times change: over T steps the mean of the weights is weights - late / T.
+    tally : (3,) float64, optional
+        Rows seen, mistakes made, largest squared length: counted row by row, so that a walk that is
+        interrupted has counted what it learned.
     """
 
     weights: Array
@@ -29,6 +32,7 @@ class Rules:
     has_bias: bool
     late: Array | None = None
     late_bias: Array | None = None
+    tally: Array | None = None
 
 
 class Walked(NamedTuple):

@@ -11,12 +11,15 @@ from mercer.certificates.discriminant import DiscriminantQuantities
 from mercer.certificates.eigenproblem import EigenQuantities
 from mercer.certificates.entropy import EntropyQuantities
 from mercer.certificates.gaussian_classes import GaussianClassesQuantities
+from mercer.certificates.kernel_alignment import KernelAlignmentQuantities
+from mercer.certificates.kernel_combination import KernelCombinationQuantities
 from mercer.certificates.latent import LatentQuantities
 from mercer.certificates.linear_system import LinearSystemQuantities
 from mercer.certificates.many import ManyQuantities
 from mercer.certificates.mixture import MixtureQuantities
 from mercer.certificates.nearest import NearestQuantities
 from mercer.certificates.partition import PartitionQuantities
+from mercer.certificates.relevance import RelevanceQuantities
 from mercer.certificates.scaling import ScalingQuantities
 from mercer.certificates.separation import SeparationQuantities
 from mercer.certificates.smooth_risk import SmoothRiskQuantities
@@ -33,12 +36,15 @@ __all__ = [
     "DiscriminantQuantities",
     "EigenQuantities",
     "EntropyQuantities",
+    "KernelAlignmentQuantities",
+    "KernelCombinationQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
     "ManyQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
     "MinimumCutQuantities",
+    "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",
     "SmoothRiskQuantities",

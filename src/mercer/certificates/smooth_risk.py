@@ -61,6 +61,7 @@ def _(problem: SmoothRisk, value: Coefficients, tol: float | None = None) -> Cer
 
 
 def _measure(problem: SmoothRisk, value: Coefficients) -> SmoothRiskQuantities:
+    total, problem = float(problem.weights.sum()), problem.of_weight_one()
     gram = exact(problem.gram)
     weights = value.weights if isinstance(gram, FactoredGram) else None
     if isinstance(gram, FactoredGram) and weights is not None:
@@ -81,7 +82,7 @@ def _measure(problem: SmoothRisk, value: Coefficients) -> SmoothRiskQuantities:
         gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
         gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
     still = _stationarity(problem, value, f, gram)
-    return SmoothRiskQuantities(objective, gap, still, imbalance)
+    return SmoothRiskQuantities(total * objective, gap, still, imbalance)
 
 
 def _balanced(problem: SmoothRisk, f: Array) -> Array:
@@ -93,21 +94,17 @@ def _balanced(problem: SmoothRisk, f: Array) -> Array:
         return f
     s, moved = problem.weights, f
     for _ in range(_BALANCE_STEPS):
-        g = problem.pulls(moved).sum(axis=0)
-        if np.abs(g).max() <= 1e-14 * np.abs(problem.pulls(moved)).sum():
+        pulls = problem.pulls(moved)
+        g = pulls.sum(axis=0)
+        if np.abs(g).max() <= 1e-14 * np.abs(pulls).sum():
             break
         bend = problem.loss.bend(moved, problem.codes)
-        H = np.array([[_sum(s, bend.between(c, e)) for e in range(len(g))] for c in range(len(g))])
-        step = -np.linalg.lstsq(H, g, rcond=1e-13)[0]
+        step = -np.linalg.lstsq(bend.mean(s), g / s.sum(), rcond=1e-13)[0]
         length, now = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300)), problem.risk(moved)
         while length > 1e-6 and problem.risk(moved + length * step) > now * (1 + 1e-12):
             length *= 0.5
         moved = moved + length * step
     return np.asarray(moved)
-
-
-def _sum(s: Array, curvature: Array | None) -> float:
-    return 0.0 if curvature is None else float(s @ curvature)
 
 
 def _lower_bound(problem: SmoothRisk, pulls: Array, image: Array) -> float:
@@ -125,7 +122,7 @@ def _stationarity(problem: SmoothRisk, value: Coefficients, f: Array, gram: Gram
     else:
         left = problem.penalty * value.coef + pulls
         squared = max(float((left * (gram @ left)).sum()), 0.0)
-    lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.strengths(f)
+    lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.sizes(pulls)
     reach = lengths @ strengths.sum(axis=1)
     still = np.sqrt(squared) / reach if reach > 0 else 0.0
     if problem.bias:

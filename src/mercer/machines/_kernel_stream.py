@@ -11,7 +11,7 @@ from mercer._points import is_objects, is_sparse, row_count, take
 from mercer._types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression
-from mercer.machines._stream import Stream
+from mercer.machines._stream import Stream, unprepared
 from mercer.solvers.kernel_perceptron import Memory
 
 _BLOCK = 1 << 20  # entries of K evaluated together
@@ -38,6 +38,12 @@ class Remembered(Stream):
     def mistakes(self) -> int:  # type: ignore[override]
         """Mistakes made."""
         return self.memory.mistakes
+
+    def refuse(self, answer: str) -> None:
+        """Means need all mistakes, votes one by one."""
+        merged = answer == "voted" and not self.memory.one_by_one
+        if merged or (answer != "last" and self.memory.budget is not None):
+            raise ValueError(unprepared(answer))
 
     @property
     def forgotten(self) -> int:  # type: ignore[override]
@@ -122,8 +128,8 @@ class KernelStream(Remembered):
             memory, points = memory.only(kept), take(columns, kept)
         else:
             memory = memory.only(np.arange(held))
-        self.memory, self.points = memory, points
-        self.longest = max(self.longest, float(squares.max(initial=0.0)))
+        longest = max(self.longest, float(squares.max(initial=0.0)))
+        self.memory, self.points, self.longest = memory, points, longest  # at once: Ctrl-C
 
     def block(self, X: Points) -> Array:
         """Evaluate the kernel."""

@@ -99,7 +99,7 @@ class MatrixSearch(Search):
 
     def of(self, Z: Points, count: int) -> Found:
         """Read new rows."""
-        return self._nearest(rectangle(Z, self.given)[:, self.rows], count, own=False)
+        return self._nearest(rectangle(Z, self.given), count, own=False)
 
     def own(self) -> tuple[Array, Array]:
         """Give k(x, x) - 2 k(x, x), and k(x, x)."""
@@ -111,13 +111,37 @@ class MatrixSearch(Search):
         parts = []
         for first in range(0, max(len(K), 1), _BLOCK):
             block = np.asarray(K[first : first + _BLOCK], dtype=np.float64)
+            block = block if own else block[:, self.rows]
             key = lengths - 2 * block
             if own:
                 key[np.arange(len(key)), first + np.arange(len(key))] = np.inf
-            index = np.argsort(key, axis=1, kind="stable")[:, :count]
+            index = smallest(key, count)
             at = np.take_along_axis
             parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
         return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def smallest(key: Array, count: int) -> Array:
+    """Give the columns of the smallest numbers of each row, ascending, ties by column.
+
+    Examples
+    --------
+    >>> smallest(np.array([[3.0, 1.0, 2.0, 1.0, 2.0]]), 3)
+    array([[1, 3, 2]])
+    """
+    if not count:
+        return np.zeros((len(key), 0), dtype=np.int64)
+    last = np.partition(key, count - 1, axis=1)[:, count - 1 : count]
+    chosen = key <= last
+    excess = chosen.sum(axis=1) - count
+    tied = np.flatnonzero(excess)  # more columns are as large as the last one than have a place
+    if len(tied):
+        equal = key[tied] == last[tied]
+        late = np.cumsum(equal, axis=1) > equal.sum(axis=1, keepdims=True) - excess[tied, None]
+        chosen[tied] &= ~(equal & late)
+    index = np.nonzero(chosen)[1].reshape(len(key), count)
+    order = np.argsort(np.take_along_axis(key, index, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(index, order, axis=1)
 
 
 def votes(found: Found, w: Array, k: float, codes: Array, count: int, alike: bool) -> Array:

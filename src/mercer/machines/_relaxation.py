@@ -19,8 +19,10 @@ from mercer.machines._disconnected import (
     on_components,
 )
 from mercer.machines._normalization import Normalization, NormalizedCut
+from mercer.machines._reuse import Store
 from mercer.problems import Eigenproblem, Modes
-from mercer.solvers import LOBPCG, Callback, InverseLanczos, Solution, Solver, Status, solve
+from mercer.solvers import LOBPCG, Callback, InverseLanczos, Solution, Solver, Status
+from mercer.solvers import solve as solved
 from mercer.solvers.auto import choose
 
 _BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
@@ -34,6 +36,7 @@ class Solving:
     tol: float
     callback: Callback | None
     time_limit: float | None
+    store: Store
 
     def __post_init__(self) -> None:
         self._started = time.perf_counter()
@@ -44,7 +47,7 @@ class Solving:
         left = None
         if self.time_limit is not None:
             left = max(self.time_limit - (time.perf_counter() - self._started), 1e-3)
-        return solve(problem, solver, start=start, callback=self.callback, time_limit=left)
+        return solved(problem, solver, start=start, callback=self.callback, time_limit=left)
 
 
 def _wished(solver: Solver, tol: float) -> Solver:
@@ -94,7 +97,8 @@ def relax(
     first = norm.first()
     if first is None:
         matrix = norm.matrix(graph)
-        solution = solving(Eigenproblem(matrix, _at_most(matrix, count, 0)))
+        problem = Eigenproblem(matrix, _at_most(matrix, count, 0))
+        solution = solving.store.pairs(matrix.dtype, problem, solving)
         modes = solution.value
         return Relaxed(modes.values, modes.vectors, component, np.array([count]), solution)
     c = int(component.max()) + 1
@@ -103,7 +107,11 @@ def relax(
     known = on_components(first, component, c)
     matrix = norm.matrix(graph)
     problem = Eigenproblem(matrix, _at_most(matrix, count, c), known)
-    solution = solving(problem, start=_start(problem, graph, norm, component, solving))
+
+    def solve(problem: Eigenproblem) -> Solution:
+        return solving(problem, start=_start(problem, graph, norm, component, solving))
+
+    solution = solving.store.pairs(matrix.dtype, problem, solve)
     values, vectors = solution.value.values, solution.value.vectors
     owner = np.zeros(len(values), dtype=np.int64)
     if c > 1:

@@ -22,8 +22,10 @@ def linear_stream(
             (value.weights - value.mean_weights) * steps,
             (value.intercept - value.mean_intercept) * steps,
         )
-    rules = Rules(value.weights, value.intercept, bias, *late)
-    return LinearStream(rules, steps, value.mistakes, longest)
+    tally = np.array([steps, value.mistakes, longest], dtype=np.float64)
+    # copies: what `fit` handed back stays what it was
+    rules = Rules(value.weights.copy(), value.intercept.copy(), bias, late[0], late[1], tally)
+    return LinearStream(rules)
 
 
 def memory_of(
@@ -32,7 +34,7 @@ def memory_of(
     """Go on with mistakes; gives the memory and the rows that it is about."""
     memory = Memory(
         value.coef,
-        value.intercept,
+        value.intercept.copy(),
         bias,
         (value.coef - value.mean_coef) * steps,
         (value.intercept - value.mean_intercept) * steps,
@@ -42,7 +44,7 @@ def memory_of(
     memory.steps, memory.mistakes, memory.forgotten = steps, value.mistakes, value.forgotten
     if voted:
         return _one_by_one(memory, value)
-    rows = memory.used
+    rows, memory.one_by_one = memory.used, False
     return memory.only(rows), rows
 
 

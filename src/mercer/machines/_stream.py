@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._points import is_sparse
 from mercer._types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.rules import Rules
-
-_ENTRIES = 1 << 22  # walked over between two chances for Ctrl-C
 
 
 class Stream(ABC):
@@ -36,6 +33,10 @@ class Stream(ABC):
         """Learn from rows; give -1, or the first row that is not finite: then none was learned."""
 
     @abstractmethod
+    def refuse(self, answer: str) -> None:
+        """Raise where what an answer needs was not kept."""
+
+    @abstractmethod
     def scores(self, X: Points, answer: str) -> Array:
         """Score rows by the last functions, by their mean, or by votes: (n, k)."""
 
@@ -49,53 +50,44 @@ class LinearStream(Stream):
     """One weight per column and function: memory does not grow."""
 
     rules: Rules
-    steps: int = 0
-    mistakes: int = 0
-    longest: float = 0.0
     forgotten: int = 0
 
     @classmethod
     def empty(cls, d: int, k: int, has_bias: bool, averaged: bool) -> LinearStream:
         """Give functions that are zero."""
-        late = (np.zeros((d, k)), np.zeros(k)) if averaged else (None, None)
-        return cls(Rules(np.zeros((d, k)), np.zeros(k), has_bias, *late))
+        late, late_bias = (np.zeros((d, k)), np.zeros(k)) if averaged else (None, None)
+        rules = Rules(np.zeros((d, k)), np.zeros(k), has_bias, late, late_bias, np.zeros(3))
+        return cls(rules)
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """Rows seen."""
+        return int(self._tally[0])
+
+    @property
+    def mistakes(self) -> int:  # type: ignore[override]
+        """Mistakes made."""
+        return int(self._tally[1])
+
+    @property
+    def longest(self) -> float:  # type: ignore[override]
+        """Largest squared length."""
+        return float(self._tally[2])
+
+    @property
+    def _tally(self) -> Array:
+        assert self.rules.tally is not None  # streams count
+        return self.rules.tally
 
     def learn(self, X: Points, codes: Array) -> int:
-        """Walk in chunks: a stream that is interrupted has learned a whole number of rows."""
-        n = len(codes)
-        filled = X.nnz if is_sparse(X) else X.size
-        height = max(1, n * _ENTRIES // max(1, filled))
-        if n <= height:
-            return self._walk(X, codes)
-        if not np.isfinite((X.data if is_sparse(X) else X).sum()):
-            bad = self._first_bad(X)
-            if bad >= 0:
-                return bad
-        for first in range(0, n, height):
-            part = slice(first, first + height)
-            bad = self._walk(X[part], codes[part])
-            if bad >= 0:
-                return first + bad
-        return -1
-
-    def _walk(self, X: Points, codes: Array) -> int:
+        """Walk; if that is interrupted, a whole number of the first rows was learned."""
         verb = choose_backend().perceptron
-        walked = verb(X, codes, None, self.rules, float(self.steps), False)
-        if walked.bad >= 0:
-            return walked.bad
-        self.steps += len(codes)
-        self.mistakes += walked.mistakes
-        self.longest = max(self.longest, walked.longest)
-        return -1
+        return int(verb(X, codes, None, self.rules, float(self._tally[0]), True).bad)
 
-    def _first_bad(self, X: Points) -> int:
-        values = X.data if is_sparse(X) else X
-        bad = np.flatnonzero(~np.isfinite(values).reshape(values.shape))
-        if not len(bad):
-            return -1
-        if is_sparse(X):
-            return int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
-        return int(bad[0] // X.shape[1])
+    def refuse(self, answer: str) -> None:
+        """Means need the sums of late changes; votes need mistakes."""
+        if answer != "last" and (self.rules.late is None or answer == "voted"):
+            raise ValueError(unprepared(answer))
 
     def scores(self, X: Points, answer: str) -> Array:
         """Multiply."""
@@ -112,7 +104,10 @@ class LinearStream(Stream):
         if answer == "last":
             return rules.weights, rules.bias
         if rules.late is None or rules.late_bias is None:
-            raise ValueError(
-                f"Perceptron: answer={answer!r} was set after the machine began; fit it again"
-            )
+            raise ValueError(unprepared(answer))
         return rules.weights - rules.late / steps, rules.bias - rules.late_bias / steps
+
+
+def unprepared(answer: str) -> str:
+    """Say that something was not kept."""
+    return f"Perceptron: answer={answer!r} was set after the machine began; fit it again"

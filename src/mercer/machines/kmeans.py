@@ -31,6 +31,7 @@ from mercer.machines._parameters import (
 )
 from mercer.machines._progress import CallbackSupportMixin, progress_of, with_callbacks
 from mercer.machines._projection import check_seed
+from mercer.machines._reuse import Store
 from mercer.machines._starts import check_start, seeding
 from mercer.machines._weights import DistinctRows, check_weights, distinct_rows, rows_as_they_are
 from mercer.problems import Partition
@@ -167,13 +168,14 @@ class KMeans(
         self
             The fitted machine.
         """
+        store = Store.of(self)
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, row_count(X))
         unit = _unit(weights)
         rows = self._merged(X, weights / unit)
         self.kernel_ = self._resolved(X, rows)
-        gram = self._gram(X, rows)
+        gram = store.once(len(rows.first), partial(self._gram, X, rows))
         problem = Partition(gram, int(self.n_clusters), rows.weight)
         solution = self._solve(problem, X, rows)
         labels = solution.value.labels
@@ -324,7 +326,7 @@ class KMeans(
                 "hardly tell their distances. Subtract a constant from each column first, e.g. "
                 "with sklearn.preprocessing.StandardScaler.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return near
 

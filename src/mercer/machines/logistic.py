@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +17,8 @@ from mercer.certificates.stream import of_stream
 from mercer.expression import bind_columns
 from mercer.gram import FactoredGram, Gram, Need, make_gram
 from mercer.gram.factored import FeatureExpansion
+from mercer.gram.finite import refuse_overflow
+from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines._base import KernelMachine, all_or_nothing
@@ -231,7 +232,10 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
             self.kernel_ = resolve(self.kernel, rows, weights)
         walk, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), walk.solver.batch
-        F = features(rows.astype(np.float64, copy=False))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = FactoredGram(features, rows.astype(np.float64, copy=False))
+            refuse_overflow(gram, self.kernel_)
+        F = gram.factor
         for start in range(0, len(codes), size):
             part = slice(start, start + size)
             scores = np.asarray(F[part] @ walk.w + walk.b)
@@ -312,10 +316,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         Returns
         -------
         array of shape (n_samples, n_classes)
-            Log-probabilities.
+            Log-probabilities: finite, also where a probability is too small for a number.
         """
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+        return _LOSSES[self.loss]().log_probabilities(self._values(X))
 
     @property
     def coef_(self) -> Array:
@@ -330,9 +333,16 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         if isinstance(self.solver, AnnealedGradient) and not self._is_precomputed():
             features = feature_map(bind_columns(self.kernel_.expression(), names), X.shape[1])
             if features is not None:
-                return FactoredGram(features, X[rows])
+                gram = FactoredGram(features, X[rows])
+                refuse_overflow(gram, self.kernel_, rows)
+                return gram
         need = Need.PASSES if is_sparse(X) else Need.PRODUCTS
-        return make_gram(self.kernel_, X, need, rows=rows, names=names, copies=3)
+        make = partial(make_gram, self.kernel_, X, need, names=names, copies=3)
+        if len(rows) == X.shape[0] and not self._is_precomputed():
+            made = make()
+            if isinstance(made, FactoredGram):  # only looked at in `fit`, so the rows as they are
+                return made
+        return make(rows=rows)
 
     def _keep(self, X: Points, rows: Array, gram: Gram, value: Coefficients) -> None:
         self.__dict__.pop("_walk", None)
@@ -354,13 +364,11 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         assert features is not None  # else there is no `partial_fit`
         held = self.__dict__.get("_walk")
         if held is not None:
-            walk = copy.copy(held)
-            walk.mean_w, walk.mean_b = held.mean_w.copy(), held.mean_b.copy()
-            return walk, features
+            return held.copy(), features
         solver = self.solver if isinstance(self.solver, AnnealedGradient) else AnnealedGradient()
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
         walk = Walk(solver, features.dimension, k, bool(self.bias))
-        held_weights = self.__dict__.get("_weights")
+        held_weights = self._fitted_weights(features)
         if held_weights is not None:
             walk.w, walk.b = held_weights.copy(), np.array(self.intercept_)
             walk.mean_w, walk.mean_b = walk.w.copy(), walk.b.copy()
@@ -369,6 +377,14 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
             self._seen = 0.0
         self._met = self._streamed = 0.0
         return walk, features
+
+    def _fitted_weights(self, features: Any) -> Array | None:
+        """Give the weights of the features that a fit found, in whichever space it worked."""
+        held = self.__dict__.get("_weights")
+        fitted = self.__dict__.get("_expansion")
+        if held is not None or not isinstance(fitted, KernelExpansion):
+            return held
+        return np.asarray(features(fitted.points).T @ fitted.coef, dtype=np.float64)
 
     def _check_parameters(self) -> None:
         check_real(self, "penalty", above=0.0)

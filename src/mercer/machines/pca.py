@@ -35,6 +35,7 @@ from mercer.machines._parameters import (
 )
 from mercer.machines._preimage import Preimages
 from mercer.machines._projection import check_components, check_seed, check_solver, seed_of
+from mercer.machines._reuse import Store
 from mercer.machines._subspace import FeatureSubspace, MatrixSubspace, Subspace
 from mercer.machines._weights import check_weights
 from mercer.problems import Eigenproblem
@@ -158,6 +159,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         self
             The fitted machine.
         """
+        store = Store.of(self)
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
@@ -165,8 +167,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         self.kernel_ = resolve(self.kernel, X, weights)
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
-        question = centred_rows(self, X, used, rows, s)
-        solving = partial(self._solve, began=time.perf_counter())
+        question = store.once("rows", partial(centred_rows, self, X, used, rows, s))
+        solve = partial(self._solve, began=time.perf_counter())
+        solving = partial(store.pairs, "pairs", solve=solve)
         solution, self._found = components.leading(question, self.n_components, solving)
         self._keep(question, used, rows, weights, solution)
         return self

@@ -16,6 +16,7 @@ from mercer._types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines._base import KernelMachine, all_or_nothing
@@ -219,12 +220,16 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         codes = quick_codes(self, X, y) if linear and classes is None else None
         if codes is None:
             X, codes = self._careful(X, y, classes)
-        bad = self._stream.learn(X, codes)
+        state, stream = self.__dict__, self._stream
+        seen = stream.steps
+        try:
+            bad = stream.learn(X, codes)
+        finally:  # what was said of a fit holds no longer, also where Ctrl-C came in between
+            if stream.steps != seen:
+                state.pop("_judgement", None)
+                state.pop("_solution", None)
         if bad >= 0:
             self._refuse_row(X, bad)
-        state = self.__dict__
-        state.pop("_judgement", None)
-        state.pop("_solution", None)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -311,6 +316,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
 
     def _scores(self, X: Any) -> Array:
         stream = self._held
+        stream.refuse(self.answer)
         if type(stream) is not LinearStream or not quick_rows(self, X):
             X = _as_float64(new_rows(self, X, isinstance(stream, GivenStream)))
         return np.asarray(stream.scores(X, self.answer))
@@ -319,7 +325,9 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         if self._is_linear():
             features = feature_map(self._expression(), X.shape[1])
             assert features is not None  # the linear kernel has one
-            return FactoredGram(features, X)
+            gram = FactoredGram(features, X)
+            refuse_overflow(gram, self.kernel_)
+            return gram
         return make_gram(self.kernel_, X, Need.ROWS, names=self._column_names())
 
     def _is_linear(self) -> bool:

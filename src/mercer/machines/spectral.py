@@ -48,6 +48,7 @@ from mercer.machines._relaxation import (
     relax,
     warn_of_rank,
 )
+from mercer.machines._reuse import Store
 from mercer.problems import CutValues, Eigenproblem, Modes, Scaling, cut_values
 from mercer.solvers import Callback
 
@@ -211,12 +212,13 @@ class SpectralClustering(
         self
             The fitted machine.
         """
+        store = Store.of(self)
         check_parameters(self, tuple(_NORMALIZATIONS), tuple(_WEIGHTS))
         X = self._training_rows(X)
         check_against(self, X)
         self.kernel_ = resolve(self.kernel, None if self._is_precomputed() else X)
         with progress_of(self, self.callback) as callback:
-            solving = Solving(float(self.tol), callback, self.time_limit)
+            solving = Solving(float(self.tol), callback, self.time_limit, store)
             for dtype in self._dtypes(X):
                 base, norm, shift, found = self._solved(X, dtype, solving)
                 carried = norm.carried(found.values, base.dtype, float(self.tol))
@@ -305,13 +307,17 @@ class SpectralClustering(
         self, X: Points, dtype: Any, solving: Solving
     ) -> tuple[Gram, Normalization, Array, Relaxed]:
         """Give affinity, normalisation, what that adds to the diagonal, and eigenpairs."""
-        options: dict[str, Any] = {"names": self._column_names(), "dtype": dtype}
-        base = affinity(self.kernel_, X, self.neighbors, _WEIGHTS[self.weights], **options)
         kind = _NORMALIZATIONS[self.normalization]
-        if kind.cuts:
-            refuse_negative(self, base)
+        base = solving.store.once(("affinity", dtype), partial(self._affinity, X, dtype, kind))
         norm, shift = self._normalized(kind, base, solving)
         return base, norm, shift, self._relaxed(base, norm, shift, solving)
+
+    def _affinity(self, X: Points, dtype: Any, kind: type[Normalization]) -> Gram:
+        options: dict[str, Any] = {"names": self._column_names(), "dtype": dtype}
+        base = affinity(self.kernel_, X, self.neighbors, _WEIGHTS[self.weights], **options)
+        if kind.cuts:
+            refuse_negative(self, base)
+        return base
 
     def _normalized(
         self, kind: type[Normalization], base: Gram, solving: Solving
@@ -327,13 +333,17 @@ class SpectralClustering(
         shift, self.degrees_ = loops(base, counted=bool(self.self_loops), positive=kind.balanced)
         if not kind.balanced:
             return kind(self.degrees_), shift
-        scales = solving(Scaling(with_diagonal(base, shift)), tol=_SCALING_TOL).value
-        self.scaling_ = scales.scale
-        return kind(scales.scale), shift
+        problem = Scaling(with_diagonal(base, shift))
+        found = solving.store.once("scaling", partial(solving, problem, tol=_SCALING_TOL))
+        self.scaling_ = found.value.scale
+        return kind(self.scaling_), shift
 
     def _relaxed(self, base: Gram, norm: Normalization, shift: Array, solving: Solving) -> Relaxed:
         n = base.shape[0]
-        component = components(base) if norm.cuts else np.zeros(n, dtype=np.int64)
+        if norm.cuts:
+            component = solving.store.once(("components", base.dtype), partial(components, base))
+        else:
+            component = np.zeros(n, dtype=np.int64)
         self.n_connected_ = int(component.max()) + 1
         count, by_gap = self._wanted(n)
         found = relax(self, norm, with_diagonal(base, shift), component, count, solving)

@@ -15,6 +15,8 @@ from mercer.problems.eigenproblem import Eigenproblem, Modes
 from mercer.problems.entropy import Expectations, GibbsAnswer, InfeasibleError
 from mercer.problems.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.gaussian_mixture import GaussianMix, GaussianParts
+from mercer.problems.kernel_alignment import KernelAlignment, KernelWeights
+from mercer.problems.kernel_combination import KernelCombination, WeightedDuals
 from mercer.problems.latent import LatentGaussian, Plane
 from mercer.problems.linear_system import Coefficients, LinearSystem
 from mercer.problems.losses import LogLoss, Loss, SquaredLoss, TanhLoss
@@ -22,6 +24,7 @@ from mercer.problems.many import Duals, Many
 from mercer.problems.mixture import Mixture
 from mercer.problems.nearest import Nearest, Neighbourhoods
 from mercer.problems.partition import Clusters, Partition
+from mercer.problems.relevance import Relevance, Scaled
 from mercer.problems.ridge_path import PathValue, RidgePath
 from mercer.problems.scaling import Scales, Scaling
 from mercer.problems.separation import Separation, Separator
@@ -58,6 +61,9 @@ __all__ = [
     "Duals",
     "Eigenproblem",
     "GaussianClasses",
+    "KernelAlignment",
+    "KernelCombination",
+    "KernelWeights",
     "LatentGaussian",
     "Lengths",
     "LinearSystem",
@@ -74,7 +80,9 @@ __all__ = [
     "Partition",
     "PathValue",
     "Plane",
+    "Relevance",
     "RidgePath",
+    "Scaled",
     "Scales",
     "Scaling",
     "Scatter",
@@ -86,6 +94,7 @@ __all__ = [
     "Squared",
     "SquaredLoss",
     "TanhLoss",
+    "WeightedDuals",
     "as_directions",
     "cut_values",
     "svm",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, log1p, xlogy
+from scipy.special import expit, log1p, log_expit, xlogy
 
 from mercer._types import Array
 
@@ -40,6 +40,14 @@ class Bend:
             return np.asarray(self.own * V)
         middle = (self.shares * V).sum(axis=1, keepdims=True)
         return np.asarray(self.shares * (V - middle))
+
+    def mean(self, weights: Array) -> Array:
+        """Give the weighted mean over the rows of the curvature between scores: (k, k)."""
+        total = float(weights.sum())
+        if self.shares is None:
+            return np.diag(weights @ self.own / total)
+        p = self.shares
+        return np.asarray(np.diag(weights @ p) - p.T @ (weights[:, None] * p)) / total
 
     def between(self, c: int, e: int) -> Array | None:
         """Give the curvature between two scores: (n,); None where there is none at all."""
@@ -72,6 +80,10 @@ class Loss(ABC):
     def slopes(self, f: Array, codes: Array) -> Array:
         """Give its derivatives by the scores: (n, k)."""
 
+    def both(self, f: Array, codes: Array) -> tuple[Array, Array]:
+        """Give values and slopes; quicker together where they share their work."""
+        return self.values(f, codes), self.slopes(f, codes)
+
     @abstractmethod
     def bend(self, f: Array, codes: Array) -> Bend:
         """Give its second derivatives."""
@@ -81,8 +93,12 @@ class Loss(ABC):
         """Give sup_f u'f - loss(f) of each row, at slopes u that the loss has somewhere: (n,)."""
 
     @abstractmethod
+    def log_probabilities(self, f: Array) -> Array:
+        """Give what scores say of the classes, in logarithms: (n, classes)."""
+
     def probabilities(self, f: Array) -> Array:
         """Give what scores say of the classes: (n, classes)."""
+        return np.asarray(np.exp(self.log_probabilities(f)))
 
 
 class LogLoss(Loss):
@@ -94,25 +110,31 @@ class LogLoss(Loss):
 
     def values(self, f: Array, codes: Array) -> Array:
         """Give -log p of the right class."""
-        if f.shape[1] == 1:
-            return np.asarray(np.logaddexp(0.0, -signs(codes)[:, 0] * f[:, 0]))
-        rows = np.arange(len(f))
-        behind = f - f[rows, codes][:, None]
-        behind[rows, codes] = -np.inf
-        most = np.maximum(behind.max(axis=1), 0.0)
-        others = np.exp(behind - most[:, None]).sum(axis=1)
-        # where the right class is ahead, what is small is not first added to what is large
-        return np.asarray(np.where(most > 0, most + np.log(np.exp(-most) + others), log1p(others)))
+        return self.both(f, codes)[0]
 
     def slopes(self, f: Array, codes: Array) -> Array:
         """Give p less one for the right class; exact where p is near one, too."""
+        return self.both(f, codes)[1]
+
+    def both(self, f: Array, codes: Array) -> tuple[Array, Array]:
+        """Give values and slopes from the same exponentials."""
         if f.shape[1] == 1:
             y = signs(codes)
-            return np.asarray(-y * expit(-y * f))
-        p, rows = softmax(f), np.arange(len(f))
+            behind = -y * f
+            small = np.exp(-np.abs(behind))
+            values = np.maximum(behind, 0.0) + log1p(small)
+            return values[:, 0], -y * np.where(behind > 0, 1.0, small) / (1.0 + small)
+        rows, most = np.arange(len(f)), f.max(axis=1)
+        ahead = f[rows, codes] - most
+        p = np.exp(f - most[:, None])
         p[rows, codes] = 0.0
-        p[rows, codes] = -p.sum(axis=1)
-        return p
+        others, right = p.sum(axis=1), np.exp(ahead)
+        # where the right class is ahead, what is small is not first added to what is large
+        total = others + right
+        values = np.where(ahead < 0, np.log(total) - ahead, log1p(others))
+        p /= total[:, None]
+        p[rows, codes] = -others / total
+        return values, p
 
     def bend(self, f: Array, codes: Array) -> Bend:
         """Give p (1 - p), or diag(p) - p p'."""
@@ -131,6 +153,12 @@ class LogLoss(Loss):
         wrong = np.minimum(others.sum(axis=1), 1.0)
         right = np.where(wrong < 1.0, (1 - wrong) * log1p(-np.where(wrong < 1, wrong, 0.0)), 0.0)
         return np.asarray(xlogy(others, others).sum(axis=1) + right)
+
+    def log_probabilities(self, f: Array) -> Array:
+        """Give the logarithm of the logistic function of the scores."""
+        if f.shape[1] == 1:
+            return two_columns(log_expit(f[:, 0]), log_expit(-f[:, 0]))
+        return log_softmax(f)
 
     def probabilities(self, f: Array) -> Array:
         """Give the logistic function of the scores."""
@@ -160,7 +188,7 @@ class SquaredLoss(Loss):
         """Give u^2 / 2 + u y."""
         return np.asarray((0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1))
 
-    def probabilities(self, f: Array) -> Array:
+    def log_probabilities(self, f: Array) -> Array:
         """Refuse: least squares fits labels, not chances."""
         raise AttributeError("the squared loss gives no probabilities; use loss='log'")
 
@@ -194,13 +222,11 @@ class TanhLoss(Loss):
         """Give infinity: below a bounded function there is no line that rises."""
         return np.full(len(u), np.inf)
 
-    def probabilities(self, f: Array) -> Array:
-        """Give the probabilities of which the loss is the chance of a mistake."""
+    def log_probabilities(self, f: Array) -> Array:
+        """Give the probabilities of which the loss is the chance of a mistake, in logarithms."""
         if f.shape[1] == 1:
-            return two_columns(expit(2 * f[:, 0]), expit(-2 * f[:, 0]))
-        p = expit(2 * f)
-        total = p.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(total > 0, p / np.where(total > 0, total, 1.0), 1 / p.shape[1]))
+            return two_columns(log_expit(2 * f[:, 0]), log_expit(-2 * f[:, 0]))
+        return log_softmax(log_expit(2 * f))
 
 
 def signs(codes: Array) -> Array:
@@ -219,6 +245,12 @@ def softmax(f: Array) -> Array:
     """Give exp(f) with rows that add up to one."""
     p = np.exp(f - f.max(axis=1, keepdims=True))
     return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def log_softmax(f: Array) -> Array:
+    """Give the logarithm of `softmax`."""
+    behind = f - f.max(axis=1, keepdims=True)
+    return np.asarray(behind - np.log(np.exp(behind).sum(axis=1, keepdims=True)))
 
 
 def two_columns(second: Array, first: Array) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mercer._types import Array
 from mercer.gram import Gram
+from mercer.problems.linear_system import Coefficients
 from mercer.problems.losses import Loss
 
 
@@ -58,12 +59,28 @@ class SmoothRisk:
         """Give the weighted slopes of the loss: (n, columns)."""
         return np.asarray(self.weights[:, None] * self.loss.slopes(f, self.codes))
 
-    def strengths(self, f: Array) -> Array:
+    def both(self, f: Array) -> tuple[float, Array]:
+        """Give risk and pulls."""
+        values, slopes = self.loss.both(f, self.codes)
+        return float(self.weights @ values), np.asarray(self.weights[:, None] * slopes)
+
+    def sizes(self, pulls: Array) -> Array:
         """Give what pulls are measured by: their sizes, (n, columns).
 
         Of a bounded loss, the sizes they can have anywhere: its slopes all vanish together when a
         bias runs away, where there is no minimum to come near to.
         """
         if self.loss.convex:
-            return np.abs(self.pulls(f))
+            return np.abs(pulls)
         return np.repeat(self.weights[:, None], self.columns, axis=1)
+
+    def objective(self, value: Coefficients) -> float:
+        """Give the weighted loss and the penalty of an answer in coefficients of rows."""
+        image = np.asarray(self.gram @ value.coef)
+        squared = float((value.coef * image).sum())
+        return self.risk(image + value.intercept) + 0.5 * self.penalty * squared
+
+    def of_weight_one(self) -> SmoothRisk:
+        """Give the same question with weights that add up to one: its answers are the same."""
+        total = float(self.weights.sum())
+        return replace(self, weights=self.weights / total, penalty=self.penalty / total)

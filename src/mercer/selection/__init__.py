@@ -1,8 +1,27 @@
 """Choosing: how good is a machine on rows it has not seen, why is it not better, where to cut."""
 
+from mercer.selection import rules as rules
 from mercer.selection.bias_variance import BiasVariance, bias_variance
+from mercer.selection.choosing import Choice, Contender, choose
+from mercer.selection.default_grids import default_grid
 from mercer.selection.description import description_length, gaussian_log_likelihood
+from mercer.selection.grids import Grid
+from mercer.selection.journal import JournalError
+from mercer.selection.learning import (
+    Combined,
+    LearntScales,
+    MultipleKernel,
+    alignment,
+    combine,
+    learn_scales,
+)
+from mercer.selection.nested import Nested, nested_cross_validate
+from mercer.selection.outcome import Trial, Tuning
+from mercer.selection.progress import TuningProgress
+from mercer.selection.search import Exhaustive, Halve, Race, Refine, Search
 from mercer.selection.thresholds import Roc, Threshold, choose_threshold, roc
+from mercer.selection.tuned import Tuned
+from mercer.selection.tuning import tune
 from mercer.selection.validation import (
     LearningCurve,
     Validation,
@@ -12,15 +31,39 @@ from mercer.selection.validation import (
 
 __all__ = [
     "BiasVariance",
+    "Choice",
+    "Combined",
+    "Contender",
+    "Exhaustive",
+    "Grid",
+    "Halve",
+    "JournalError",
     "LearningCurve",
+    "LearntScales",
+    "MultipleKernel",
+    "Nested",
+    "Race",
+    "Refine",
     "Roc",
+    "Search",
     "Threshold",
+    "Trial",
+    "Tuned",
+    "Tuning",
+    "TuningProgress",
     "Validation",
+    "alignment",
     "bias_variance",
+    "choose",
     "choose_threshold",
+    "combine",
     "cross_validate",
+    "default_grid",
     "description_length",
     "gaussian_log_likelihood",
+    "learn_scales",
     "learning_curve",
+    "nested_cross_validate",
     "roc",
+    "tune",
 ]

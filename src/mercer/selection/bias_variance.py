@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from mercer._types import Array
-from mercer.selection.shared import take_rows
+from mercer.selection.rows import take_rows
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone, is_classifier
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 
 from mercer._types import Array
-from mercer.selection.shared import Rows, shared_rows
+from mercer.selection.evaluator import Evaluator
+from mercer.selection.question import question
+from mercer.selection.task import Task
+
+_PLAIN: dict[str, Any] = {
+    "sample_weight": None,
+    "groups": None,
+    "train_scores": True,
+    "error_score": "raise",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +114,9 @@ def cross_validate(
     >>> found.mean > 0.9
     True
     """
-    rows, scorer = shared_rows(machine, X), check_scoring(machine, scoring=scoring)
-    y = None if y is None else np.asarray(y)
-    splits = list(_splits(machine, X, y, cv))
-    results = [_fold(rows, scorer, y, train, test) for train, test in splits]
-    return Validation(*map(np.array, zip(*results, strict=True)))
+    task = question(clone(machine), X, y, cv=cv, scoring=scoring, **_PLAIN)
+    tests, trains, seconds = _judged(task)
+    return Validation(tests, trains, seconds)
 
 
 def learning_curve(
@@ -160,36 +163,33 @@ def learning_curve(
     >>> curve.scores.shape
     (5, 4)
     """
-    rows, scorer = shared_rows(machine, X), check_scoring(machine, scoring=scoring)
-    y = None if y is None else np.asarray(y)
+    task = question(clone(machine), X, y, cv=cv, scoring=scoring, **_PLAIN)
     rng = np.random.default_rng(random_state)
-    splits = [(rng.permutation(train), test) for train, test in _splits(machine, X, y, cv)]
+    splits = [(rng.permutation(train), test) for train, test in task.splits]
     counts = _counts(sizes, min(len(train) for train, _ in splits))
     scores = np.full((2, len(counts), len(splits)), np.nan)
-    for (i, count), (j, (train, test)) in product(enumerate(counts), enumerate(splits)):
-        chosen = train[:count]
-        if not is_classifier(machine) or y is None or len(np.unique(y[chosen])) > 1:
-            scores[:, i, j] = _fold(rows, scorer, y, chosen, test)[:2]
+    parts = {
+        (i, j): (train[:count], test)
+        for (i, count), (j, (train, test)) in product(enumerate(counts), enumerate(splits))
+        if not is_classifier(machine) or task.y is None or _several(task.y[train[:count]])
+    }
+    if parts:
+        tests, trains, _ = _judged(replace(task, splits=tuple(parts.values())))
+        for (i, j), test, train in zip(parts, tests, trains, strict=True):
+            scores[:, i, j] = test, train
     return LearningCurve(counts, scores[0], scores[1])
 
 
-def _splits(machine: Any, X: Any, y: Any, cv: Any) -> Iterator[tuple[Array, Array]]:
-    splitter = check_cv(cv, y, classifier=is_classifier(machine))
-    positions = np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
-    yield from splitter.split(positions, y)
+def _judged(task: Task) -> tuple[Array, Array, Array]:
+    """Judge the machine as it is on every fold: scores left out, scores learnt from, seconds."""
+    evaluator = Evaluator(task, next(iter(task.scorers)), np.random.default_rng(0))
+    tests = evaluator.evaluate([{}])[0]
+    seconds = [evaluator.table["", 0, fold].fit_seconds for fold in range(len(task.splits))]
+    return tests, evaluator.scores(train=True)[0], np.array(seconds)
 
 
-def _fold(rows: Rows, scorer: Any, y: Any, train: Array, test: Array) -> tuple[float, float, float]:
-    machine = clone(rows.machine)
-    fitted_to, started = rows.train(train), time.perf_counter()
-    machine.fit(fitted_to, *(() if y is None else (y[train],)))
-    seconds = time.perf_counter() - started
-    left_out = rows.test(test, train)
-    return (
-        float(scorer(machine, left_out, *(() if y is None else (y[test],)))),
-        float(scorer(machine, fitted_to, *(() if y is None else (y[train],)))),
-        seconds,
-    )
+def _several(labels: Array) -> bool:
+    return len(np.unique(labels)) > 1
 
 
 def _counts(sizes: npt.ArrayLike, most: int) -> Array:

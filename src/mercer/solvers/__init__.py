@@ -35,13 +35,16 @@ from mercer.solvers.many import Each
 from mercer.solvers.maximum_flow import MaximumFlow, minimum_cut
 from mercer.solvers.mistakes import Mistakes
 from mercer.solvers.newton_risk import NewtonRisk
+from mercer.solvers.nonnegative import Nonnegative
 from mercer.solvers.primal import Primal
 from mercer.solvers.primal_discriminant import PrimalDiscriminant
 from mercer.solvers.primal_path import PrimalPath
 from mercer.solvers.qr_correlation import QRCorrelation
 from mercer.solvers.relaxation import Relaxation, Relaxed, relaxed
 from mercer.solvers.restarted_lanczos import RestartedLanczos
+from mercer.solvers.scale_descent import ScaleDescent
 from mercer.solvers.seeding import Given, PlusPlus, RandomPoints, Seeding
+from mercer.solvers.simplex_newton import SimplexNewton
 from mercer.solvers.sinkhorn import Sinkhorn
 from mercer.solvers.smo import SMO
 from mercer.solvers.solve import SolverError, solve
@@ -75,6 +78,9 @@ __all__ = [
     "Given",
     "Lanczos",
     "Lloyd",
+    "Nonnegative",
+    "ScaleDescent",
+    "SimplexNewton",
     "PlusPlus",
     "RandomPoints",
     "Relaxation",

@@ -1,11 +1,13 @@
 """Stochastic gradients with a step that is annealed: for streams, and for more rows than patience.
 
-Steps shrink as (1 + t / hold)^-power, in units of one over the curvature of the loss on an average
-row; what is handed back is the average of the places visited, later ones counting more.
+Steps are taken in the shape that the rows so far give the risk (see `stream_shape`) and shrink as
+(1 + t / hold)^-power; what is handed back is the average of the places visited, later ones counting
+more.
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,9 @@ from mercer.problems import Coefficients
 from mercer.problems.losses import Loss
 from mercer.problems.smooth_risk import SmoothRisk
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.stream_shape import StreamShape
+
+_LATER = 4.0  # power of the step with which places count in the average, plus one
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class AnnealedGradient(Solver):
     Parameters
     ----------
     step : float
-        Length of the first step, in units of one over the curvature of the loss.
+        Length of the first step, in units of what a batch surely bears.
     power : float
         Steps shrink as (1 + t / hold)^-power; 0 for steps of one length.
     hold : float
@@ -39,15 +44,19 @@ class AnnealedGradient(Solver):
         Whether to hand back the average of the places visited.
     random_state : int
         Seed of the order of rows, in a fit; a stream is taken in its own order.
+    tol : float
+        Gradient, relative to what pulls on the function, at which a fit stops before its passes
+        are over. What did not come there says so.
     """
 
     step: float = 1.0
     power: float = 0.5
-    hold: float = 100.0
+    hold: float = 30.0
     batch: int = 32
     epochs: int = 20
     average: bool = True
     random_state: int = 0
+    tol: float = 3e-3
 
     def refuses(self, problem: Any) -> str | None:
         """Take smooth risks with explicit features."""
@@ -65,19 +74,44 @@ class AnnealedGradient(Solver):
         share, rng = problem.penalty / total, np.random.default_rng(self.random_state)
         walk = Walk(self, F.shape[1], problem.columns, problem.bias)
         weights = problem.weights * n / total
-        done = 0
+        done, left, status = 0, np.inf, Status.ITERATION_LIMIT
         for done in range(1, self.epochs + 1):
             order = rng.permutation(n)
             for first in range(0, n, self.batch):
                 rows = order[first : first + self.batch]
                 walk.move(F[rows], problem.codes[rows], weights[rows], problem.loss, share)
-            if watch.tick(done, walk.length):
+            left = _left(problem, *walk.place)
+            if not np.isfinite(left):
+                status = Status.NOT_FINITE
+                break
+            if left <= self.tol:
+                status = Status.SOLVED
+                break
+            if watch.tick(done, left):
                 break
         w, b = walk.place
         coef = -problem.pulls(np.asarray(F @ w + b)) / problem.penalty
-        status = watch.stopped or Status.SOLVED
-        seen = f"{done} passes of gradient steps; the last step was {walk.length:.1e} long"
-        return report(self, Coefficients(coef, b, w), status, done, watch, seen)
+        seen = (
+            f"{done} passes of gradient steps; the gradient is {left:.1e} of what pulls on the "
+            "function, and more epochs bring it down"
+        )
+        if not problem.loss.convex:
+            seen += "; the loss is not convex, and this is where one start led"
+        return report(self, Coefficients(coef, b, w), watch.stopped or status, done, watch, seen)
+
+
+def _left(problem: SmoothRisk, w: Array, b: Array) -> float:
+    """Give the size of the gradient, relative to what pulls on the function before it cancels."""
+    F, diagonal = problem.gram.factor, problem.gram.diag()  # type: ignore[attr-defined]
+    with np.errstate(over="ignore", invalid="ignore"):
+        pulls = problem.pulls(np.asarray(F @ w + b))
+        sizes = problem.sizes(pulls)
+        gradient = problem.penalty * w + F.T @ pulls
+        reach = float((np.sqrt(diagonal) @ sizes).sum())
+        left = float(np.sqrt(np.square(gradient).sum())) / reach if reach > 0 else 0.0
+        if problem.bias:
+            left = max(left, float(np.abs(pulls.sum(axis=0)).max() / max(sizes.sum(), 1e-300)))
+    return left
 
 
 @dataclass(eq=False)
@@ -89,16 +123,23 @@ class Walk:
     columns: int
     bias: bool
     steps: int = 0
-    size: float = 0.0
-    length: float = float("nan")
     w: Array = field(init=False)
     b: Array = field(init=False)
     mean_w: Array = field(init=False)
     mean_b: Array = field(init=False)
+    shape: StreamShape = field(init=False)
 
     def __post_init__(self) -> None:
         self.w, self.b = np.zeros((self.features, self.columns)), np.zeros(self.columns)
         self.mean_w, self.mean_b = self.w.copy(), self.b.copy()
+        self.shape = StreamShape(self.features)
+
+    def copy(self) -> Walk:
+        """Give a walk that goes on alone from here."""
+        twin = copy.copy(self)
+        twin.shape = copy.copy(self.shape)
+        twin.mean_w, twin.mean_b = self.mean_w.copy(), self.mean_b.copy()
+        return twin
 
     @property
     def place(self) -> tuple[Array, Array]:
@@ -107,22 +148,20 @@ class Walk:
 
     def move(self, F: Any, codes: Array, weights: Array, loss: Loss, share: float) -> None:
         """Take one step; `share` is the penalty of the squared norm for one row."""
-        squared = F.multiply(F).sum() if hasattr(F, "multiply") else np.square(F).sum()
-        size = float(squared) / len(codes) + 1.0
-        self.size += (size - self.size) / min(self.steps + 1, 1000)
-        # a batch of rows that are longer than usual must not throw the weights across
-        steepest = loss.steepest(self.columns) * max(self.size, size) + share
-        pace = self.solver.step / steepest
+        if not weights.any():
+            return
+        scores = np.asarray(F @ self.w + self.b)
+        bend, slopes = loss.bend(scores, codes), loss.slopes(scores, codes)
+        self.shape.see(F, weights, bend, loss, share)
+        pace = self.solver.step * self.shape.pace(F, weights)
         pace *= (1.0 + self.steps / self.solver.hold) ** -self.solver.power
-        pulls = weights[:, None] * loss.slopes(np.asarray(F @ self.w + self.b), codes) / len(codes)
-        change = np.asarray(F.T @ pulls)
-        # the penalty is stepped implicitly: however large, it cannot throw the weights across zero
-        before = self.w
-        self.w = (self.w - pace * change) / (1.0 + pace * share)
+        pulls = weights[:, None] * slopes / len(codes)
+        change = np.asarray(F.T @ pulls) + share * self.w
+        change, change_b = self.shape.undo(change, pulls.sum(axis=0))
+        self.w = self.w - pace * change
         if self.bias:
-            self.b = self.b - pace * pulls.sum(axis=0)
-        self.length = float(np.sqrt(np.square(self.w - before).sum()))
+            self.b = self.b - pace * change_b
         self.steps += 1
-        gain = 2.0 / (self.steps + 1.0)
+        gain = min(1.0, _LATER / (self.steps + _LATER - 1.0))
         self.mean_w += gain * (self.w - self.mean_w)
         self.mean_b += gain * (self.b - self.mean_b)

@@ -26,11 +26,14 @@ from mercer.problems import (
     Discriminant,
     Eigenproblem,
     GaussianClasses,
+    KernelAlignment,
+    KernelCombination,
     LatentGaussian,
     LinearSystem,
     Many,
     MinimumCut,
     Partition,
+    Relevance,
     RidgePath,
     Scaling,
     Separation,
@@ -65,11 +68,14 @@ from mercer.solvers.many import Each
 from mercer.solvers.maximum_flow import MaximumFlow
 from mercer.solvers.mistakes import Mistakes
 from mercer.solvers.newton_risk import NewtonRisk
+from mercer.solvers.nonnegative import Nonnegative
 from mercer.solvers.primal import Primal
 from mercer.solvers.primal_discriminant import PrimalDiscriminant
 from mercer.solvers.primal_path import PrimalPath
 from mercer.solvers.qr_correlation import QRCorrelation
 from mercer.solvers.restarted_lanczos import RestartedLanczos
+from mercer.solvers.scale_descent import ScaleDescent
+from mercer.solvers.simplex_newton import SimplexNewton
 from mercer.solvers.sinkhorn import Sinkhorn
 from mercer.solvers.smo import SMO
 from mercer.solvers.sparse_view import MOST
@@ -259,3 +265,18 @@ def _(problem: GaussianClasses) -> Solver:
 @choose.register
 def _(problem: Expectations) -> Solver:
     return EntropyNewton()
+
+
+@choose.register
+def _(problem: KernelAlignment) -> Solver:
+    return Nonnegative()
+
+
+@choose.register
+def _(problem: KernelCombination) -> Solver:
+    return SimplexNewton()
+
+
+@choose.register
+def _(problem: Relevance) -> Solver:
+    return ScaleDescent()

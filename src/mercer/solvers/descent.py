@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Array
-from mercer.backends.contract import Box
+from mercer.backends.boxes import Box
 from mercer.gram.part import Layers
 from mercer.problems import BoxQP
 from mercer.solvers.base import Watch

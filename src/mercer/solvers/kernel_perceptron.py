@@ -37,6 +37,9 @@ class Memory:
         Rows seen, mistakes made, mistakes forgotten.
     log : list or None
         Column, class, rival and step of each mistake, if asked for.
+    one_by_one : bool
+        Whether each column was a mistake at most once, in their order, as on a stream: then the
+        functions on the way can be told.
     """
 
     coef: Array
@@ -52,6 +55,7 @@ class Memory:
     mistakes: int = 0
     forgotten: int = 0
     log: list[tuple[int, int, int, int]] | None = None
+    one_by_one: bool = True
 
     @classmethod
     def empty(cls, squares: Array, k: int, has_bias: bool) -> Memory:

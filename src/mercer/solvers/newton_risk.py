@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,20 +15,37 @@ from mercer.gram import DenseGram, FactoredGram, PrecomputedGram
 from mercer.problems.losses import Bend, LogLoss, SquaredLoss
 from mercer.problems.smooth_risk import SmoothRisk
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.risk_descent import Arrival, Direction, descend
-from mercer.solvers.risk_space import Element, FeatureSpace, Space, factored_space, space_of
+from mercer.solvers.preconditioned import WIDEST, Shape
+from mercer.solvers.quasi_newton import Remembered
+from mercer.solvers.risk_descent import Arrival, Direction, descend, near
+from mercer.solvers.risk_space import (
+    Element,
+    FeatureSpace,
+    Space,
+    TriangularSpace,
+    factored_space,
+    space_of,
+)
 
 _SMALL = 1200  # unknowns: up to here their matrix is factored
+_CHEAP = 40  # features times functions: up to here it is made sooner than avoided
 _CG_STEPS = 500
+_MEMORY = 10
+_EASY = 40  # quasi-Newton steps before Newton's
+_NEAR = 3e-5  # gradient, relative, from which one step of Newton's is worth many
+_FEW = 40  # conjugate gradients that cost no more than the matrix
+_LOSES = 1e-6  # of the objective, on the way from the space to the words of the problem
 
 
 @dataclass(frozen=True)
 class NewtonRisk(Solver):
     """Newton steps with a line search.
 
-    With up to 1200 unknowns the equations of a step are solved by a Cholesky factor, else by
-    conjugate gradients, which need products with the features, or with K, only. A loss that is not
-    convex is started from several points, and the best end is kept.
+    The equations of a step are solved by a Cholesky factor where they are few, else by conjugate
+    gradients, which need products with the features, or with K, only. With many features or
+    classes forty cheap steps go before, which learn the curvature on the way, beginning with that
+    of the mean row; mostly they are enough. A loss that is not convex is started from several
+    points, and the best end is kept.
 
     Parameters
     ----------
@@ -52,28 +69,44 @@ class NewtonRisk(Solver):
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""
-        space, semidefinite = _space(problem)
-        best, steps = self._best(space, watch)
-        status = best.status
+        space, semidefinite = _space(problem.of_weight_one())
+        best = best_of(space, self, watch, lambda: _direction(space, self.tol, watch))
+        value = space.answer(best.arrival.element)
+        status = best.arrival.status
         if status is Status.SOLVED and not semidefinite:
             status = Status.NOT_CONVEX
-        return report(
-            self, space.answer(best.element), status, steps, watch, detail_of(self, space)
-        )
+        elif status is Status.SOLVED and isinstance(space, TriangularSpace):
+            reached = best.arrival.objective
+            if not space.problem.objective(value) - reached <= _LOSES * abs(reached):
+                status = Status.INACCURATE
+        return report(self, value, status, best.steps, watch, best.detail)
 
-    def _best(self, space: Space, watch: Watch) -> tuple[Arrival, int]:
-        best, steps = None, 0
-        for element in starts(space, self, watch):
-            found = descend(
-                space, element, _direction(space, watch), self.tol, self.max_iter, watch
-            )
-            steps += found.steps
-            if best is None or found.objective < best.objective:
-                best = found
-            if watch.stopped is not None:
-                break
-        assert best is not None  # there is always one start
-        return best, steps
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best of several descents, the steps of all, and what is to be said of it."""
+
+    arrival: Arrival
+    steps: int
+    detail: str
+
+
+def best_of(space: Space, solver: Any, watch: Watch, direction: Callable[[], Direction]) -> Best:
+    """Descend from every start, and keep the best end."""
+    best, steps, tried = None, 0, 0
+    for element in starts(space, solver, watch):
+        found = descend(space, element, direction(), solver.tol, solver.max_iter, watch)
+        steps, tried = steps + found.steps, tried + 1
+        if best is None or found.objective < best.objective:
+            best = found
+        if watch.stopped is not None:
+            break
+    assert best is not None  # there is always one start
+    if space.problem.loss.convex:
+        return Best(best, steps, "")
+    status = watch.stopped or best.status  # a search cut short is not what was asked for
+    detail = f"the loss is not convex: the best of {tried} starts, perhaps not the best of all"
+    return Best(replace(best, status=status), steps, detail)
 
 
 def starts(space: Space, solver: Any, watch: Watch) -> Iterator[Element]:
@@ -91,20 +124,11 @@ def starts(space: Space, solver: Any, watch: Watch) -> Iterator[Element]:
     found = []
     for loss in convex:
         space.problem = replace(problem, loss=loss)
-        found.append(descend(space, zero, _direction(space, watch), 1e-6, 100, watch).element)
+        found.append(descend(space, zero, _direction(space, 1e-6, watch), 1e-6, 100, watch).element)
         space.problem = problem
     listed = [found[-1], zero, *found[:-1]]
     listed += [found[-1].times(4.0**j) for j in range(1, solver.n_init)]
     yield from listed[: solver.n_init]
-
-
-def detail_of(solver: Any, space: Space) -> str:
-    """Say what a loss that is not convex means for the answer."""
-    if space.problem.loss.convex:
-        return ""
-    return (
-        f"the loss is not convex: the best of {solver.n_init} starts, perhaps not the best of all"
-    )
 
 
 def _space(problem: SmoothRisk) -> tuple[Space, bool]:
@@ -117,11 +141,38 @@ def _space(problem: SmoothRisk) -> tuple[Space, bool]:
     return space_of(problem), True
 
 
-def _direction(space: Space, watch: Watch) -> Direction:
+def _direction(space: Space, tol: float, watch: Watch) -> Direction:
     k = space.problem.columns
-    if isinstance(space, FeatureSpace) and (space.F.shape[1] + 1) * k <= _SMALL:
+    if not isinstance(space, FeatureSpace):
+        return lambda u, g: _by_gradients(space, u, g, watch)
+    d, convex = space.F.shape[1], space.problem.loss.convex
+    small = (d + 1) * k <= _SMALL
+    if small and (not convex or d * k <= _CHEAP):
         return lambda u, g: _exact(space, u, g)
-    return lambda u, g: _by_gradients(space, u, g, watch)
+    if not convex or is_sparse(space.F) or d > WIDEST:
+        return lambda u, g: _by_gradients(space, u, g, watch)
+    return _Shaped(space, tol, watch, small)
+
+
+class _Shaped:
+    """Goes by what steps tell of the curvature, beside its shape; in earnest if that takes long."""
+
+    def __init__(self, space: FeatureSpace, tol: float, watch: Watch, small: bool) -> None:
+        self._space, self._tol, self._watch, self._small = space, tol, watch, small
+        self._shape = Shape(space)
+        self._easy = Remembered(space, _MEMORY, self._shape)
+        self._few = True
+
+    def __call__(self, u: Element, g: Element) -> Element:
+        if self._easy.steps < _EASY and not near(self._space, u, g, _NEAR):
+            return self._easy(u, g)
+        if self._few:
+            most = _FEW if self._small else _CG_STEPS
+            step, solved = self._shape.step(u, g, self._tol, self._watch, most)
+            self._few = solved or not self._small
+            if self._few:
+                return step
+        return _exact(self._space, u, g)
 
 
 def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:

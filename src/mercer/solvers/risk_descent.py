@@ -59,6 +59,11 @@ def descend(
     return Arrival(u, value, Status.ITERATION_LIMIT, max_iter)
 
 
+def near(space: Space, u: Element, g: Element, tol: float) -> bool:
+    """Tell whether the gradient is small beside what pulls on the function."""
+    return bool(space.inner(g, g) <= (tol * space.tolerance(u)) ** 2)
+
+
 def _by_gradient(space: Space, u: Element, d: Element, size: float) -> tuple[Element, float] | None:
     """Take a whole step where the gradient shrinks by it: near the end it sees more digits."""
     ahead = u.plus(1.0, d)

@@ -80,4 +80,7 @@ def _finite(value: Any) -> bool:
     if isinstance(value, Duals):
         return all(map(_finite, value.parts))
     held = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
-    return all(part is None or bool(np.isfinite(part).all()) for part in held)
+    return all(
+        _finite(part) if isinstance(part, Duals) else part is None or bool(np.isfinite(part).all())
+        for part in held
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from mercer._resources import memory_budget
 from mercer._types import Array
 from mercer.backends import choose_backend
-from mercer.backends.contract import Box
+from mercer.backends.boxes import Box
 from mercer.gram import CachedGram, LazyGram
 from mercer.gram.source import Source
 from mercer.solvers.base import Solution, Solver, Status, Watch

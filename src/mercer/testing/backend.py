@@ -12,7 +12,8 @@ from mercer._config import config
 from mercer._points import is_sparse, row_count, take
 from mercer._types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
-from mercer.backends.contract import Backend, Box, BoxAnswer
+from mercer.backends.boxes import Box, BoxAnswer
+from mercer.backends.contract import Backend
 from mercer.backends.reference import Reference
 from mercer.expression import (
     AbsDist,
@@ -39,6 +40,7 @@ from mercer.expression import (
     SymmetricSum,
     Tanh,
 )
+from mercer.testing.chains import check_chains
 from mercer.testing.neighbours import check_neighbours
 from mercer.testing.partition import check_partitions
 
@@ -71,6 +73,7 @@ def check_backend(name: str) -> None:
     _check_factorisations(backend)
     _check_smo(backend)
     check_neighbours(backend)
+    check_chains(backend)
     check_partitions(backend)
 
 
@@ -333,6 +336,10 @@ def _check_band(backend: Backend, A: Array, width: int) -> None:
     expected = [np.diagonal(linalg.inv(A + shift * np.eye(n))) for shift in shifts[:3]]
     np.testing.assert_allclose(found[:3], expected, rtol=1e-9)
     assert np.isnan(found[3]).all()
+    rotation = backend.band_rotate(A.copy(), width)
+    np.testing.assert_allclose(rotation.lower, band.lower, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(rotation.onto(A), band.Qt @ A, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(rotation.back(A), band.Qt.T @ A, rtol=0, atol=1e-9)
 
 
 def _check_smo(backend: Backend) -> None:

@@ -1,0 +1,382 @@
+// A walk along stages that share rows, matrix and linear term: for the price of the first, nearly.
+//
+// From one stage to the next either b stays, and F with it, or both are scaled with the bounds, where
+// most support vectors are at theirs. F is computed anew, in double precision, once what rounding did
+// to it could be seen in the tolerance. What is asked at other rows is summed for all stages at once,
+// so that each row of K is read once.
+#include "mercer/svm_chain.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "mercer/svm_frame.hpp"
+
+namespace mercer::svm {
+namespace {
+
+constexpr double kMostAtBound = 0.5;  // of the support vectors: with more, b is scaled
+constexpr Size kTile = 1024;          // columns whose sums stay in the first cache
+constexpr double kRounding = 1e-12;   // relative: a sum this far off needs no repair
+constexpr double kSeen = 0.05;        // of the tolerance: an error of F that is worth F anew
+
+constexpr double kUnknown = 0.0;  // instead of a ratio
+
+// Columns next to each other that sums are wanted for.
+struct Stretch {
+  Size column, place, length;
+};
+
+std::vector<Stretch> stretches_of(const std::int64_t* rows, Size count) {
+  std::vector<Stretch> out;
+  for (Size t = 0; t < count; ++t) {
+    const bool goes_on = t > 0 && rows[t] == rows[t - 1] + 1 && out.back().length < kTile;
+    if (goes_on)
+      ++out.back().length;
+    else
+      out.push_back({static_cast<Size>(rows[t]), t, 1});
+  }
+  return out;
+}
+
+template <class Entry>
+class Walk {
+ public:
+  Walk(const Matrix<Entry>& matrix, const Chain& chain, const ChainAnswer& answer,
+       const Worker& worker)
+      : matrix_(matrix),
+        chain_(chain),
+        box_(chain.box),
+        answer_(answer),
+        worker_(worker),
+        frame_(matrix, chain.box),
+        level_(frame_.level),
+        linear_(std::max<Size>(1, level_.size)) {
+    frame_.each([&](Size t, std::int32_t v, Size) {
+      level_.origin[t] = v;
+      linear_[t] = v < 0 ? 0.0 : box_.gradient[v];
+    });
+  }
+
+  void run(double tol, std::int64_t max_iter, Scratch<Entry>& scratch) {
+    frame_.give_matrix(worker_);
+    if (worker_.stopped() && frame_.copied()) return;  // it may be half made
+    const Size count = static_cast<Size>(chain_.stages.size());
+    for (Size s = 0; s < count && !worker_.stopped(); ++s) {
+      begin(chain_.stages[static_cast<std::size_t>(s)], tol);
+      // a stage takes about as many steps as the one it begins at: a smaller matrix pays at once
+      const Size from = chain_.stages[static_cast<std::size_t>(s)].from;
+      const std::int64_t expected = from < 0 ? 0 : answer_.iterations[from];
+      const Descent done =
+          solve_level(level_, tol * scale_, max_iter, worker_, scratch, 0, expected);
+      since_ += done.steps;
+      answer_.iterations[s] = done.steps;
+      answer_.violation[s] = worker_.stopped() ? kNever : done.gap / scale_;
+      keep(s);
+    }
+    if (!worker_.stopped()) judge(count);
+  }
+
+ private:
+  double scaled(const double* values, std::int32_t v, double factor) const {
+    return values == nullptr ? 0.0 : values[v] * factor;
+  }
+
+  // The box of a stage, b of another, and the F that belongs to it.
+  void begin(const Stage& stage, double tol) {
+    const double grown = choose_start(stage);
+    bool reshaped = false;
+    frame_.each([&](Size t, std::int32_t v, Size r) {
+      if (v < 0) return;
+      level_.lower[t] = scale_ * stage.bound * box_.lower[v];
+      level_.upper[t] = scale_ * stage.bound * box_.upper[v];
+      level_.kink[t] = scale_ * scaled(box_.kink, v, stage.kink);
+      const double shift = scaled(box_.shift, v, stage.shift);
+      reshaped |= shift != level_.shift[t];
+      level_.shift[t] = shift;
+      level_.diag[t] =
+          static_cast<Entry>(static_cast<double>(matrix_.k[r * (matrix_.ld + 1)]) + shift);
+      level_.refresh(t, level_.b[t]);
+    });
+    growth_ *= std::max(grown, 1.0);
+    const double error = static_cast<double>(std::numeric_limits<Entry>::epsilon()) * growth_ *
+                         std::sqrt(1.0 + static_cast<double>(since_));
+    if (grown == kUnknown || reshaped || error > kSeen * tol * scale_)
+      compute_gradient();
+    else if (grown != 1.0)
+      scale_gradient(grown);
+    level_.trail = Trail{};
+  }
+
+  // Puts b, in the units of the level, inside the box of the stage. Returns what b was multiplied
+  // with; kUnknown where it is not a multiple of what it was.
+  double choose_start(const Stage& stage) {
+    std::vector<double> b(static_cast<std::size_t>(box_.n));
+    const bool first = stage.from < 0;
+    const double* from = first ? box_.start : answer_.b + stage.from * box_.n;
+    const double before =
+        first ? stage.bound : chain_.stages[static_cast<std::size_t>(stage.from)].bound;
+    const double ratio =
+        !first && mostly_at_bound(from, before) ? stage.bound / before : 1.0;
+    for (Size v = 0; v < box_.n; ++v) {
+      const double low = stage.bound * box_.lower[v], high = stage.bound * box_.upper[v];
+      double value = ratio * from[v];
+      if (ratio != 1.0 && from[v] != 0.0 && from[v] == before * box_.lower[v]) value = low;
+      if (ratio != 1.0 && from[v] != 0.0 && from[v] == before * box_.upper[v]) value = high;
+      b[static_cast<std::size_t>(v)] = std::clamp(value, low, high);
+    }
+    repair_sums(stage, b);
+    if (first) choose_scale(b);
+    bool multiple = placed_;
+    level_.each_variable([&](Size t) {
+      const double value = scale_ * b[static_cast<std::size_t>(level_.origin[t])];
+      multiple &= std::abs(value - ratio * level_.b[t]) <= kRounding * std::abs(value);
+      level_.b[t] = value;
+    });
+    placed_ = true;
+    return multiple ? ratio : kUnknown;
+  }
+
+  bool mostly_at_bound(const double* b, double bound) const {
+    Size used = 0, at = 0;
+    for (Size v = 0; v < box_.n; ++v) {
+      used += b[v] != 0.0;
+      at += b[v] != 0.0 && (b[v] == bound * box_.lower[v] || b[v] == bound * box_.upper[v]);
+    }
+    return static_cast<double>(at) > kMostAtBound * static_cast<double>(used);
+  }
+
+  // Adds what is missing to the sum of each group, in proportion to the room there is.
+  void repair_sums(const Stage& stage, std::vector<double>& b) const {
+    for (Size g = 0; g < chain_.groups; ++g) {
+      const auto in_group = [&](Size v) { return box_.group == nullptr || box_.group[v] == g; };
+      const double total = stage.total * chain_.totals[g];
+      double sum = 0.0, size = std::abs(total);
+      for (Size v = 0; v < box_.n; ++v) {
+        if (!in_group(v)) continue;
+        sum += b[static_cast<std::size_t>(v)];
+        size += std::abs(b[static_cast<std::size_t>(v)]);
+      }
+      const double missing = total - sum;
+      if (!(std::abs(missing) > kRounding * size)) continue;
+      const auto room = [&](Size v) {
+        const double end = stage.bound * (missing > 0 ? box_.upper[v] : box_.lower[v]);
+        const double left = end - b[static_cast<std::size_t>(v)];
+        return std::isfinite(left) ? left : missing;
+      };
+      double all = 0.0;
+      for (Size v = 0; v < box_.n; ++v) all += in_group(v) ? room(v) : 0.0;
+      if (all == 0.0) continue;
+      const double share = std::min(1.0, missing / all);
+      for (Size v = 0; v < box_.n; ++v)
+        if (in_group(v)) b[static_cast<std::size_t>(v)] += share * room(v);
+    }
+  }
+
+  // Powers of two are exact: F of the size of one neither over- nor underflows when squared.
+  void choose_scale(const std::vector<double>& b) {
+    if (sizeof(Entry) != sizeof(float)) return;
+    double largest = 0.0, sum = 0.0, diagonal = 0.0;
+    level_.each_variable([&](Size t) { largest = std::max(largest, std::abs(linear_[t])); });
+    if (largest == 0.0) {  // all of F comes from b
+      for (const double value : b) sum += std::abs(value);
+      frame_.each([&](Size, std::int32_t, Size r) {
+        diagonal = std::max(diagonal, std::abs(static_cast<double>(matrix_.k[r * (matrix_.ld + 1)])));
+      });
+      largest = sum * diagonal;
+    }
+    if (largest == 0.0 || !std::isfinite(largest)) return;
+    scale_ = std::ldexp(1.0, std::clamp(-std::ilogb(largest), -300, 300));
+  }
+
+  // F = p - ratio (p - F): of b that were all multiplied with it.
+  void scale_gradient(double ratio) {
+    Buffer<double> f(std::max<Size>(1, level_.size));
+    level_.each_variable([&](Size t) {
+      const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];
+      const double p = scale_ * linear_[t];
+      f[t] = p - ratio * (p - static_cast<double>(level_.f[t]) - middle);
+    });
+    centre(f);
+  }
+
+  // F = p - (K + diag(shift)) b, less the middle of what violates.
+  void compute_gradient() {
+    std::vector<const Entry*> rows;
+    std::vector<double> weights;
+    level_.each_variable([&](Size t) {
+      if (level_.b[t] == 0.0) return;
+      rows.push_back(level_.row(t));
+      weights.push_back(level_.b[t]);
+    });
+    while (rows.size() % 4 != 0) {
+      rows.push_back(rows.back());
+      weights.push_back(0.0);
+    }
+    Buffer<double> f(std::max<Size>(1, level_.size));
+    const auto accumulate = passes<Entry>().accumulate;
+    for (const Run& run : level_.runs)
+      for (Size first = 0; first < run.length; first += kTile) {
+        const Size length = std::min(kTile, run.length - first), at = run.local + first;
+        alignas(64) double sum[kTile];
+        std::fill_n(sum, length, 0.0);
+        for (std::size_t r = 0; r < rows.size(); r += 4) {
+          const Entry* four[4];
+          for (std::size_t c = 0; c < 4; ++c) four[c] = rows[r + c] + run.column + first;
+          accumulate(four, weights.data() + r, length, sum);
+        }
+        for (Size t = at; t < at + length; ++t)
+          f[t] = scale_ * linear_[t] - sum[t - at] - level_.shift[t] * level_.b[t];
+      }
+    centre(f);
+    since_ = 0;
+    growth_ = 1.0;
+  }
+
+  void centre(const Buffer<double>& f) {
+    std::vector<double> top(level_.middle.size(), -kNever), bottom(level_.middle.size(), kNever);
+    level_.each_variable([&](Size t) {
+      const auto g = static_cast<std::size_t>(level_.group_of(t));
+      top[g] = std::max(top[g], f[t] + static_cast<double>(level_.up[t]));
+      bottom[g] = std::min(bottom[g], f[t] + static_cast<double>(level_.low[t]));
+    });
+    for (std::size_t g = 0; g < level_.middle.size(); ++g) {
+      const double middle = 0.5 * (top[g] + bottom[g]);
+      level_.middle[g] = std::isfinite(middle) ? middle : 0.0;
+    }
+    level_.each_variable([&](Size t) {
+      const auto g = static_cast<std::size_t>(level_.group_of(t));
+      level_.f[t] = static_cast<Entry>(f[t] - level_.middle[g]);
+    });
+  }
+
+  // What is at a bound, or at the kink, but for rounding of sums: it must not pass for free.
+  void snap(Size t) {
+    const double low = level_.lower[t], high = level_.upper[t], value = level_.b[t];
+    const double near = kRounding * std::max(std::abs(low), std::abs(high));
+    if (!std::isfinite(near)) return;
+    double to = value;
+    if (std::abs(value) <= near && level_.kink[t] > 0.0) to = 0.0;
+    if (high - value <= near) to = high;
+    if (value - low <= near) to = low;
+    if (to == value) return;
+    level_.b[t] = to;
+    level_.refresh(t, to);
+  }
+
+  void keep(Size s) {
+    double *b = answer_.b + s * box_.n, *gradient = answer_.gradient + s * box_.n;
+    const Stage& stage = chain_.stages[static_cast<std::size_t>(s)];
+    level_.each_variable([&](Size t) {
+      const std::int32_t v = level_.origin[t];
+      snap(t);
+      b[v] = std::clamp(level_.b[t] / scale_, stage.bound * box_.lower[v],
+                        stage.bound * box_.upper[v]);
+      const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];
+      gradient[v] = (static_cast<double>(level_.f[t]) + middle) / scale_;
+    });
+    for (Size g = 0; g < chain_.groups; ++g) answer_.offsets[s * chain_.groups + g] = offset(g);
+  }
+
+  // The mean of F over free variables, held between the two sides; their middle where none is free.
+  double offset(Size group) const {
+    double top = -kNever, bottom = kNever, sum = 0.0;
+    Size free = 0;
+    for (const Run& run : level_.runs) {
+      if (run.group != group) continue;
+      for (Size t = run.local; t < run.local + run.length; ++t) {
+        const double f = static_cast<double>(level_.f[t]);
+        const double rising = f + static_cast<double>(level_.up[t]);
+        const double falling = f + static_cast<double>(level_.low[t]);
+        top = std::max(top, rising), bottom = std::min(bottom, falling);
+        if (rising == falling) sum += rising, ++free;
+      }
+    }
+    const double middle = level_.middle[static_cast<std::size_t>(group)];
+    double found = 0.0;
+    if (free > 0)
+      found = std::clamp(sum / static_cast<double>(free), std::min(top, bottom),
+                         std::max(top, bottom));
+    else if (std::isfinite(top) && std::isfinite(bottom))
+      found = 0.5 * (top + bottom);
+    else if (std::isfinite(top) || std::isfinite(bottom))
+      found = std::isfinite(top) ? top : bottom;
+    else
+      return 0.0;
+    return (found + middle) / scale_;
+  }
+
+  // sum_i b_i K_ij for the judged rows j and all stages, each row of K read once.
+  void judge(Size count) {
+    if (chain_.judged_count == 0 || count == 0) return;
+    const Size wide = round_up(count, kStagesAtOnce);
+    std::vector<const Entry*> rows;
+    std::vector<Entry> weights;  // of all stages, row by row
+    for (Size v = 0; v < box_.n; ++v) {
+      bool used = false;
+      for (Size s = 0; s < count; ++s) used |= answer_.b[s * box_.n + v] != 0.0;
+      if (!used) continue;
+      rows.push_back(matrix_.k + (box_.rows == nullptr ? v : box_.rows[v]) * matrix_.ld);
+      for (Size s = 0; s < wide; ++s)
+        weights.push_back(static_cast<Entry>(s < count ? answer_.b[s * box_.n + v] : 0.0));
+    }
+    Buffer<double> sums(wide * kTile);
+    const auto expand = passes<Entry>().expand;
+    for (const Stretch& part : stretches_of(chain_.judged, chain_.judged_count)) {
+      std::fill_n(sums.data(), wide * kTile, 0.0);
+      expand(rows.data(), static_cast<Size>(rows.size()), part.column, part.length,
+             weights.data(), wide, sums.data(), kTile);
+      for (Size s = 0; s < count; ++s)
+        std::copy_n(sums.data() + s * kTile, part.length,
+                    answer_.values + s * chain_.judged_count + part.place);
+      if (worker_.caller()) worker_.poll.check();
+      if (worker_.stopped()) return;
+    }
+  }
+
+  const Matrix<Entry>& matrix_;
+  const Chain& chain_;
+  const Box& box_;
+  const ChainAnswer& answer_;
+  Worker worker_;
+  Frame<Entry> frame_;
+  Level<Entry>& level_;
+  Buffer<double> linear_;
+  double scale_ = 1.0;
+  bool placed_ = false;
+  // What happened to F since it was computed: steps, and what it was multiplied with.
+  std::int64_t since_ = 0;
+  double growth_ = 1.0;
+};
+
+}  // namespace
+
+template <class Entry>
+void solve_chains(const Matrix<Entry>& matrix, const std::vector<Chain>& chains,
+                  std::vector<ChainAnswer>& answers, double tol, std::int64_t max_iter,
+                  int threads, Poll& poll, Progress& progress) {
+  std::vector<std::size_t> order(chains.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return chains[a].box.n > chains[b].box.n;
+  });
+  std::vector<Scratch<Entry>> scratch(static_cast<std::size_t>(threads));
+  parallel_for(
+      static_cast<std::int64_t>(order.size()),
+      [&](std::int64_t task, int id) {
+        const std::size_t at = order[static_cast<std::size_t>(task)];
+        const Worker worker{poll, progress, id, 1};
+        Walk<Entry>(matrix, chains[at], answers[at], worker)
+            .run(tol, max_iter, scratch[static_cast<std::size_t>(id)]);
+      },
+      threads, poll);
+}
+
+template void solve_chains(const Matrix<float>&, const std::vector<Chain>&,
+                           std::vector<ChainAnswer>&, double, std::int64_t, int, Poll&,
+                           Progress&);
+template void solve_chains(const Matrix<double>&, const std::vector<Chain>&,
+                           std::vector<ChainAnswer>&, double, std::int64_t, int, Poll&,
+                           Progress&);
+
+}  // namespace mercer::svm

@@ -1,0 +1,139 @@
+"""Box programmes as backends see them: one alone, or a chain of them that differ by factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mercer._types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A box programme on some rows of a stored K, and where to start.
+
+    Minimises b'(K + diag(shift))b/2 - p'b + kink'|b| over lower <= b <= upper with the sum of b
+    over each group kept as it is at the start. The linear term p is not here: all that a descent
+    needs of it is the gradient at the start.
+
+    Attributes
+    ----------
+    gradient : (m,) float64
+        F = p - (K + diag(shift)) start.
+    start : (m,) float64
+        A feasible point.
+    lower, upper : (m,) float64
+        The box; may be infinite. Contains 0 strictly inside only where it matters (kink > 0).
+    kink : (m,) float64, optional
+        Nonnegative cost of |b_i|.
+    shift : (m,) float64, optional
+        Added to the diagonal of K.
+    group : (m,) int64, optional
+        Number of the group of each variable, from 0; only variables of one group form pairs.
+    rows : (m,) int64, optional
+        Which row of K each variable is, repeats allowed; None for all rows in order. Long runs of
+        consecutive numbers are read in place.
+    """
+
+    gradient: Array
+    start: Array
+    lower: Array
+    upper: Array
+    kink: Array | None = None
+    shift: Array | None = None
+    group: Array | None = None
+    rows: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoxAnswer:
+    """Where a descent ended.
+
+    Attributes
+    ----------
+    b : (m,) float64
+        The variables; those at a bound, or at the kink, are there exactly.
+    gradient : (m,) float64
+        F there, as the descent kept it.
+    iterations : int
+        Pair steps.
+    violation : float
+        Largest violation: over groups, max over i that can rise of F_i + up_i minus min over j
+        that can fall of F_j + low_j, where up_i = kink_i if b_i < 0 else -kink_i, and
+        low_j = -kink_j if b_j > 0 else kink_j. -inf when no pair can move; NaN or +inf when numbers
+        overflowed or nothing is known.
+    """
+
+    b: Array
+    gradient: Array
+    iterations: int
+    violation: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One programme of a chain.
+
+    Attributes
+    ----------
+    bound, kink, shift, total : float
+        Factors on what the chain says of bounds, kinks, shifts and sums.
+    start : int
+        Number of the earlier stage to begin at; -1 for the start of the chain.
+    """
+
+    bound: float = 1.0
+    kink: float = 1.0
+    shift: float = 1.0
+    total: float = 1.0
+    start: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Programmes on the same rows of a stored K.
+
+    Attributes
+    ----------
+    box : Box
+        With every factor 1. Its `gradient` is the linear term p. Its `start` need not be feasible:
+        it is clipped, and sums are repaired. Groups are numbered from 0, and none is empty.
+    totals : (groups,) float64
+        What the variables of each group sum to.
+    stages : sequence of Stage
+        The programmes.
+    judged : (t,) int64
+        Rows j of K where sum_i b_i K_ij is wanted.
+    """
+
+    box: Box
+    totals: Array
+    stages: Sequence[Stage]
+    judged: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ChainAnswer:
+    """Where all stages of a chain ended.
+
+    Attributes
+    ----------
+    b, gradient : (stages, m) float64
+        Variables, and F = p - (K + diag(shift)) b as the descent kept it.
+    offsets : (stages, groups) float64
+        The multiplier of each sum: the mean of F over free variables, held between the two sides
+        of the optimality conditions; their middle where no variable is free.
+    values : (stages, t) float64
+        sum_i b_i K_ij at the judged rows, without offset, to the accuracy of the type of K.
+    iterations : (stages,) int64
+        Pair steps.
+    violation : (stages,) float64
+        As in `BoxAnswer`; infinite where a stage was not finished because the poll said so.
+    """
+
+    b: Array
+    gradient: Array
+    offsets: Array
+    values: Array
+    iterations: Array
+    violation: Array

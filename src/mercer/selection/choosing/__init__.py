@@ -1,0 +1,5 @@
+"""Which kernel: what kinds of columns there are, what is worth comparing, and the comparison."""
+
+from mercer.selection.choosing.choice import Choice, Contender, choose
+
+__all__ = ["Choice", "Contender", "choose"]

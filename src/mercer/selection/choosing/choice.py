@@ -1,0 +1,364 @@
+"""Which kernel? A small set of them, each with its parameters tuned, compared on the same folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.multiclass import type_of_target
+
+from mercer._points import is_sparse
+from mercer._types import Array
+from mercer.machines import SVC, KernelRidge
+from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
+from mercer.selection.default_grids import known_axes
+from mercer.selection.grids import is_number
+from mercer.selection.outcome import NothingJudgedError, Tuning
+from mercer.selection.progress import TuningCallback, TuningProgress
+from mercer.selection.question import folds_of
+from mercer.selection.rows import count_rows, indexable, shuffled, take_rows
+from mercer.selection.task import machine_at
+from mercer.selection.tuning import tune
+
+_MANY = 30  # different whole numbers: more are a quantity, not labels
+_FEW = 10  # rows of each class that a sample has at least
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """One kernel family, at its best point.
+
+    Attributes
+    ----------
+    name : str
+        Which family.
+    tuning : Tuning
+        All its points and scores.
+    behind : float
+        Mean score of the leader less its own, on the same folds.
+    behind_error : float
+        Standard error of that difference; a rough guide, since folds share rows.
+    """
+
+    name: str
+    tuning: Tuning
+    behind: float
+    behind_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A choice of kernel, and why.
+
+    Attributes
+    ----------
+    machine : Pipeline
+        Preparation and machine, fitted to all rows.
+    contenders : tuple of Contender
+        What was compared, from plain to rich.
+    chosen : int
+        Which of them was taken.
+    reason : str
+        Why.
+    notes : tuple of str
+        What else there is to know: rows that were sampled, columns that were left out.
+    """
+
+    machine: Any
+    contenders: tuple[Contender, ...]
+    chosen: int
+    reason: str
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        width = max(len(one.name) for one in self.contenders)
+        lines = [f"  {'kernel':{width}}  score            behind           points  seconds"]
+        for k, one in enumerate(self.contenders):
+            best, sign = one.tuning.best, "*" if k == self.chosen else " "
+            mean, error = one.tuning.mean[best], one.tuning.standard_error[best]
+            lines.append(
+                f"{sign} {one.name:{width}}  {mean:7.4f} +- {error:.4f}  {one.behind:7.4f} +- "
+                f"{one.behind_error:.4f}  {len(one.tuning.points):6d}  {one.tuning.seconds:7.2f}"
+            )
+        return "\n".join([*lines, self.reason, *self.notes])
+
+
+def choose(
+    X: Any,
+    y: Any,
+    *,
+    machine: Any = None,
+    cv: Any = 5,
+    scoring: Any = None,
+    max_rows: int = 5000,
+    random_state: int = 0,
+    journal: Any = None,
+    callback: Any = None,
+    time_limit: float | None = None,
+) -> Choice:
+    """Compare kernels on the data, and fit the one to take.
+
+    Linear, polynomial, Gaussian and Laplacian kernels on scaled columns, for tables of mixed
+    columns also a sum with one kernel for each kind, for strings words and pieces of letters. Each
+    has its parameters tuned on the same folds. The plainest family is taken that is not behind the
+    best by more than one standard error of their difference.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, table or list of str
+        Rows. Tables may have numbers, categories, missing entries and text columns.
+    y : array-like
+        Labels or targets. Whole numbers of more than 30 different values are targets.
+    machine : estimator, optional
+        What is fitted: a machine of this library with a parameter `kernel`. By default `SVC()` for
+        labels and `KernelRidge()` for targets.
+    cv : int, splitter, iterable or "loo"
+        As in scikit-learn; rows are shuffled for a number of folds.
+    scoring : str, callable or None
+        As in scikit-learn.
+    max_rows : int
+        Compare on a sample of so many rows; the fit has all of them.
+    random_state : int
+        Seed of the sample and the folds.
+    journal : path, optional
+        A folder that keeps all results, to go on after an interruption.
+    callback : callable, optional
+        Called with `TuningProgress` of the family at work; a true return value ends the comparison
+        with the families judged so far.
+    time_limit : float, optional
+        Seconds for each family.
+
+    Returns
+    -------
+    Choice
+        The fitted pipeline and a table that explains it; print it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.selection import choose
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> found = choose(X, (X**2).sum(axis=1) > 1.5)
+    >>> found.contenders[0].name, found.contenders[found.chosen].name
+    ('linear', 'polynomial')
+    >>> found.machine.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
+    [False, True]
+    """
+    X, y = indexable(X), _answers(y)
+    machine = (SVC() if is_labels(y) else KernelRidge()) if machine is None else machine
+    _refuse(X, y, machine, max_rows, scoring)
+    rows, notes = _sample(y, is_classifier(machine), max_rows, random_state)
+    few, truth = take_rows(X, rows), y[rows]
+    candidates, more = _candidates(X)
+    splits = _folds(machine, few, truth, cv, random_state, sampled=len(few) < len(y))
+    axes = _axes(machine, truth)
+    comparison = _Comparison(callback)
+    for one in candidates:
+        comparison.add(
+            one,
+            partial(
+                tune, one.pipeline(machine), few, truth, grid=one.grid(axes), cv=splits,
+                scoring=scoring, journal=_file(journal, one.name), time_limit=time_limit,
+            ),
+        )  # fmt: skip
+    contenders = comparison.contenders()
+    chosen = _plainest(contenders)
+    taken, point = comparison.judged[chosen][0], contenders[chosen].tuning.best_params
+    fitted = machine_at(taken.pipeline(machine), point).fit(X, y)
+    notes += [*more, *comparison.notes]
+    return Choice(fitted, contenders, chosen, _reason(contenders, chosen), tuple(notes))
+
+
+class _Comparison:
+    """Families judged one after the other, until somebody asks to stop."""
+
+    def __init__(self, callback: TuningCallback | None) -> None:
+        self.callback, self.stopped = callback, False
+        self.judged: list[tuple[Candidate, Tuning]] = []
+        self.notes: list[str] = []
+
+    def add(self, one: Candidate, judge: Callable[..., Tuning]) -> None:
+        """Judge a family; one that was not reached, or not judged to the end, is noted."""
+        if self.stopped:
+            self.notes.append(f"{one.name} was not compared: the callback asked to stop.")
+            return
+        try:
+            tuning = judge(callback=None if self.callback is None else self._ask)
+        except NothingJudgedError as stopped:
+            if not self.judged:
+                raise
+            self.notes.append(f"{one.name} was not compared: {stopped}.")
+            return
+        self.judged.append((one, tuning))
+        if not tuning.complete:
+            self.notes.append(f"{one.name} was not judged to the end ({tuning.status}).")
+
+    def _ask(self, progress: TuningProgress) -> bool:
+        self.stopped = bool(self.callback is not None and self.callback(progress))
+        return self.stopped
+
+    def contenders(self) -> tuple[Contender, ...]:
+        """Compare the best points of all families with that of the leader, fold by fold."""
+        scores = np.array([tuning.scores[tuning.best] for _, tuning in self.judged])
+        difference = scores[int(np.argmax(scores.mean(axis=1)))] - scores
+        folds = scores.shape[1]
+        error = np.zeros(len(scores))
+        if folds > 1:
+            error = difference.std(axis=1, ddof=1) / np.sqrt(folds)
+        return tuple(
+            Contender(one.name, tuning, float(d.mean()), float(e))
+            for (one, tuning), d, e in zip(self.judged, difference, error, strict=True)
+        )
+
+
+def _answers(y: Any) -> Array:
+    """Give labels or targets as an array; objects that are all numbers become numbers."""
+    y = np.asarray(y)
+    if y.dtype == object:
+        lacking = [k for k, one in enumerate(y.ravel()) if one is None or one != one]
+        if not lacking and all(is_number(one) for one in y.ravel()):
+            y = y.astype(np.float64)
+    else:
+        lacking = np.flatnonzero(np.isnan(y)).tolist() if y.dtype.kind == "f" else []
+    if lacking and y.ndim == 1:
+        raise ValueError(
+            f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; leave "
+            "these rows out"
+        )
+    return y
+
+
+def is_labels(y: Array) -> bool:
+    """Tell labels from targets: whole numbers of many different values are a quantity."""
+    if y.dtype.kind in "OUSb":
+        return True
+    if type_of_target(y) not in ("binary", "multiclass"):
+        return False
+    return len(np.unique(y)) <= _MANY
+
+
+def _refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None:
+    n = count_rows(X)
+    if y.ndim != 1 or n != len(y) or not n:
+        raise ValueError(
+            f"choose: X has {n} rows and y has shape {y.shape}; one entry per row, and at least "
+            "one row, is needed"
+        )
+    if isinstance(machine, type) or not hasattr(machine, "get_params"):
+        raise TypeError(f"choose: machine={machine!r} must be an estimator, such as SVC()")
+    if isinstance(scoring, list | tuple | set | frozenset | dict):
+        raise ValueError(f"choose: scoring={scoring!r} must be one score, or None")
+    if "kernel" not in machine.get_params():
+        raise ValueError(
+            f"choose: machine={type(machine).__name__} has no parameter `kernel` to choose"
+        )
+    if not is_number(max_rows) or max_rows % 1 or max_rows < 10:
+        raise ValueError(f"choose: max_rows={max_rows!r} must be a whole number of at least 10")
+
+
+def _sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[str]]:
+    """Give rows to compare on, with every class in its share, and a few of each."""
+    n, most = len(y), int(most)
+    if n <= most:
+        return np.arange(n), []
+    order = shuffled(np.random.default_rng(seed), n, y if labels else None, _FEW)
+    note = f"Compared on {most} of {n} rows (max_rows); fitted to all of them."
+    return np.sort(order[:most]), [note]
+
+
+def _candidates(X: Any) -> tuple[list[Candidate], list[str]]:
+    if _are_strings(X):
+        return of_strings(list(X)), []
+    if not hasattr(X, "columns") and not _are_objects(X) and not _have_gaps(X):
+        return of_numbers(X), []
+    try:
+        from mercer.selection.choosing.table_candidates import of_table  # noqa: PLC0415  asks for pandas
+        from mercer.selection.choosing.tables import as_table, columns_of  # noqa: PLC0415
+    except ImportError as missing:
+        raise ImportError(
+            "choose: tables of mixed columns need pandas; install it, or pass rows of numbers"
+        ) from missing
+    table = as_table(X)
+    columns = columns_of(table)
+    if not (columns.numbers or columns.categories or columns.texts):
+        raise ValueError("choose: the table has no column that tells anything about other rows")
+    notes = [
+        f"Column {name!r} has a word of its own in most rows and was left out."
+        for name in columns.names
+    ]
+    return of_table(table, columns), notes
+
+
+def _are_strings(X: Any) -> bool:
+    if isinstance(X, list | tuple):
+        return bool(X) and all(isinstance(row, str) for row in X)
+    return getattr(X, "ndim", 2) == 1 and all(isinstance(row, str) for row in X)
+
+
+def _are_objects(X: Any) -> bool:
+    if hasattr(X, "dtype"):
+        return bool(X.dtype.kind in "OUS")
+    return bool(np.asarray(X, dtype=object).ndim == 2) and any(
+        isinstance(entry, str) or entry is None for row in X for entry in row
+    )
+
+
+def _have_gaps(X: Any) -> bool:
+    """Tell whether an array of numbers has missing entries."""
+    return not is_sparse(X) and bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
+
+
+def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
+    """Give what is tuned beside the kernel; its values do not depend on the rows."""
+    rows = np.arange(len(y), dtype=np.float64)[:, None]
+    axes = known_axes(machine, rows, y)
+    return {name: values for name, values in axes.items() if name != "kernel"}
+
+
+def _folds(
+    machine: Any, X: Any, y: Array, cv: Any, seed: int, *, sampled: bool
+) -> tuple[tuple[Array, Array], ...]:
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        kind = StratifiedKFold if is_classifier(machine) else KFold
+        cv = kind(int(cv), shuffle=True, random_state=seed)
+    elif sampled and not (isinstance(cv, str) or hasattr(cv, "split")):
+        raise ValueError(
+            "choose: cv lists rows, but only a sample of them is compared; raise max_rows, or pass "
+            "a number of folds or a splitter"
+        )
+    return folds_of(machine, X, y, cv, None)
+
+
+def _file(folder: Any, name: str) -> Path | None:
+    if folder is None:
+        return None
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return Path(folder) / f"{name.replace(' ', '-')}.jsonl"
+
+
+def _plainest(contenders: tuple[Contender, ...]) -> int:
+    return next(k for k, one in enumerate(contenders) if one.behind <= one.behind_error)
+
+
+def _reason(contenders: tuple[Contender, ...], chosen: int) -> str:
+    taken = contenders[chosen]
+    if taken.behind == 0.0:
+        plainer = [one for one in contenders[:chosen] if one.behind > one.behind_error]
+        why = (
+            "every plainer one is behind by more than its error"
+            if plainer
+            else "it is the plainest"
+        )
+        return f"Taken: {taken.name}. It has the best score, and {why}."
+    best = next(one for one in contenders if one.behind == 0.0)
+    return (
+        f"Taken: {taken.name}. {best.name} is {taken.behind:.2g} better, but by no more than the "
+        f"error of that difference ({taken.behind_error:.2g}), and {taken.name} is plainer."
+    )

@@ -1,0 +1,245 @@
+"""One scale for each feature, learnt for ridge regression: features that do not matter drop out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer._points import is_sequence_data, take
+from mercer._resources import require_memory
+from mercer._types import Array, Points
+from mercer.certificates import Certificate, certify
+from mercer.kernels import Gaussian, Kernel
+from mercer.problems.relevance import LeaveOneOut, Likelihood, Relevance, RidgeMeasure
+from mercer.selection.learning.effects import effects
+from mercer.selection.learning.kernel_loss import checked, one_of
+from mercer.selection.learning.labelled import labelled
+from mercer.selection.learning.scale_family import ScaleFamily, scale_family
+from mercer.solvers import Callback, ScaleDescent, Solution, solve
+
+_MEASURES: dict[str, RidgeMeasure] = {"loo": LeaveOneOut(), "likelihood": Likelihood()}
+_COPIES = 6  # K, its inverse, the slope, and what products need
+_PENALTY = 0.1  # to start from: k(x, x) is 1 for kernels of a distance
+_SPREAD = 1.0  # standard deviation of the logarithms of further starts
+
+
+@dataclass(frozen=True, eq=False)
+class LearntScales:
+    """What `learn_scales` found.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With the learnt scales.
+    penalty : float
+        For `KernelRidge(kernel, penalty)`.
+    scales : (d,) array
+        One for each feature. Where a feature does nothing its scale is very large; where it acts in
+        a straight line, large.
+    relevance : (d,) array
+        Share of each feature in the mean squared slope of the fitted function, each in units of the
+        spread of its column; of sum 1.
+    objective : str
+        What was minimised or maximised.
+    value : float
+        The mean squared leave-one-out error, or the logarithm of the marginal likelihood.
+    solution : Solution
+        How the search ended, and its way.
+    certificate : Certificate
+        Slopes at the end, and the value computed another way.
+    """
+
+    kernel: Kernel
+    penalty: float
+    scales: Array
+    relevance: Array
+    objective: str
+    value: float
+    solution: Solution
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        name = {"loo": "mean squared leave-one-out error", "likelihood": "log-likelihood"}
+        lines = [f"{name[self.objective]} {self.value:.6g}, penalty {self.penalty:.3g}"]
+        for j in np.argsort(-self.relevance, kind="stable")[:12]:
+            lines.append(
+                f"  feature {j:<4d} scale {self.scales[j]:<10.4g} {self.relevance[j]:7.1%}"
+            )
+        lines.append(str(self.certificate).splitlines()[0])
+        return "\n".join(lines)
+
+
+def learn_scales(
+    X: Any,
+    y: Any,
+    *,
+    kernel: Any = Gaussian,
+    penalty: float | None = None,
+    objective: str = "loo",
+    bias: bool = True,
+    bounds: tuple[float, float] = (1e-2, 1e3),
+    penalty_bounds: tuple[float, float] = (1e-8, 1e3),
+    starts: int = 3,
+    random_state: int = 0,
+    sample_weight: npt.ArrayLike | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 200,
+    callback: Callback | None = None,
+    time_limit: float | None = None,
+) -> LearntScales:
+    """Learn one scale per feature, and the penalty, of kernel ridge regression by gradients.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Targets.
+    kernel : Kernel, or one of their classes
+        With one parameter `scale`: Gaussian, Laplacian, Matern (nu 0.5 or above 1),
+        RationalQuadratic, and sums and products of one of them with kernels that have none. The
+        first start is at its scales; for a class, at the spread of each column times the root of
+        their number.
+    penalty : float or None
+        Weight of the squared norm; None learns it, too.
+    objective : {"loo", "likelihood"}
+        The exact mean squared leave-one-out error, or the marginal likelihood of the Gaussian
+        process with this kernel and noise, their common variance at its best.
+    bias : bool
+        Whether the function has a constant.
+    bounds : pair of float
+        Bounds on scales, in units of the first start for a class: spread times root of the number.
+    penalty_bounds : pair of float
+        Bounds on the penalty.
+    starts : int
+        How many starts; those after the first are drawn around it.
+    random_state : int
+        Seed of the draws.
+    sample_weight : array-like of shape (n_samples,), optional
+        How often each row counts.
+    tol : float
+        What slopes may be at the end; see `mercer.solvers.ScaleDescent`.
+    max_iter : int
+        Largest number of steps of a start.
+    callback : callable or None
+        Called with `mercer.solvers.Progress`; a true return value stops the search.
+    time_limit : float or None
+        Seconds after which to stop with the best scales so far.
+
+    Returns
+    -------
+    LearntScales
+        `kernel` and `penalty` for `KernelRidge`, `relevance`, `solution`, `certificate`.
+
+    Notes
+    -----
+    One evaluation costs a few n^3 operations, and n^2 for each feature; no matrix per feature is
+    stored. The objectives have several minima in general: the answer is the best of all starts, and
+    the certificate says that it is one of the minima, not that it is the lowest. Learning many
+    scales from few rows fits noise: the leave-one-out error reached is then too good.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge
+    >>> X = np.random.default_rng(0).normal(size=(80, 4))
+    >>> y = np.sin(2 * X[:, 1])
+    >>> found = learn_scales(X, y, objective="likelihood", starts=1)
+    >>> found.relevance.round(2)
+    array([0., 1., 0., 0.])
+    >>> machine = KernelRidge(found.kernel, found.penalty).fit(X, y)
+    """
+    one_of("learn_scales", "objective", objective, tuple(_MEASURES))
+    tol, count = checked("learn_scales", "tol", tol), int(checked("learn_scales", "starts", starts))
+    max_iter = int(checked("learn_scales", "max_iter", max_iter))
+    if not isinstance(bias, bool | np.bool_):
+        raise ValueError(f"learn_scales: bias={bias!r} must be True or False")
+    between = (
+        _pair("bounds", bounds),
+        _pair("penalty_bounds", penalty_bounds) if penalty is None else (_fixed(penalty),) * 2,
+    )
+    points, targets, weights, names = _read(X, y, sample_weight)
+    family = scale_family(kernel, points, names, weights)
+    rng = np.random.default_rng(random_state)
+    lower, upper, begin = _starts(family, between, count, rng)
+    problem = Relevance(
+        points,
+        family.formula,
+        targets,
+        weights,
+        _MEASURES[objective],
+        bool(bias),
+        lower,
+        upper,
+        begin,
+    )
+    solver = ScaleDescent(tol=tol, max_iter=max_iter)
+    solution = solve(problem, solver, callback=callback, time_limit=time_limit)
+    certificate = certify(problem, solution.value, 2 * tol)
+    found = solution.value
+    return LearntScales(
+        family.kernel(found.scales),
+        found.penalty,
+        found.scales,
+        effects(problem, found, family.spread),
+        objective,
+        certificate.quantities.value,
+        solution,
+        certificate,
+    )
+
+
+def _read(X: Any, y: Any, sample_weight: Any) -> tuple[Points, Array, Array, list[str] | None]:
+    """Check rows and targets, and that the work fits; give rows that count, in float64."""
+    if is_sequence_data(X):
+        raise TypeError(
+            "learn_scales: X holds strings or lists; scales belong to columns of numbers"
+        )
+    data = labelled("learn_scales", X, y, sample_weight, "numbers")
+    assert data.targets is not None
+    rows = np.flatnonzero(data.weights > 0)
+    targets, n = data.targets[rows], len(rows)
+    if n < 2 or not np.ptp(targets, axis=0).all():
+        raise ValueError("learn_scales: y is constant; there is nothing to learn scales from")
+    require_memory(
+        _COPIES * 8 * n * n,
+        f"learn_scales on {n} rows",
+        "Alternatives: fewer rows (scales learnt from some hundred are good starts); or a larger "
+        "budget with mercer.config(memory=...).",
+    )
+    return take(data.points, rows).astype(np.float64), targets, data.weights[rows], data.names
+
+
+def _starts(
+    family: ScaleFamily,
+    between: tuple[tuple[float, float], tuple[float, float]],
+    count: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array, Array]:
+    """Give the bounds of the logarithms, and where to start."""
+    (least, most), (low, high) = between
+    lower = np.log(np.append(least * family.units, low))
+    upper = np.log(np.append(most * family.units, high))
+    first = np.log(np.append(family.start, np.clip(_PENALTY, low, high)))
+    drawn = _SPREAD * rng.standard_normal((count - 1, len(first)))
+    draws = np.vstack([np.zeros(len(first)), drawn])
+    return lower, upper, np.clip(first + draws, lower, upper)
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(v) for v in value)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not 0 < low < high < np.inf:
+        raise ValueError(
+            f"learn_scales: {name}={value!r} must be two positive numbers, the smaller first"
+        )
+    return low, high
+
+
+def _fixed(penalty: Any) -> float:
+    return checked("learn_scales", "penalty", penalty)

@@ -1,0 +1,239 @@
+"""Groups on the cores: prepared one after the other, their units judged side by side.
+
+As many threads as the library may use judge units, each with one thread of its own, linear algebra
+on one thread, and an equal share of the memory. The calling thread prepares groups, with the
+threads that are idle then, and otherwise listens: to results, to Ctrl-C, to whoever may ask to
+stop. What prepared groups hold together stays within the memory budget; a group that is too large
+alone is replaced by others.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from mercer._config import config
+from mercer._resources import memory_budget
+from mercer._threads import call_threads
+from mercer.backends.blas import one_blas_thread
+from mercer.selection.sharing.base import Group, Judged, Stopped
+
+_LISTEN = 0.05  # seconds between looks at the clock and at who may want to stop
+_LEAVE = 0.5  # seconds that units get to end once they were told to
+_REPLACED = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A unit that was judged, or what went wrong."""
+
+    group: Group
+    unit: int
+    judged: dict[tuple[int, int], Judged]
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be run, and whom to ask and tell.
+
+    Attributes
+    ----------
+    groups : iterable of Group
+        In the order in which they are taken up.
+    done : callable
+        Tells of a group and the number of a unit whether it need not be judged.
+    keep : callable
+        Told a batch of units when they are finished, on the calling thread.
+    stopping : callable
+        Asked now and then on the calling thread; true stops everything.
+    instead : callable
+        Gives groups that take the place of units that failed or do not fit the memory; none where
+        the error should be raised.
+    """
+
+    groups: Iterable[Group]
+    done: Callable[[Group, int], bool]
+    keep: Callable[[Sequence[Finished]], None]
+    stopping: Callable[[], bool]
+    instead: Callable[[Group, Sequence[int]], list[Group]]
+
+
+def run(work: Work) -> None:
+    """Judge all units of all groups.
+
+    Raises `Stopped` when `stopping` said so, and whatever else ended the work early; units that
+    were finished before have been kept, no other.
+    """
+    threads, budget = call_threads(np.inf), memory_budget()
+    pool = _Pool(threads, max(1, budget // threads))
+    shift = _Shift(work, pool, budget)
+    # filters of warnings belong to the process: threads that change them for a while, and change
+    # them back in another order, would leave them changed
+    with warnings.catch_warnings():
+        try:
+            shift.work_through()
+        finally:
+            pool.dismiss()
+            shift.clear()
+
+
+class _Shift:
+    """One run: what waits, what is held, what is being judged."""
+
+    def __init__(self, work: Work, pool: _Pool, budget: int) -> None:
+        self.work, self.pool, self.budget = work, pool, budget
+        self.waiting = deque(work.groups)
+        self.held: dict[int, tuple[Group, int]] = {}  # by identity: the group, units to come
+
+    def work_through(self) -> None:
+        while True:
+            self._take_up()
+            if not self.held:
+                return
+            finished = self.pool.collect(_LISTEN)
+            self._settle(finished)
+            if self.work.stopping():
+                raise Stopped
+
+    def clear(self) -> None:
+        for group, _ in self.held.values():
+            group.release()
+        self.held.clear()
+
+    def _take_up(self) -> None:
+        """Prepare groups until there is work for all threads, or no memory for more."""
+        while self.waiting and self._can_take(self.waiting[0]):
+            group = self.waiting.popleft()
+            units = [k for k in range(len(group.units)) if not self.work.done(group, k)]
+            if not units:
+                continue
+            if group.size > self.budget and self._replaced(group, units):
+                continue
+            try:
+                self._prepare(group)
+            except _REPLACED:
+                group.release()
+                if not self._replaced(group, units):
+                    raise
+                continue
+            self.held[id(group)] = (group, len(units))
+            self.pool.give([(group, unit) for unit in units])
+
+    def _can_take(self, group: Group) -> bool:
+        """Tell whether a thread would be idle otherwise, and the memory suffices."""
+        idle = self.pool.idle()
+        if type(group).prepare is Group.prepare:  # costs nothing: two units ahead for each thread
+            idle += 2 * self.pool.size
+        in_use = sum(held.size for held, _ in self.held.values())
+        return idle > 0 and (not self.held or in_use + group.size <= self.budget)
+
+    def _prepare(self, group: Group) -> None:
+        idle = self.pool.idle()
+        if idle == self.pool.size:
+            group.prepare()
+            return
+        with config(threads=max(1, idle)), one_blas_thread():
+            group.prepare()
+
+    def _replaced(self, group: Group, units: Sequence[int]) -> bool:
+        others = self.work.instead(group, units)
+        self.waiting.extendleft(reversed(others))
+        return bool(others)
+
+    def _settle(self, finished: Sequence[Finished]) -> None:
+        good = [one for one in finished if one.error is None]
+        if good:
+            self.work.keep(good)
+        for one in finished:
+            group, left = self.held[id(one.group)]
+            self.held[id(group)] = (group, left - 1)
+            if left == 1:
+                del self.held[id(group)]
+                group.release()
+            if one.error is None:
+                continue
+            if not (isinstance(one.error, _REPLACED) and self._replaced(group, [one.unit])):
+                raise one.error
+
+
+class _Pool:
+    """Daemon threads that judge units: one that does not listen to `stop` is left behind.
+
+    Parameters
+    ----------
+    size : int
+        How many.
+    memory : int
+        Bytes that one unit may take.
+    """
+
+    def __init__(self, size: int, memory: int) -> None:
+        self.size, self.memory = size, memory
+        self.pending = 0  # units given and not collected
+        self._jobs: queue.SimpleQueue[tuple[Group, int] | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        settings = sklearn.get_config()
+        self._threads = [
+            threading.Thread(
+                target=contextvars.copy_context().run, args=(self._serve, settings), daemon=True
+            )
+            for _ in range(size)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def idle(self) -> int:
+        """Count the threads that have nothing to do; negative where units wait for a thread."""
+        return self.size - self.pending
+
+    def give(self, jobs: Sequence[tuple[Group, int]]) -> None:
+        self.pending += len(jobs)
+        for job in jobs:
+            self._jobs.put(job)
+
+    def collect(self, timeout: float) -> list[Finished]:
+        """Give all units that are finished, waiting a little for the first."""
+        found = []
+        try:
+            found.append(self._results.get(timeout=timeout))
+            while True:
+                found.append(self._results.get_nowait())
+        except queue.Empty:
+            pass
+        self.pending -= len(found)
+        return found
+
+    def dismiss(self) -> None:
+        """Tell all threads to leave, and wait a little for them."""
+        self._stop.set()
+        for _ in self._threads:
+            self._jobs.put(None)
+        end = time.monotonic() + _LEAVE
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _serve(self, settings: dict[str, Any]) -> None:
+        with config(threads=1, memory=self.memory), sklearn.config_context(**settings):
+            while (job := self._jobs.get()) is not None:
+                if self._stop.is_set():
+                    continue
+                self._results.put(self._judged(*job))
+
+    def _judged(self, group: Group, unit: int) -> Finished:
+        try:
+            with one_blas_thread():
+                return Finished(group, unit, group.judge(unit, self._stop.is_set))
+        except BaseException as error:  # handed to the calling thread
+            return Finished(group, unit, {}, error)

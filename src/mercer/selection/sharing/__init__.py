@@ -1,0 +1,15 @@
+"""How much of a grid's work is one piece: a file for each family of machines."""
+
+from mercer.selection.sharing import (  # noqa: F401  families register themselves
+    components,
+    decompositions,
+    gram,
+    margins,
+    neighbours,
+    pipeline,
+    ridge,
+)
+from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
+from mercer.selection.sharing.share import groups, register
+
+__all__ = ["Group", "Judged", "Stop", "Stopped", "groups", "register"]

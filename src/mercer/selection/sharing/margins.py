@@ -1,0 +1,373 @@
+"""Support vector machines: one matrix for each kernel, one walk for all C, tubes and nu of a fold.
+
+Rows are sorted by class, and within a class by the folds they are judged in, so that what a fold
+learns from is a few long runs of the matrix, read in place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer._points import is_objects, row_count, take
+from mercer._resources import within_budget
+from mercer._types import Array, Points
+from mercer.expression import bind_columns
+from mercer.gram import DenseGram, Gram, PrecomputedGram, Source
+from mercer.gram.finite import refuse_overflow
+from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.kernels.features import feature_map
+from mercer.machines import SVC, SVR, OneClassSVM
+from mercer.machines._inputs import training_rows_alone
+from mercer.machines._labels import refuse_targets
+from mercer.machines._parameters import is_real
+from mercer.machines._weights import check_weights
+from mercer.problems.svm import HARDEST
+from mercer.selection.rows import Rows, take_rows, take_square
+from mercer.selection.sharing.base import Group, Judged, Stop
+from mercer.selection.sharing.chains import ladder, walk
+from mercer.selection.sharing.known import asks_only_for_answers
+from mercer.selection.sharing.questions import (
+    QUESTIONS,
+    Learnt,
+    Question,
+    Setting,
+    same_question,
+    setting_of,
+)
+from mercer.selection.sharing.refit import judge_fit, score
+from mercer.selection.sharing.share import register
+from mercer.selection.task import Point, Task
+
+_LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
+_COMPACTED = 1.7  # times K: what a descent takes with the smaller matrices it works on
+_SMALL = 500  # rows; up to here a float64 matrix costs nothing
+_NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
+_STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
+_RESOLVED = 50.0  # roundings of F: what a descent can resolve
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """All rows of a task in the order in which they are stored.
+
+    Attributes
+    ----------
+    X : Points
+        Rows, or the matrix between them.
+    names : list of str or None
+        Names of the columns.
+    place : (n,) int array
+        Where each row of the task is.
+    targets : (n,) array
+        Labels or targets, in the new order; zeros where there are none.
+    weight : (n,) array
+        How often each row counts, in the new order.
+    """
+
+    X: Points
+    names: list[str] | None
+    place: Array
+    targets: Array
+    weight: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A point of the grid that is answered by a walk."""
+
+    position: int
+    point: Point
+    machine: Any
+    setting: Setting
+
+
+class Margins(Group):
+    """Points with one kernel.
+
+    Parameters
+    ----------
+    task : Task
+        What is tuned.
+    rows : Sorted
+        Its rows.
+    kernel : Kernel
+        What similarity is.
+    members : sequence of Member
+        The points.
+    """
+
+    def __init__(self, task: Task, rows: Sorted, kernel: Kernel, members: Sequence[Member]) -> None:
+        self.task, self.rows, self.kernel, self.members = task, rows, kernel, members
+        self.points = tuple(member.position for member in members)
+        self.units = tuple((fold,) for fold in range(len(task.splits)))
+        self.size = _bytes(len(rows.place), members)
+        self.questions = _questions(members)
+        self.gram: Gram | None = None
+
+    def prepare(self) -> None:
+        """Evaluate the kernel on all rows."""
+        if isinstance(self.kernel, Precomputed):
+            self.gram = PrecomputedGram(self.rows.X)
+            return
+        expression = bind_columns(self.kernel.expression(), self.rows.names)
+        source = Source(expression, self.rows.X, np.dtype(np.float64), self.kernel.psd)
+        if not self._needs_float64(source):
+            source = replace(source, dtype=np.dtype(np.float32))
+        gram = DenseGram(source)
+        refuse_overflow(gram, self.kernel, None)
+        self.gram = gram
+
+    def release(self) -> None:
+        """Forget the matrix."""
+        self.gram = None
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        """Walk along all settings of a fold, question by question."""
+        (fold,) = self.units[unit]
+        judged: dict[tuple[int, int], Judged] = {}
+        for members in self.questions:
+            for member, one in self._judge(members, fold, stop):
+                judged[member.position, fold] = one
+        return judged
+
+    def _judge(
+        self, members: Sequence[Member], fold: int, stop: Stop
+    ) -> list[tuple[Member, Judged]]:
+        started = time.perf_counter()
+        train, test = self.task.splits[fold]
+        machine = members[0].machine
+        question = self._question(machine, train, [member.setting for member in members])
+        good = [m for m in members if question is not None and _feasible(question, m.setting)]
+        refitted = [member for member in members if member not in good]
+        out = [(member, self._refit(member, fold, stop)) for member in refitted]
+        if question is None or not good:
+            return out
+        settings, starts = ladder([member.setting for member in good])
+        seen = np.concatenate([test, train]) if self.task.train_scores else test
+        places = self.rows.place[seen]
+        order = np.argsort(places)
+        walked = walk(question, settings, starts, places[order], float(machine.tol), stop)
+        values = np.empty_like(walked.values)
+        values[..., order] = walked.values
+        seconds = (time.perf_counter() - started) / len(members)
+        for member in good:
+            s = settings.index(member.setting)
+            one = None
+            if walked.settled[s]:
+                answer = (values[s], walked.offsets[s], member.setting)
+                one = self._score(question, answer, fold, seconds)
+            out.append((member, one or self._refit(member, fold, stop)))
+        return out
+
+    def _question(self, machine: Any, train: Array, settings: list[Setting]) -> Question | None:
+        """Write the programmes of a fold; None where no fit is possible, which a fit explains."""
+        rows, gram = self.rows, self.gram
+        places = np.sort(rows.place[train])
+        places = places[rows.weight[places] > 0]
+        if gram is None or not len(places):
+            return None
+        learnt = Learnt(gram, places, rows.targets[places], rows.weight[places])
+        try:
+            question: Question = QUESTIONS[type(machine)](learnt, machine, settings)
+        except ValueError:
+            return None
+        return question
+
+    def _score(
+        self, question: Question, answer: tuple[Array, Array, Setting], fold: int, seconds: float
+    ) -> Judged | None:
+        """Score a setting; None where it has no decision function, which a fit explains."""
+        started = time.perf_counter()
+        (values, offsets, setting), splits = answer, self.task.splits[fold]
+        ends = np.cumsum([0, len(splits[1]), len(splits[0])])
+        found: list[dict[str, float]] = []  # of rows left out, and of those learnt from
+        for index, a, b in zip(reversed(splits), ends[:-1], ends[1:], strict=True):
+            if b > values.shape[1]:
+                break
+            try:
+                known = question.known(values[:, a:b], offsets, setting)
+            except ValueError:
+                return None
+            y = () if self.task.y is None else (take_rows(self.task.y, index),)
+            found.append(score(self.task, known, np.empty((b - a, 0)), y, index))
+        seen = found[1] if self.task.train_scores else {}
+        return Judged(found[0], seen, seconds, time.perf_counter() - started)
+
+    def _refit(self, member: Member, fold: int, stop: Stop) -> Judged:
+        def rows() -> Rows:
+            return Rows.of(self.task.machine_at(member.point), self.task.X)
+
+        return judge_fit(self.task, rows, fold, stop)
+
+    def _needs_float64(self, source: Source) -> bool:
+        """Tell whether float32 would not resolve the tolerance, or costs as much."""
+        if source.n <= _SMALL:
+            return True
+        tol = min(float(member.machine.tol) for member in self.members)
+        return bool(_RESOLVED * np.finfo(np.float32).eps * self._level(source) > tol)
+
+    def _level(self, source: Source) -> float:
+        """Give the size of F: that of targets, or what sums of coefficients make of K."""
+        targets = self.rows.targets
+        asked = float(np.abs(targets).max(initial=0.0)) if targets.dtype.kind == "f" else 1.0
+        largest = float(np.abs(source.diag()).max(initial=0.0))
+        nu = [m.setting.nu * m.setting.C for m in self.members if m.machine.nu is not None]
+        return max(asked, max(nu, default=0.0) * largest * float(self.rows.weight.sum()))
+
+
+@register(SVC, SVR, OneClassSVM)
+def margins(task: Task, points: Sequence[Point]) -> list[Group]:
+    """Group the points of support vector machines by kernel, where a walk can answer them."""
+    if not asks_only_for_answers(task.scorers, task.machine):
+        return []
+    machines = [task.machine_at(point) for point in points]
+    members = [
+        Member(position, point, machine, setting_of(machine))
+        for position, (point, machine) in enumerate(zip(points, machines, strict=True))
+        if _walkable(machine)
+    ]
+    try:
+        return _grouped(task, members)
+    except (TypeError, ValueError, MemoryError):
+        return []  # fits will say, each, what is wrong
+
+
+def _walkable(machine: Any) -> bool:
+    """Tell whether a machine asks for nothing but programmes that differ by factors."""
+    plain = (
+        machine.criterion == "violation"
+        and machine.max_iter is None
+        and machine.time_limit is None
+        and machine.callback is None
+        and is_real(machine.tol)
+        and machine.tol > 0
+        and not getattr(machine, "probability", False)
+    )
+    if not plain:
+        return False
+    costs = getattr(machine, "C", 1.0), getattr(machine, "epsilon", 0.0)
+    if not all(is_real(cost) and 0 <= cost < HARDEST for cost in costs) or costs[0] == 0:
+        return False
+    return machine.nu is None or (is_real(machine.nu) and 0 < machine.nu <= 1)
+
+
+def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
+    by_kernel: list[tuple[Kernel, list[Member]]] = []
+    rows: dict[bool, Sorted] = {}
+    named: dict[str, Kernel] = {}
+    for member in members:
+        kernel = member.machine.kernel
+        given = _is_given(member.machine)
+        if given not in rows:
+            rows[given] = _sorted(task, member.machine, given)
+        if isinstance(kernel, str):
+            if kernel not in named:
+                named[kernel] = resolve(kernel, rows[given].X, rows[given].weight)
+            kernel = named[kernel]
+        kernel = resolve(kernel)
+        if not _stored(kernel, rows[given], member):
+            continue
+        held = next((some for other, some in by_kernel if other == kernel), None)
+        if held is None:
+            by_kernel.append((kernel, held := []))
+        held.append(member)
+    groups: list[Group] = []
+    for kernel, some in by_kernel:
+        groups.append(Margins(task, rows[isinstance(kernel, Precomputed)], kernel, some))
+    return groups
+
+
+def _sorted(task: Task, machine: Any, given: bool) -> Sorted:
+    """Check all rows, and sort them by class and fold."""
+    witness = clone(machine)
+    X = training_rows_alone(witness, task.X, given)
+    n = row_count(X)
+    targets = _targets(task, machine, n)
+    weight = check_weights(machine, task.weights, n)
+    keys = np.zeros((len(task.splits) + 1, n), dtype=np.int64)
+    for key, (train, _) in zip(keys, task.splits, strict=False):
+        key[train] = 1
+    if isinstance(machine, SVC):
+        keys[-1] = np.unique(targets, return_inverse=True)[1]
+    order = np.lexsort(keys)
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    names = getattr(witness, "feature_names_in_", None)
+    return Sorted(
+        take_square(X, order, order) if given else take(X, order),
+        None if names is None else list(names),
+        place,
+        targets[order],
+        weight[order],
+    )
+
+
+def _targets(task: Task, machine: Any, n: int) -> Array:
+    if isinstance(machine, OneClassSVM):
+        return np.zeros(n)
+    y = np.asarray(task.y)
+    if y.shape != (n,):
+        raise ValueError("there must be one label or target for each row")
+    if isinstance(machine, SVC):
+        refuse_targets(y)
+        return y
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("targets must be finite")
+    return y
+
+
+def _is_given(machine: Any) -> bool:
+    kernel = machine.kernel
+    return isinstance(kernel, Precomputed) or kernel == "precomputed"
+
+
+def _stored(kernel: Kernel, rows: Sorted, member: Member) -> bool:
+    """Tell whether a fit would descend on a stored K, which has one lowest point."""
+    n = len(rows.place)
+    if n > _LARGEST or not within_budget(_bytes(n, [member])) or not kernel.psd:
+        return False
+    if isinstance(kernel, Precomputed) or is_objects(rows.X):
+        return True
+    expression = bind_columns(kernel.expression(), rows.names)
+    features = feature_map(expression, rows.X.shape[1])
+    if features is None:
+        return True
+    largest = float(Source(expression, rows.X).diag().max(initial=0.0))
+    stiff = not member.setting.C * largest < _STIFF and features.dimension < n
+    return not (stiff or (features.dimension <= _NARROW and n >= _SMALL))
+
+
+def _bytes(n: int, members: Sequence[Member]) -> float:
+    exact = n <= _SMALL or any(member.machine.nu is not None for member in members)
+    return _COMPACTED * (8.0 if exact else 4.0) * n * n
+
+
+def _questions(members: Sequence[Member]) -> list[list[Member]]:
+    """Take members together that differ by factors only."""
+    found: list[tuple[dict[str, Any], list[Member]]] = []
+    for member in members:
+        params = same_question(member.machine)
+        held = next((some for other, some in found if other == params), None)
+        if held is None:
+            found.append((params, held := []))
+        held.append(member)
+    return [some for _, some in found]
+
+
+def _feasible(question: Question, setting: Setting) -> bool:
+    """Tell whether there is an answer: not for every nu."""
+    if setting.nu == 1.0 and question.base.nu == 1.0:
+        return True
+    try:
+        for number in range(question.count):
+            question.problem(number, setting)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,343 @@
+"""Ridge regression: the penalties of a kernel share one factorisation for each fold.
+
+A grid search refits for every penalty. Here all penalties of a kernel on a fold come from one of
+
+- a subspace that they share, where the kernel is smooth (`ridge_rank`);
+- one reduction of the matrix to a band (`ridge_band`), or a factorisation for each penalty where
+  they are few (`ridge_cholesky`);
+- one small eigenproblem, where the kernel has few features (`ridge_features`);
+- one reduction for all folds, where each row is left out alone (`ridge_left_out`).
+
+Every answer is checked against the equations of its fold; where they are not met to nearly all
+digits (penalties that are tiny beside the matrix), the machine itself is fitted.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from mercer._points import is_objects, is_sparse
+from mercer._threads import call_threads
+from mercer._types import Array, Points
+from mercer.expression import Expression, bind_columns
+from mercer.gram import Source
+from mercer.gram.precomputed import symmetrised
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.features import dimension, feature_map
+from mercer.machines import KernelRidge
+from mercer.machines._inputs import training_rows_alone
+from mercer.machines._parameters import is_real
+from mercer.selection.rows import Rows, take_rows
+from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
+from mercer.selection.sharing.gram import checked_rows, kernels_of
+from mercer.selection.sharing.known import KnownRegressor, asks_only_for_answers
+from mercer.selection.sharing.refit import judge_fit, scored
+from mercer.selection.sharing.ridge_band import by_band
+from mercer.selection.sharing.ridge_cholesky import FEW, by_cholesky
+from mercer.selection.sharing.ridge_features import Features
+from mercer.selection.sharing.ridge_left_out import leaves_one_out, left_out
+from mercer.selection.sharing.ridge_rank import FEWEST_ROWS, Basis, by_rank, smooth_basis
+from mercer.selection.sharing.ridge_scores import one_by_one
+from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
+from mercer.selection.sharing.share import register
+from mercer.selection.task import Point, Task
+
+_COPIES = 2.5  # for each fold at work: its matrix, the tiles it is reduced in, what is between
+_NARROW = 2  # rows for each feature, at least: fewer, and the matrix is as small as F'F
+_FEATURES = 2000  # at most
+
+
+class Path(Group):
+    """Penalties of one kernel, with a bias or without.
+
+    Parameters
+    ----------
+    task : Task
+        What is tuned.
+    settings : dict of int to dict
+        The points, by their positions.
+    y : (n,) array
+        Targets.
+    bias : bool
+        Whether there is one.
+    """
+
+    def __init__(self, task: Task, settings: dict[int, Point], y: Array, bias: bool) -> None:
+        self.task, self.settings, self.y, self.bias = task, settings, y, bias
+        self.points = tuple(settings)
+        self.units: tuple[tuple[int, ...], ...] = tuple((k,) for k in range(len(task.splits)))
+        self.penalties = np.array(
+            [float(task.machine_at(point).penalty) for point in settings.values()]
+        )
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        """Fit all penalties to the rows of a fold, then score them."""
+        (fold,) = self.units[unit]
+        if stop():
+            raise Stopped
+        started = time.perf_counter()
+        answer = self._answer(self.task.splits[fold][0], stop)
+        seconds = (time.perf_counter() - started) / len(self.points)
+        return {
+            (position, fold): self._judged(position, fold, answer.values[:, k], seconds)
+            if answer.met[k]
+            else judge_fit(self.task, partial(self._machine, position), fold, stop)
+            for k, position in enumerate(self.points)
+        }
+
+    @abstractmethod
+    def _answer(self, train: Array, stop: Stop) -> FoldAnswer:
+        """Fit all penalties to some rows."""
+
+    @abstractmethod
+    def _machine(self, position: int) -> Rows:
+        """Give a machine to be fitted where the equations are not met, with its rows."""
+
+    def _judged(self, position: int, fold: int, values: Array, seconds: float) -> Judged:
+        train, test = self.task.splits[fold]
+        started = time.perf_counter()
+        found, trouble = self._scores(values, test)
+        took = time.perf_counter() - started
+        seen: dict[str, float] = {}
+        if self.task.train_scores:
+            seen, more = self._scores(values, train)
+            trouble = trouble or more
+        return Judged(found, seen, seconds, took, trouble=trouble)
+
+    def _scores(self, values: Array, index: Array) -> tuple[dict[str, float], str]:
+        known, nothing = KnownRegressor(values[index]), np.empty((len(index), 0))
+        return scored(self.task, known, nothing, (take_rows(self.task.y, index),), index)
+
+
+class FeaturePath(Path):
+    """A kernel with few features."""
+
+    def __init__(self, kernel: Kernel, make: Callable[[], Array], columns: int, *args: Any) -> None:
+        super().__init__(*args)
+        self.kernel, self.make = kernel, make
+        self._features: Features | None = None
+        self.size = 8.0 * (len(self.y) * columns * 3 + columns**2 * 5)
+
+    def prepare(self) -> None:
+        """Evaluate the features and multiply them."""
+        self._features = Features.of(self.make(), self.task.weights, self.bias)
+
+    def release(self) -> None:
+        """Drop the features."""
+        self._features = None
+
+    def _answer(self, train: Array, stop: Stop) -> FoldAnswer:
+        assert self._features is not None
+        return self._features.fits(train, self.y, self.penalties)
+
+    def _machine(self, position: int) -> Rows:
+        machine = self.task.machine_at(self.settings[position]).set_params(kernel=self.kernel)
+        return Rows.of(machine, self.task.X)
+
+
+class MatrixPath(Path):
+    """A kernel by its matrix."""
+
+    def __init__(self, make: Callable[[], Array], *args: Any) -> None:
+        super().__init__(*args)
+        self.make = make
+        self.size = 8.0 * len(self.y) ** 2 * (1 + _COPIES * call_threads(np.inf))
+        self._K: Array = np.empty((0, 0))
+        self._basis: Basis | None = None
+
+    def prepare(self) -> None:
+        """Evaluate the kernel, and see whether it is smooth."""
+        self._K = self.make()
+        weights = self.task.weights
+        heaviest = 1.0 if weights is None else float(weights.max())
+        if min(len(train) for train, _ in self.task.splits) >= FEWEST_ROWS and heaviest > 0:
+            self._basis = smooth_basis(self._K, float(self.penalties.min()) / heaviest)
+
+    def release(self) -> None:
+        """Drop the matrix."""
+        self._K, self._basis = np.empty((0, 0)), None
+
+    def _answer(self, train: Array, stop: Stop) -> FoldAnswer:
+        system = FoldSystem.of(self._K, train, self.y, self.task.weights, self.bias)
+        if self._basis is None:
+            return _factored(system, self.penalties, stop)
+        answer = by_rank(self._basis, system, self.penalties, stop)
+        rest = np.flatnonzero(~answer.met)
+        if len(rest):
+            again = _factored(system, self.penalties[rest], stop)
+            answer.values[:, rest], answer.met[rest] = again.values, again.met
+        return answer
+
+    def _machine(self, position: int) -> Rows:
+        machine = self.task.machine_at(self.settings[position]).set_params(kernel=Precomputed())
+        return Rows(machine, self._K, True)
+
+
+class LeftOutPath(MatrixPath):
+    """A kernel by its matrix, where each fold is one row."""
+
+    def __init__(self, make: Callable[[], Array], *args: Any) -> None:
+        super().__init__(make, *args)
+        self.units = (tuple(range(len(self.task.splits))),)
+        self.size = 8.0 * len(self.y) ** 2 * (2 + _COPIES)
+        self._answered: FoldAnswer | None = None
+
+    def prepare(self) -> None:
+        """Reduce the matrix, with all threads; what is left to judge is a formula."""
+        self._K = self.make()
+        self._started = time.perf_counter()
+        self._answered = left_out(self._K, self.y, self.task.weights, self.bias, self.penalties)
+        self._took = time.perf_counter() - self._started
+
+    def release(self) -> None:
+        """Drop everything."""
+        super().release()
+        self._answered = None
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        """Score every row alone."""
+        assert self._answered is not None
+        folds = self.units[unit]
+        share = self._took / (len(self.points) * len(folds))
+        rows = np.array([int(self.task.splits[fold][1][0]) for fold in folds])
+        out: dict[tuple[int, int], Judged] = {}
+        for k, position in enumerate(self.points):
+            if not self._answered.met[k]:
+                for fold in folds:
+                    out[position, fold] = judge_fit(
+                        self.task, partial(self._machine, position), fold, stop
+                    )
+                continue
+            if stop():
+                raise Stopped
+            scores = one_by_one(self.task, rows, self._answered.values[rows, k])
+            for fold, (found, trouble) in zip(folds, scores, strict=True):
+                out[position, fold] = Judged(found, {}, share, 0.0, trouble=trouble)
+        return out
+
+
+@register(KernelRidge)
+def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
+    """Group points that differ in their penalties only."""
+    y = _targets(task)
+    if y is None or not asks_only_for_answers(task.scorers, task.machine):
+        return []
+    alone = leaves_one_out(task.splits, len(y)) and not task.train_scores
+    made: list[Group] = []
+    for kernel, bias, positions, rows, names in _kernels(task, points):
+        settings = {position: points[position] for position in positions}
+        rest = (task, settings, y, bias)
+        if isinstance(kernel, Precomputed):
+            made.append((LeftOutPath if alone else MatrixPath)(_given(rows), *rest))
+            continue
+        expression = bind_columns(kernel.expression(), names)
+        count = _feature_count(expression, rows)
+        if count is not None and not alone:
+            made.append(FeaturePath(kernel, _features(expression, rows), count, *rest))
+        else:
+            source = Source(expression, rows)
+            made.append((LeftOutPath if alone else MatrixPath)(_matrix(source), *rest))
+    return made
+
+
+def _kernels(
+    task: Task, points: Sequence[Point]
+) -> list[tuple[Kernel, bool, list[int], Points, list[str] | None]]:
+    """Give the kernels and bias flags of points that a path can answer, with their rows."""
+    machines = [task.machine_at(point) for point in points]
+    able = [k for k, machine in enumerate(machines) if _is_plain(machine)]
+    pairwise = [k for k in able if get_tags(machines[k]).input_tags.pairwise]
+    found: list[tuple[Kernel, bool, list[int], Points, list[str] | None]] = []
+    if pairwise:
+        given = training_rows_alone(clone(machines[pairwise[0]]), task.X, True)
+        for flag in (True, False):
+            chosen = [k for k in pairwise if machines[k].bias == flag]
+            if chosen:
+                found.append((Precomputed(), flag, chosen, given, None))
+    others = [k for k in able if k not in set(pairwise)]
+    if not others or get_tags(task.machine).input_tags.pairwise:
+        return found
+    rows, names = checked_rows(task)
+    known = kernels_of(task, points, rows)
+    for k in (k for k in others if k in known):
+        key = (known[k], bool(machines[k].bias))
+        for kernel, bias, positions, _, _ in found:
+            if (kernel, bias) == key:
+                positions.append(k)
+                break
+        else:
+            found.append((*key, [k], rows, names))
+    return found
+
+
+def _is_plain(machine: Any) -> bool:
+    """Tell whether a path gives what the machine would: one positive penalty, no wishes besides."""
+    penalty = machine.penalty
+    return (
+        is_real(penalty)
+        and bool(np.isfinite(penalty))
+        and penalty > 0
+        and isinstance(machine.bias, bool | np.bool_)
+        and machine.solver is None
+        and machine.callback is None
+        and machine.time_limit is None
+    )
+
+
+def _factored(system: FoldSystem, penalties: Array, stop: Stop) -> FoldAnswer:
+    way = by_cholesky if len(penalties) <= FEW else by_band
+    return way(system, penalties, stop)
+
+
+def _targets(task: Task) -> Array | None:
+    """Give the targets if they are one finite number for each row."""
+    y = np.asarray(task.y)
+    if y.ndim != 1 or y.dtype.kind not in "fiub":
+        return None
+    y = y.astype(np.float64)
+    if task.weights is not None and not (
+        np.isfinite(task.weights).all() and (task.weights >= 0).all()
+    ):
+        return None
+    return y if np.isfinite(y).all() else None
+
+
+def _feature_count(expression: Expression, rows: Points) -> int | None:
+    """Give the number of features if they are few and rows are dense."""
+    if is_objects(rows) or is_sparse(rows):
+        return None
+    count = dimension(expression, rows.shape[1])
+    if count is None or count > _FEATURES or _NARROW * count >= rows.shape[0]:
+        return None
+    return count
+
+
+def _features(expression: Expression, rows: Points) -> Callable[[], Array]:
+    def make() -> Array:
+        found = feature_map(expression, rows.shape[1])
+        assert found is not None
+        return np.ascontiguousarray(found(np.asarray(rows, dtype=np.float64)))
+
+    return make
+
+
+def _matrix(source: Source) -> Callable[[], Array]:
+    return lambda: _finite(source.pairs().dense())
+
+
+def _given(K: Points) -> Callable[[], Array]:
+    return lambda: _finite(np.ascontiguousarray(symmetrised(np.asarray(K, dtype=np.float64))))
+
+
+def _finite(K: Array) -> Array:
+    if not np.isfinite(K).all():
+        raise ValueError("the kernel is not finite on all rows")
+    return K

@@ -1,0 +1,325 @@
+"""A machine that chooses its own parameters when it is fitted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._types import Array
+from mercer.machines._base import all_or_nothing
+from mercer.selection.outcome import Tuning
+from mercer.selection.progress import TuningCallback
+from mercer.selection.question import scorers_of
+from mercer.selection.rows import indexable
+from mercer.selection.search import Search
+from mercer.selection.sharing.refit import fit_to
+from mercer.selection.task import machine_at
+from mercer.selection.tuning import tune
+
+
+def _inner_has(name: str) -> Callable[[Any], bool]:
+    """Tell whether the machine inside, fitted if it is, can do something."""
+
+    def check(self: Tuned) -> bool:
+        getattr(self.__dict__.get("best_estimator_", self.machine), name)
+        return True
+
+    return check
+
+
+class Tuned(MetaEstimatorMixin, BaseEstimator):
+    """A machine that chooses its own parameters by cross-validation, then fits to all rows.
+
+    It is used like scikit-learn's `GridSearchCV` and gives its scores, but shares the work of
+    points and folds; see `tune`.
+
+    Parameters
+    ----------
+    machine : estimator
+        What is tuned; any of scikit-learn's kind.
+    grid : dict of lists, list of such dicts, Grid or None
+        Values to try by name of the parameter; None makes a grid that suits the data.
+    cv : int, splitter, iterable or "loo"
+        The folds, as in scikit-learn; "loo" leaves out one row at a time.
+    scoring : str, callable, list, dict or None
+        As in scikit-learn.
+    metric : str or None
+        With several scores, the name of the one that decides.
+    refit : bool
+        Whether to fit the chosen machine to all rows.
+    rule : str or callable
+        "best", "one_standard_error", or a function of the points and their scores.
+    search : Search or None
+        Which points are judged on what; None judges all of them on everything.
+    train_scores : bool
+        Whether rows learnt from are scored, too.
+    error_score : float or "raise"
+        Score of a point that cannot be fitted; "raise" lets its error through.
+    random_state : int, RandomState or None
+        Seed of searches that draw.
+    journal : path or None
+        A file that remembers what is finished, so that a fit that was cut short can be taken up.
+    callback : callable or None
+        Called with `TuningProgress`; a true return value stops with what there is.
+    time_limit : float or None
+        Seconds after which the search stops with what there is.
+
+    Attributes
+    ----------
+    tuning_ : Tuning
+        Everything that was found.
+    best_params_ : dict
+        The chosen parameters.
+    best_score_ : float
+        Their mean score over the folds.
+    best_index_ : int
+        Their position in `cv_results_`.
+    best_estimator_ : estimator
+        The machine with these parameters, fitted to all rows; only with `refit`.
+    cv_results_ : dict
+        All results, as `GridSearchCV` has them.
+    scorer_ : callable or dict
+        What scored.
+    n_splits_ : int
+        Number of folds.
+    multimetric_ : bool
+        Whether several scores were asked for.
+    refit_time_ : float
+        Seconds of the last fit; only with `refit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVC
+    >>> from mercer.kernels import Gaussian
+    >>> from mercer.selection import Tuned
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X**2).sum(axis=1) > 1.5
+    >>> machine = Tuned(SVC(Gaussian(1.0)), {"kernel__scale": [0.01, 1.0, 100.0]}).fit(X, y)
+    >>> machine.best_params_, machine.certificate_.ok
+    ({'kernel__scale': 1.0}, True)
+    >>> machine.predict([[0.0, 0.0], [3.0, 3.0]]).tolist()
+    [False, True]
+    """
+
+    def __init__(
+        self,
+        machine: Any,
+        grid: Any = None,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        metric: str | None = None,
+        refit: bool = True,
+        rule: Any = "best",
+        search: Search | None = None,
+        train_scores: bool = False,
+        error_score: float | str = np.nan,
+        random_state: Any = 0,
+        journal: str | os.PathLike[str] | None = None,
+        callback: TuningCallback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.machine = machine
+        self.grid = grid
+        self.cv = cv
+        self.scoring = scoring
+        self.metric = metric
+        self.refit = refit
+        self.rule = rule
+        self.search = search
+        self.train_scores = train_scores
+        self.error_score = error_score
+        self.random_state = random_state
+        self.journal = journal
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Choose parameters, then fit to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, table, or list
+            Rows.
+        y : array-like, optional
+            Targets.
+        **params : dict
+            `sample_weight`, how often each row counts in fits and scores; `groups`, for splitters
+            that keep groups of rows together.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        if not isinstance(self.refit, bool | np.bool_):
+            raise ValueError(
+                f"Tuned: refit={self.refit!r} must be true or false; name the score that decides "
+                "by metric="
+            )
+        unknown = set(params) - {"sample_weight", "groups"}
+        if unknown:
+            raise TypeError(f"Tuned.fit takes sample_weight and groups, not {sorted(unknown)[0]!r}")
+        self._forget()
+        names = ("grid", "cv", "scoring", "metric", "rule", "search", "train_scores", "error_score",
+                 "random_state", "journal", "callback", "time_limit")  # fmt: skip
+        options = {name: getattr(self, name) for name in names}
+        self._keep(tune(self.machine, X, y, **options, **params))
+        if self.refit:
+            self._refit(X, y, params.get("sample_weight"))
+        return self
+
+    def _forget(self) -> None:
+        for name in ("best_estimator_", "refit_time_"):
+            self.__dict__.pop(name, None)
+
+    def _keep(self, found: Tuning) -> None:
+        self.tuning_ = found
+        self.best_params_ = found.best_params
+        self.best_score_ = found.best_score
+        self.best_index_ = found.best
+        self.cv_results_ = found.cv_results
+        self.n_splits_ = found.scores.shape[1]
+        scorers = scorers_of(self.machine, self.scoring)
+        self.multimetric_ = len(scorers) > 1
+        self.scorer_: Any = scorers if self.multimetric_ else next(iter(scorers.values()))
+
+    def _refit(self, X: Any, y: Any, weights: Any) -> None:
+        started = time.perf_counter()
+        self.best_estimator_ = machine_at(self.machine, self.best_params_)
+        fit_to(self.best_estimator_, indexable(X), y, weights)
+        self.refit_time_ = time.perf_counter() - started
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score the fitted machine by the metric it was chosen by.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+        y : array-like, optional
+            Their targets.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        machine = self._fitted("score")
+        scorer: Any = self.scorer_[self.tuning_.metric] if self.multimetric_ else self.scorer_
+        found = scorer(machine, X, *(() if y is None else (y,)))
+        return float(found[self.tuning_.metric] if isinstance(found, dict) else found)
+
+    @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Array:
+        """Predict with the chosen machine."""
+        return self._fitted("predict").predict(X)  # type: ignore[no-any-return]
+
+    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Estimate probabilities with the chosen machine."""
+        return self._fitted("predict_proba").predict_proba(X)  # type: ignore[no-any-return]
+
+    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Estimate logarithms of probabilities with the chosen machine."""
+        return self._fitted("predict_log_proba").predict_log_proba(X)  # type: ignore[no-any-return]
+
+    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """Evaluate the decision of the chosen machine."""
+        return self._fitted("decision_function").decision_function(X)  # type: ignore[no-any-return]
+
+    @available_if(_inner_has("score_samples"))  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Array:
+        """Score each row with the chosen machine."""
+        return self._fitted("score_samples").score_samples(X)  # type: ignore[no-any-return]
+
+    @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Any:
+        """Transform rows with the chosen machine."""
+        return self._fitted("transform").transform(X)
+
+    @available_if(_inner_has("inverse_transform"))  # type: ignore[untyped-decorator]
+    def inverse_transform(self, X: Any) -> Any:
+        """Take transformed rows back with the chosen machine."""
+        return self._fitted("inverse_transform").inverse_transform(X)
+
+    @available_if(_inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Give the names of the columns that `transform` makes."""
+        inner = self._fitted("get_feature_names_out")
+        return inner.get_feature_names_out(input_features)  # type: ignore[no-any-return]
+
+    @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit, then transform the same rows."""
+        return self.fit(X, y, **params).transform(X)
+
+    @available_if(_inner_has("fit_predict"))  # type: ignore[untyped-decorator]
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Array:
+        """Fit, then give the labels of the same rows."""
+        inner = self.fit(X, y, **params)._fitted("fit_predict")
+        return inner.labels_ if hasattr(inner, "labels_") else inner.predict(X)  # type: ignore[no-any-return]
+
+    @property
+    def classes_(self) -> Array:
+        """Labels of the chosen classifier."""
+        return self._inner("classes_")  # type: ignore[no-any-return]
+
+    @property
+    def labels_(self) -> Array:
+        """Clusters of the rows fitted to."""
+        return self._inner("labels_")  # type: ignore[no-any-return]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return self._inner("n_features_in_")  # type: ignore[no-any-return]
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns, where they have any."""
+        return self._inner("feature_names_in_")  # type: ignore[no-any-return]
+
+    @property
+    def solution_(self) -> Any:
+        """How the solver of the last fit ended."""
+        return self._inner("solution_")
+
+    @property
+    def certificate_(self) -> Any:
+        """The judgement of the last fit."""
+        return self._inner("certificate_")
+
+    def _inner(self, name: str) -> Any:
+        if "best_estimator_" not in self.__dict__:
+            raise AttributeError(f"Tuned has no {name} before it is fitted with refit=True")
+        return getattr(self.best_estimator_, name)
+
+    def _fitted(self, what: str) -> Any:
+        check_is_fitted(self)
+        if "best_estimator_" not in self.__dict__:
+            raise NotFittedError(
+                f"Tuned was fitted with refit=False, which chooses parameters only; {what} needs "
+                "refit=True"
+            )
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "tuning_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        return deepcopy(get_tags(self.machine))

@@ -1,0 +1,209 @@
+"""Which kernel: kinds of columns, candidates, and choices that the data call for."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from mercer import SVC, LogisticRegression, Whiten
+from mercer.selection import choose
+from mercer.selection.choosing.candidates import of_numbers, of_strings
+from mercer.selection.choosing.choice import is_labels
+from mercer.selection.choosing.table_candidates import of_table
+from mercer.selection.choosing.tables import as_table, columns_of
+
+RNG = np.random.default_rng(0)
+DISC = RNG.normal(size=(240, 2))
+RING = (DISC**2).sum(axis=1) > 1.4
+
+
+def names(choice):
+    return [one.name for one in choice.contenders]
+
+
+def test_a_plane_is_told_from_a_ring():
+    plane = choose(DISC, DISC @ [1.0, -0.7] > 0.1)
+    ring = choose(DISC, RING)
+    assert names(plane)[plane.chosen] == "linear"
+    assert names(ring)[ring.chosen] != "linear"
+    assert ring.machine.score(DISC, RING) > 0.95
+    assert ring.contenders[0].behind > ring.contenders[0].behind_error
+
+
+def test_scores_are_those_of_scikit_learn():
+    X, y = load_iris(return_X_y=True)
+    folds = StratifiedKFold(4, shuffle=True, random_state=3)
+    found = choose(X, y, cv=folds)
+    for one, candidate in zip(found.contenders, of_numbers(X), strict=True):
+        points = [{key: [value] for key, value in point.items()} for point in one.tuning.points]
+        some = points[:: max(1, len(points) // 4)]
+        theirs = GridSearchCV(candidate.pipeline(SVC()), some, cv=folds).fit(X, y)
+        ours = one.tuning.mean[:: max(1, len(points) // 4)]
+        np.testing.assert_allclose(theirs.cv_results_["mean_test_score"], ours, atol=0.011)
+
+
+def test_the_plainest_within_its_error_is_taken_and_the_table_says_why():
+    found = choose(DISC, RING)
+    taken = found.contenders[found.chosen]
+    assert taken.behind <= taken.behind_error
+    assert all(one.behind > one.behind_error for one in found.contenders[: found.chosen])
+    text = str(found)
+    assert "Taken: " + taken.name in text and "behind" in text
+    assert all(name in text for name in names(found))
+    assert min(one.behind for one in found.contenders) == 0.0
+
+
+def test_targets_get_a_regression():
+    y = np.sin(2 * DISC[:, 0]) + 0.1 * RNG.normal(size=240)
+    found = choose(DISC, y)
+    assert names(found)[found.chosen] in ("gaussian", "laplacian", "polynomial")
+    assert found.machine.score(DISC, y) > 0.9
+
+
+def test_whole_numbers_of_many_values_are_targets():
+    assert is_labels(np.array([0, 1, 1, 2]))
+    assert is_labels(np.array(["a", "b"]))
+    assert is_labels(np.array([True, False]))
+    assert not is_labels(np.arange(100))
+    assert not is_labels(np.array([0.5, 1.5, 2.0]))
+
+
+MIXED = pd.DataFrame(
+    {
+        "age": RNG.normal(40, 10, size=200),
+        "income": np.where(RNG.random(200) < 0.2, np.nan, RNG.normal(size=200)),
+        "town": RNG.choice(["Ulm", "Bern", "Riga"], size=200),
+        "member": RNG.random(200) < 0.5,
+        "id": [f"row{i}" for i in range(200)],
+        "note": [
+            " ".join(RNG.choice(["good", "bad", "late", "paid", "never", "again"], size=6))
+            for _ in range(200)
+        ],
+    }
+)
+MIXED.loc[::17, "town"] = None
+
+
+def test_kinds_of_columns():
+    found = columns_of(MIXED)
+    assert found.numbers == ("age", "income", "member")
+    assert found.categories == ("town",)
+    assert found.texts == ("note",)
+    assert found.names == ("id",)
+    assert found.incomplete == ("income",)
+    assert columns_of(pd.DataFrame({"c": pd.Categorical(["x", "y"])})).categories == ("c",)
+    assert columns_of(pd.DataFrame({"c": [1, 2.5]}, dtype=object)).numbers == ("c",)
+
+
+def test_dates_are_refused_by_name():
+    table = pd.DataFrame({"x": [1.0, 2.0], "born": pd.to_datetime(["2001-01-01", "2002-02-02"])})
+    with pytest.raises(ValueError, match="'born' holds dates"):
+        choose(table, [0, 1])
+
+
+def test_mixed_tables_with_gaps_and_text_work():
+    y = ((MIXED["town"] == "Ulm") ^ (MIXED["age"] > 40)).to_numpy()
+    found = choose(MIXED, y, cv=3)
+    assert "sum over kinds of columns" in names(found)
+    assert any("'id'" in note for note in found.notes)
+    assert found.machine.score(MIXED, y) > 0.8
+    unseen = MIXED.iloc[:3].assign(town=["Oslo", None, "Ulm"], age=[np.nan, 1.0, 2.0])
+    assert len(found.machine.predict(unseen)) == 3
+    copy = pickle.loads(pickle.dumps(found.machine))
+    assert (copy.predict(MIXED) == found.machine.predict(MIXED)).all()
+
+
+def test_categories_alone_decide_where_they_should():
+    table = pd.DataFrame({"a": RNG.choice(list("xyz"), 150), "b": RNG.choice(list("uv"), 150)})
+    y = ((table["a"] == "x") ^ (table["b"] == "u")).to_numpy()
+    found = choose(table, y, cv=3)
+    assert names(found)[found.chosen] != "linear"
+    assert found.machine.score(table, y) == 1.0
+
+
+def test_tables_in_other_forms():
+    y = MIXED["age"].to_numpy() > 40
+    rows = MIXED[["age", "town"]]
+    frame = choose(rows, y, cv=3)
+    objects = choose(rows.to_numpy(dtype=object), y, cv=3)
+    assert names(frame) == names(objects)
+    assert frame.contenders[0].tuning.best_score == objects.contenders[0].tuning.best_score
+    polars = pytest.importorskip("polars")
+    towns = [town if isinstance(town, str) else None for town in rows["town"]]
+    theirs = choose(polars.DataFrame({"age": rows["age"].tolist(), "town": towns}), y, cv=3)
+    assert theirs.contenders[0].tuning.best_score == frame.contenders[0].tuning.best_score
+
+
+def test_the_width_of_a_table_does_not_depend_on_the_fold():
+    """A category, or a word, that one fold lacks must not shift the columns of a sum."""
+    candidate = of_table(MIXED, columns_of(MIXED))[-1]
+    prepare = candidate.pipeline(SVC())[:-1]
+    widths = {clone(prepare).fit(MIXED.iloc[k::4]).transform(MIXED).shape[1] for k in range(4)}
+    assert len(widths) == 1
+
+
+def test_strings_are_compared_by_words_and_by_letters():
+    good = [f"{a} cats purr {b}" for a in ("two", "old", "wild") for b in ("softly", "here", "now")]
+    bad = [f"{a} dogs bark {b}" for a in ("two", "old", "wild") for b in ("softly", "here", "now")]
+    y = np.repeat(["cat", "dog"], 9)
+    found = choose(good + bad, y, cv=3)
+    assert names(found) == ["linear (words)", "spectrum"]
+    assert found.machine.predict(["my dogs bark"]).tolist() == ["dog"]
+    assert [c.name for c in of_strings(["", "."])] == ["spectrum"]
+
+
+def test_sparse_rows():
+    X = sparse.random_array((120, 40), density=0.2, rng=np.random.default_rng(1), format="csr")
+    y = np.asarray(X[:, [0]].todense()).ravel() > 0
+    found = choose(X, y, cv=3)
+    assert "laplacian" not in names(found)
+    assert found.machine.predict(X[:5]).shape == (5,)
+
+
+def test_large_data_are_sampled_and_fitted_whole():
+    X = RNG.normal(size=(900, 2))
+    y = np.where(X[:, 0] > 2.2, "rare", np.where(X[:, 1] > 0, "up", "down"))
+    found = choose(X, y, max_rows=300, cv=3)
+    assert any("300 of 900" in note for note in found.notes)
+    assert found.machine.named_steps["machine"].n_features_in_ == 2
+    assert set(found.machine.classes_) == {"rare", "up", "down"}
+
+
+def test_another_machine():
+    found = choose(DISC, RING, machine=LogisticRegression(), cv=3)
+    assert isinstance(found.machine[-1], LogisticRegression)
+    assert found.machine.predict_proba(DISC).shape == (240, 2)
+
+
+def test_repeatable_and_resumable(tmp_path):
+    first = choose(DISC, RING, cv=3, journal=tmp_path / "kept")
+    again = choose(DISC, RING, cv=3, journal=tmp_path / "kept")
+    plain = choose(DISC, RING, cv=3)
+    for a, b, c in zip(first.contenders, again.contenders, plain.contenders, strict=True):
+        np.testing.assert_array_equal(a.tuning.scores, b.tuning.scores)
+        np.testing.assert_array_equal(a.tuning.scores, c.tuning.scores)
+    assert len(list((tmp_path / "kept").iterdir())) == len(first.contenders)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"y": np.zeros((240, 2))}, "y has shape"),
+        ({"y": [0, 1]}, "y has shape"),
+        ({"machine": Whiten()}, "kernel"),
+        ({"max_rows": 2}, "max_rows"),
+    ],
+)
+def test_wrong_arguments_are_named(wrong, match):
+    given = {"X": DISC, "y": RING} | wrong
+    with pytest.raises(ValueError, match=match):
+        choose(given.pop("X"), given.pop("y"), **given)
+
+
+def test_tables_keep_their_numbers():
+    assert columns_of(as_table([[1.0, "a"], [2.0, "b"]])).numbers == (0,)
