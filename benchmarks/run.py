@@ -15,9 +15,11 @@ from typing import Any
 from benchmarks import (
     bayes,
     cca,
+    choosing,
     fisher,
     floor,
     gram,
+    kernel_learning,
     kmeans,
     linear_svm,
     memory,
@@ -27,6 +29,8 @@ from benchmarks import (
     ridge,
     spectral,
     svm,
+    tuning,
+    tuning_ridge,
 )
 from benchmarks.harness import as_table, machine
 
@@ -46,6 +50,10 @@ PARTS: dict[str, tuple[str, Any, str]] = {
     "bayes": ("Naive Bayes and Gaussian classes", bayes.main, bayes.NOTE),
     "mixtures": ("Mixtures and topics", mixtures.main, mixtures.NOTE),
     "online": ("Perceptron and logistic regression", online.main, online.NOTE),
+    "tuning": ("Tuning of support vector machines", tuning.main, tuning.NOTE),
+    "tuning_ridge": ("Tuning of kernel ridge", tuning_ridge.cases, tuning_ridge.NOTE),
+    "choosing": ("Which kernel, on real sets", choosing.main, choosing.NOTE),
+    "kernels": ("Learning kernels", kernel_learning.main, kernel_learning.NOTE),
     "floor": ("How far from the floor", floor.cases, ""),
     "memory": ("Memory of a lazy product", memory.cases, ""),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -243,7 +243,7 @@ def growth(sizes: tuple[int, ...] = (1, 2, 4, 7, 10), rows: int = 2000) -> None:
     figure.savefig(PICTURE, dpi=110)
 
 
-def main(words: list[str]) -> str:
+def main(words: Sequence[str] = ()) -> str:
     """Run, draw where everything was asked for, and give the table."""
     table = as_table(cases(tuple(words)))
     if not words:

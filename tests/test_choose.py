@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from mercer import SVC, LogisticRegression, Whiten
+from mercer import SVC, LogisticRegression, NearestMean, Whiten
 from mercer.selection import choose
 from mercer.selection.choosing.candidates import of_numbers, of_strings
 from mercer.selection.choosing.choice import is_labels
@@ -197,6 +197,13 @@ def test_repeatable_and_resumable(tmp_path):
         ({"y": [0, 1]}, "y has shape"),
         ({"machine": Whiten()}, "kernel"),
         ({"max_rows": 2}, "max_rows"),
+        ({"max_rows": "x"}, "max_rows"),
+        ({"X": DISC[:0], "y": RING[:0]}, "at least one row"),
+        ({"y": np.where(RING, np.nan, 0.5)}, "missing entries, the first in row"),
+        ({"y": np.where(RING, None, "a")}, "missing entries, the first in row"),
+        ({"scoring": ["accuracy", "f1"]}, "one score"),
+        ({"max_rows": 50, "cv": [(np.arange(100), np.arange(100, 240))]}, "cv lists rows"),
+        ({"X": pd.DataFrame({"a": np.full(240, np.inf)})}, "column 'a' has infinite"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, match):
@@ -206,4 +213,57 @@ def test_wrong_arguments_are_named(wrong, match):
 
 
 def test_tables_keep_their_numbers():
-    assert columns_of(as_table([[1.0, "a"], [2.0, "b"]])).numbers == (0,)
+    assert columns_of(as_table([[1.0, "a"], [2.0, "b"]])).numbers == ("0",)
+
+
+def test_a_class_is_no_machine():
+    with pytest.raises(TypeError, match="must be an estimator"):
+        choose(DISC, RING, machine=SVC)
+
+
+def test_columns_named_by_numbers_are_no_positions():
+    table = pd.DataFrame({1: DISC[:, 0], 0: np.where(RING, "x", "y"), ("a", 2): DISC[:, 1]})
+    found = choose(table, RING, cv=2)
+    assert found.machine.score(table, RING) == 1.0
+
+
+def test_words_that_scikit_learn_does_not_count():
+    short = [" ".join(RNG.choice(list("abcdefgh"), 5)) for _ in range(240)]
+    long = [f"word{k % 7} of__its own{k}" for k in range(240)]
+    table = pd.DataFrame({"short": short, "a__b": long, "x": DISC[:, 0]})
+    assert columns_of(table).texts == ("a__b",)
+    assert choose(table, RING, cv=2).notes == (
+        "Column 'short' has a word of its own in most rows and was left out.",
+    )
+
+
+def test_arrays_with_gaps_and_targets_that_are_objects():
+    gaps = np.where(DISC > 1.5, np.nan, DISC)
+    assert choose(gaps, RING, cv=2).machine.score(gaps, RING) > 0.7
+    numbers = choose(sparse.coo_array(DISC), (DISC[:, 0] ** 2).astype(object), cv=2)
+    assert hasattr(numbers.machine["machine"], "penalty")
+    labels = choose(DISC, RING.astype(int).astype(object), cv=2)
+    assert labels.machine.predict(DISC).dtype.kind == "i"
+
+
+def test_other_folds_and_machines_without_more_to_tune():
+    found = choose(DISC[:30], RING[:30], cv="loo", machine=NearestMean())
+    assert found.contenders[0].tuning.scores.shape == (1, 30)
+
+
+def test_a_sample_has_rows_of_rare_classes():
+    rare = np.arange(240) < 6
+    found = choose(DISC, rare, cv=3, max_rows=60)
+    assert found.contenders[0].tuning.scores.shape[1] == 3
+
+
+def test_a_callback_ends_the_comparison():
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        return progress.done == progress.points
+
+    found = choose(DISC, RING, cv=2, callback=stop)
+    assert names(found) == ["linear"]
+    assert any("laplacian was not compared" in note for note in found.notes)

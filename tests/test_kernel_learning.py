@@ -40,8 +40,9 @@ from mercer.selection import (
     learn_scales,
 )
 from mercer.selection.learning.scale_family import scale_family
-from mercer.solvers import SimplexNewton, Status, solve
+from mercer.solvers import SimplexNewton, Status, Watch, solve
 from mercer.solvers.ridge_slopes import measured
+from mercer.solvers.scale_descent import _Way
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 4))
@@ -767,6 +768,11 @@ def test_a_stopped_descent_keeps_the_best():
         ({"bounds": (1.0, 0.1)}, "learn_scales: bounds="),
         ({"bias": "yes"}, "learn_scales: bias="),
         ({"starts": 0}, "learn_scales: starts=0"),
+        ({"starts": 2.5}, "learn_scales: starts=2.5 must be a whole number"),
+        ({"max_iter": 0.5}, "learn_scales: max_iter=0.5 must be a whole number"),
+        ({"time_limit": "long"}, "learn_scales: time_limit='long' must be"),
+        ({"random_state": -1}, "learn_scales: random_state=-1 must be"),
+        ({"callback": 3}, "learn_scales: callback=3 must be"),
         ({"y": np.ones(60)}, "learn_scales: y is constant"),
         ({"kernel": Gaussian([1.0, 2.0])}, "has 2 scales, but it looks at 4 columns"),
     ],
@@ -812,3 +818,99 @@ def test_inverses_by_panels_equal_those_of_lapack(monkeypatch):
     by_panels = measured(problem, scaled)
     assert by_panels[0] == pytest.approx(whole[0], rel=1e-12)
     assert by_panels[1] == pytest.approx(whole[1], abs=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-90, 1e90, 1e150])
+def test_alignment_does_not_see_the_size_of_anything(size):
+    expected = alignment(Linear(), X, NUMBERS)
+    assert alignment(Linear(), size * X, NUMBERS) == pytest.approx(expected, rel=1e-12)
+    assert alignment(Linear(), X, size * NUMBERS) == pytest.approx(expected, rel=1e-12)
+    weights = np.full(60, size)
+    found = alignment(Laplacian(1.0), X, NUMBERS, sample_weight=weights)
+    assert found == pytest.approx(alignment(Laplacian(1.0), X, NUMBERS), rel=1e-12)
+    parts = [Linear(), Linear().on([0]), Laplacian(size)]
+    combined = combine(parts, size * X, NUMBERS)
+    assert combined.certificate.ok
+    same = combine([*parts[:2], Laplacian(1.0)], X, NUMBERS)
+    assert combined.weights == pytest.approx(same.weights, abs=1e-9)
+
+
+def test_a_constant_in_the_targets_is_taken_up_by_the_bias():
+    far = combine(KERNELS, X, NUMBERS + 1e9, method="ridge", tol=1e-5)
+    assert far.certificate.ok
+    near = combine(KERNELS, X, NUMBERS, method="ridge", tol=1e-5)
+    assert far.weights == pytest.approx(near.weights, abs=1e-4)
+    for objective in ("loo", "likelihood"):
+        far = learn_scales(X, NUMBERS + 1e9, objective=objective, starts=1)
+        assert far.certificate.ok
+        near = learn_scales(X, NUMBERS, objective=objective, starts=1)
+        assert far.value == pytest.approx(near.value, rel=1e-4)
+
+
+def test_weights_are_found_where_few_kernels_make_a_singular_sum():
+    rng = np.random.default_rng(39)
+    rows = rng.normal(size=(rng.integers(5, 40), 3))
+    rows[rng.random(len(rows)) < 0.2] = rows[0]
+    y = rng.integers(0, rng.integers(2, 4), len(rows))
+    weights = rng.choice([0, 0.3, 1, 2.5], len(rows))
+    y[:3], weights[:3] = np.arange(3), 1.0
+    kernels = [*(Gaussian(s) for s in (4.69, 4.48, 14.5)), Linear(), Linear().on([0])]
+    found = combine(kernels, rows, y, method="margin", C=0.00178, sample_weight=weights, tol=1e-6)
+    assert found.certificate.ok, str(found.certificate)
+    assert found.weights == pytest.approx([0, 0.136, 0, 0, 0.864], abs=0.01)
+
+
+def test_combine_takes_no_measurements_for_labels():
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        combine(KERNELS, X, NUMBERS, method="margin")
+    with pytest.raises(ValueError, match="method='margin' does not suit machine=KernelRidge"):
+        MultipleKernel(KernelRidge(), KERNELS, method="margin").fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="method='ridge' does not suit machine=SVC"):
+        MultipleKernel(SVC(), KERNELS, method="ridge").fit(X, THREE)
+
+
+@pytest.mark.parametrize("matrices", [None, [], X @ X.T, ["a"], sparse.eye(60)])
+def test_given_matrices_come_as_a_sequence(matrices):
+    with pytest.raises(ValueError, match=r"combine: with kernels=Precomputed\(\), X must be a seq"):
+        combine(Precomputed(), matrices, LABELS)
+
+
+def test_refusals_name_the_place():
+    K = X @ X.T
+    with pytest.raises(ValueError, match=r"combine: matrix 1 of X: .*nan"):
+        combine(Precomputed(), [K, K * np.nan], LABELS)
+    with pytest.raises(ValueError, match="combine: matrix 1 of X is not positive semidefinite"):
+        combine(Precomputed(), [K, -K], LABELS)
+    with pytest.raises(TypeError, match="combine: entry 1 of kernels: kernel=7 must be a kernel"):
+        combine([Linear(), 7], X, LABELS)
+    with pytest.raises(TypeError, match="combine: kernels=None must be a list"):
+        combine(None, X, LABELS)
+    with pytest.raises(ValueError, match="combine: normalize='no' must be True or False"):
+        combine(KERNELS, X, LABELS, normalize="no")
+    with pytest.raises(ValueError, match=r"combine: C=1\d+\.0 forbids all slack"):
+        combine(KERNELS, X, LABELS, method="margin", C=1e13)
+    for machine in (None, SVC, "svc"):
+        with pytest.raises(TypeError, match=r"MultipleKernel: machine=.* must be a machine"):
+            MultipleKernel(machine, KERNELS).fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"MultipleKernel: kernels=Precomputed\(\) cannot be"):
+        MultipleKernel(SVC(), Precomputed()).fit([K], LABELS)
+
+
+def test_alignment_says_which_limit_stopped_it():
+    with pytest.warns(Warning, match="the time limit"):
+        found = combine(KERNELS, X, LABELS, time_limit=1e-9)
+    assert found.solution.status is Status.TIME_LIMIT
+    assert not found.certificate.ok
+
+
+def test_equally_good_scales_are_those_where_the_measure_is_flat(monkeypatch):
+    problem = relevance(Gaussian(1.0), LeaveOneOut())
+    way, kept = _Way(problem, Watch()), []
+    seen = [(1.0, 5.0), (1.0 - 1e-9, 8.0), (1.0 + 5e-9, 2.0), (1.1, 0.0), (0.9, 9.0), (1.0, 1.0)]
+    for k, (value, slope) in enumerate(seen):
+        told = (value, np.full(5, slope))
+        monkeypatch.setattr("mercer.solvers.scale_descent.measured", lambda *_, told=told: told)
+        way(np.full(5, 0.1 * k))
+        kept.append(round(10 * way.best[0]))
+    assert kept == [0, 0, 2, 2, 4, 4]
+    assert (way.lowest, way.value, way.steepest) == (0.9, 0.9, 9.0)

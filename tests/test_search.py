@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -44,7 +45,8 @@ class Surface:
     """An evaluator whose scores are a known function of the point, with noise by fold."""
 
     def __init__(self, score, folds=5, noise=0.0, n=1000, machine=None, y=None):
-        splits = tuple((np.array([0]), np.array([1])) for _ in range(folds))
+        fold = np.arange(n) % folds
+        splits = tuple((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(folds))
         self.task = Task(machine or SVR(), np.zeros((n, 1)), y, splits, {})
         self.rng = np.random.default_rng(0)
         self.score, self.noise = score, noise
@@ -197,6 +199,74 @@ def test_failed_points_leave_the_race_and_the_halving():
         assert any(point["C"] == 2.0 for point, _, _ in surface.asked)
 
 
+def test_halving_drops_nothing_where_nothing_can_be_told():
+    points = Grid.of({"C": np.logspace(-3, 3, 9).tolist()})
+
+    def unknown(machine, X, y):  # on few rows
+        return float(machine.C) if len(y) >= len(LABELS) // 5 else np.nan
+
+    X, y = DATA, LABELS
+    found = tune(SVC(Gaussian(1.0)), X, y, grid=points, search=Halve(least=20), scoring=unknown)
+    assert found.best_params["C"] == 1000.0
+    one = tune(
+        SVC(Gaussian(1.0)), X, y, grid=points, search=Halve(least=20),
+        cv=[(np.arange(40), np.arange(40, 60))],
+    )  # fmt: skip
+    for alone in (found, one):
+        assert not np.isnan(alone.scores).any()
+        assert "no point was dropped" in alone.notes[-1]
+
+
+def test_halving_counts_those_that_cannot_be_judged():
+    surface = Surface(lambda point: np.nan if point["C"] == 1.0 else 0.0)
+    Halve(factor=2, least=10).run(surface, Grid.of({"C": [1.0, 2.0, 3.0]}))
+    assert "1 of 3 points could not be judged" in surface.notes[-1]
+
+
+def test_halving_of_single_rows_and_of_matrices():
+    """Folds that lose their rows are left out; a point may say that rows are a matrix."""
+    X, y = DATA[:90], LABELS[:90]
+    grid = {"C": [1e-3, 1.0, 1e3], "kernel__scale": [1e-3, 1.0]}
+    found = tune(SVC(Gaussian(1.0)), X, y, grid=grid, cv="loo", search=Halve(least=30))
+    assert found.best_params["kernel__scale"] == 1.0
+    assert not any(trial.failure for trial in found.trials)
+    grid = {"kernel": ["precomputed"], "C": [0.1, 1.0, 10.0]}
+    found = tune(SVC(), Gaussian(1.0)(X, X), y, grid=grid, search=Halve(least=30))
+    assert not any(trial.failure for trial in found.trials)
+
+
+def test_a_race_keeps_its_leader_and_needs_two_folds():
+    for alpha in (0.05, 0.9):
+        surface = Surface(valley, folds=10)
+        Race(alpha=alpha).run(surface, Grid.of({"C": [1.0, 100.0], "scale": [1.0]}))
+        assert len([1 for point, _, _ in surface.asked if point == surface.best()]) == 10
+    surface = Surface(valley, folds=1)
+    Race().run(surface, Grid.of({"C": [1.0, 100.0], "scale": [1.0]}))
+    assert "Race: 0 of 2" in surface.notes[-1]
+
+
+def test_refinement_keeps_whole_numbers_of_kernels_whole():
+    kernels = [Polynomial(degree, 1.0) for degree in (1, 4, 16)]
+    surface = Surface(lambda point: -abs(point["kernel"].degree - 3))
+    Refine(2).run(surface, Grid.of({"kernel": kernels}))
+    assert surface.best()["kernel"].degree in (2, 3, 4)
+
+
+def test_rules_take_infinite_scores():
+    points = [{"C": 1.0}, {"C": 10.0}, {"C": 100.0}]
+    low = np.array([[-np.inf, 0.0], [-np.inf, -np.inf], [np.nan, 0.0]])
+    high = np.array([[0.0, 0.0], [np.inf, np.inf], [np.inf, -np.inf]])
+    for rule in (rules.best, rules.one_standard_error):
+        assert rule(points, low) == 0
+        assert rule(points, high) == 1
+
+
+@pytest.mark.parametrize("given", [3, -1, None, 1.0, True])
+def test_a_rule_must_give_a_point(given):
+    with pytest.raises(ValueError, match="position of a point"):
+        tune(SVC(), DATA, LABELS, grid={"C": [0.1, 1.0, 10.0]}, cv=2, rule=lambda *_: given)
+
+
 def test_rules():
     points = [{"C": c, "kernel": Gaussian(s)} for c in (1.0, 10.0) for s in (1.0, 2.0)]
     scores = np.array([[0.90, 0.80], [0.89, 0.81], [0.94, 0.82], [0.5, np.nan]])
@@ -308,8 +378,23 @@ def test_nested_scores_are_those_of_scikit_learn():
     assert "outer folds" in str(found)
 
 
+def test_nested_folds_of_other_rows():
+    X, y = DATA[:60], LABELS[:60]
+    tuned = Tuned(SVC(Gaussian(1.0)), {"C": [0.1, 10.0]}, cv=3)
+    given = Tuned(SVC("precomputed"), {"C": [0.1, 10.0]}, cv=3)
+    plain = nested_cross_validate(tuned, X, y, cv=3).scores
+    K = Gaussian(1.0)(X, X)
+    np.testing.assert_array_equal(nested_cross_validate(given, K, y, cv=3).scores, plain)
+    few = nested_cross_validate(tuned, sparse.coo_array(X), y, cv=3).scores
+    np.testing.assert_array_equal(few, plain)
+    assert len(nested_cross_validate(tuned, X[:12], y[:12], cv="loo").scores) == 12
+    with pytest.raises(TypeError, match="does not choose its parameters"):
+        nested_cross_validate(SVC(), X, y)
+
+
 @pytest.mark.parametrize(
-    "wrong", [Refine(0), Refine(1.5), Halve(factor=1), Halve(margin=-1.0), Race(alpha=0.0)]
+    "wrong",
+    [Refine(0), Refine(1.5), Halve(factor=1), Halve(margin=-1.0), Race(alpha=0.0), Race(alpha=1)],
 )
 def test_wrong_parameters_are_named(wrong):
     with pytest.raises(ValueError, match=type(wrong).__name__):

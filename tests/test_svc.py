@@ -563,3 +563,16 @@ def test_unscaled_rows_and_a_large_cost_are_solved_in_the_space_of_the_features(
     machine = SVC("linear", C=100.0).fit(rows, labels)
     assert machine.solution_.status.ok
     assert machine.certificate_.ok
+
+
+def test_the_constant_is_the_middle_where_no_support_vector_is_free():
+    """A multiplier of 1e-16 is at its bound; taken for free it would choose the constant."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = X[:, 0] ** 2 + X[:, 1] > 0.6
+    X = X * (X > 0)
+    train, _ = list(StratifiedKFold(5).split(X, y))[1]
+    machine = SVC(Gaussian(2.0), C=0.1, tol=1e-9).fit(X[train], y[train])
+    theirs = sk.SVC(C=0.1, gamma=1 / 8, tol=1e-9).fit(X[train], y[train])
+    assert machine.intercept_ == pytest.approx(theirs.intercept_[0], abs=1e-9)
+    np.testing.assert_array_equal(np.abs(machine.dual_coef_), 0.1)

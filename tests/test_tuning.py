@@ -20,6 +20,7 @@ from sklearn import linear_model, svm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -390,6 +391,43 @@ def test_wrong_options_are_told(change, error):
         tune(svc, X, c, **{"grid": {"C": [1.0]}, **change})
 
 
+@pytest.mark.parametrize(
+    ("fold", "error"),
+    [
+        ([0.5, 1.5], ValueError),
+        (np.ones(5, dtype=bool), ValueError),
+        ([[0, 1]], ValueError),
+        ([0, n], IndexError),
+        ([-n - 1], IndexError),
+    ],
+)
+def test_wrong_folds_are_told(fold, error):
+    with pytest.raises(error, match="cv: "):
+        tune(svc, X, c, grid=SVC_GRID, cv=[(fold, np.arange(n))])
+
+
+def test_why_a_scorer_failed_is_told():
+    words = np.where(X[:, 0] > 0, "yes", "no")
+    for spare in (np.nan, "raise"):
+        with pytest.raises(ValueError, match="pos_label=1 is not a valid label"):
+            tune(svc, X, words, grid=SVC_GRID, scoring="f1", error_score=spare)
+    with pytest.raises(ValueError, match="45 of 45 fits of SVC could not be scored"):
+        tune(svc, X, words, grid=SVC_GRID, scoring="f1")
+    with pytest.raises(AttributeError, match="SVC has none of the following attributes"):
+        tune(svc, X, c, grid=SVC_GRID, scoring="neg_log_loss", error_score="raise")
+    some = {"grid": SVC_GRID, "scoring": ["accuracy", "neg_log_loss"], "metric": "accuracy"}
+    with pytest.warns(UserWarning, match="predict_proba"):
+        assert tune(svc, X, c, **some).best_score > 0.5
+
+
+def test_scores_that_are_not_defined_are_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=r"one row to judge by.*neg_mean_squared_error"):
+            grid = {"penalty": [1.0]}
+            tune(KernelRidge(Gaussian(1.0)), X, X[:, 0], grid=grid, cv="loo", scoring="r2")
+
+
 def test_wrong_kinds_are_told():
     with pytest.raises(TypeError, match="no fit"):
         tune("SVC", X, c)
@@ -577,6 +615,27 @@ class _next_of:  # noqa: N801  a scorer that says what it is told
 
     def __reduce__(self):
         return _next_of, (None,)
+
+
+def test_any_text_can_be_written(tmp_path):
+    def scorer(machine, A, b):
+        if machine.C == 1.0:
+            raise ValueError("\udc80 \x00 \u2028 \n")
+        return 1.0
+
+    asked = {"grid": {"C": [1.0, 2.0]}, "scoring": scorer, "journal": tmp_path / "j\u00fc.jsonl"}
+    for work in ({"Refit": 10}, {}):
+        with pytest.warns(UserWarning, match="scoring 5 of 10"):
+            assert tune(svc, X, c, **asked).work == work
+
+
+def test_progress_of_a_finished_journal_is_told(tmp_path):
+    calls = []
+    for _ in range(2):
+        calls.clear()
+        asked = {"grid": SVC_GRID, "journal": tmp_path / "journal", "callback": calls.append}
+        tune(svc, X, c, **asked)
+    assert calls[-1].done == calls[-1].points
 
 
 def test_failures_are_remembered(tmp_path):
@@ -824,7 +883,7 @@ def judged_by(made, stopping=lambda: False, done=lambda group, unit: False, inst
         for one in finished:
             found.update(one.judged)
 
-    run(Work(made, done, keep, stopping, instead or (lambda group, units: [])))
+    run(Work(made, done, keep, stopping, instead or (lambda *_: [])))
     return found
 
 
@@ -846,7 +905,7 @@ def test_memory_that_groups_hold_stays_within_the_budget():
 
 
 def test_groups_that_are_too_large_or_fail_are_replaced():
-    def instead(group, units):
+    def instead(group, units, error):
         return [] if group.points[0] >= 100 else [Told(group.points[0] + 100, size=1.0)]
 
     with mercer.config(memory=10**6):
@@ -885,6 +944,19 @@ def test_matrices_that_do_not_fit_are_not_shared():
     assert small.work == {"Refit": 10}
     assert large.work == {"OneGram": 10}
     np.testing.assert_allclose(small.scores, large.scores)
+
+
+def test_what_needs_more_than_its_share_is_fitted_alone():
+    found = []
+    for threads in (1, 2):
+        with mercer.config(memory="2.5 MB", threads=threads):
+            rows = np.tile(X, (6, 1)) + 1e-3 * np.arange(6 * n)[:, None]
+            score = lambda machine, A, b=None: float(machine.eigenvalues_[0])  # noqa: E731
+            grid = {"kernel__scale": [0.5, 1.0]}
+            machine = PCA(kernel=Gaussian(1.0), n_components=2)
+            found.append(tune(machine, rows, grid=grid, cv=2, scoring=score))
+    assert not any(trial.failure for one in found for trial in one.trials)
+    np.testing.assert_allclose(found[0].scores, found[1].scores)
 
 
 # --- families --------------------------------------------------------------------------------
@@ -936,6 +1008,13 @@ def test_a_family_may_leave_points_to_others():
     assert list(made[1].judge(0, lambda: False)) == [(2, 0)]
     assert isinstance(made[3], Refit)
     made[1].release()
+
+
+def test_fitted_parts_are_told_apart():
+    near, far = (FrozenEstimator(StandardScaler().fit(X * size)) for size in (1.0, 100.0))
+    assert digest(near) != digest(far)
+    found = tune(make_pipeline(near, svc), X, c, grid={"frozenestimator": [near, far]})
+    assert len(found.points) == 2
 
 
 def test_values_are_told_apart():
@@ -1062,6 +1141,15 @@ def test_it_can_be_copied_and_nested():
     np.testing.assert_allclose(cross_val_score(given, K, c, cv=3), outer)
 
 
+def test_weights_reach_into_pipelines_of_pipelines():
+    inner = make_pipeline(StandardScaler(), svc)
+    weights = rng.uniform(0.0, 2.0, n)
+    outer = Tuned(make_pipeline(StandardScaler(), inner), {"pipeline__svc__C": [1.0]})
+    plain = clone(inner).fit(X, c, svc__sample_weight=weights)
+    found = outer.fit(X, c, sample_weight=weights)
+    np.testing.assert_allclose(found.decision_function(X), plain.decision_function(X), atol=1e-2)
+
+
 def test_several_scores_and_weights_and_rules():
     machine = Tuned(svc, SVC_GRID, scoring=["accuracy", "roc_auc"], metric="roc_auc").fit(X, c)
     theirs = GridSearchCV(svc, SVC_GRID, scoring=["accuracy", "roc_auc"], refit="roc_auc").fit(X, c)
@@ -1120,3 +1208,11 @@ def test_searches_go_on_where_they_were_cut_short(search, tmp_path):
         assert len(resumed.trials) == len(whole.trials)
         assert resumed.notes == whole.notes
         assert sum(resumed.work.values()) < sum(whole.work.values())
+
+
+def test_regressors_left_out_row_by_row_have_a_score_without_asking():
+    X = np.linspace(0, 6, 40)[:, None]
+    y = np.sin(X[:, 0])
+    found = tune(KernelRidge(Gaussian(1.0)), X, y, grid={"penalty": [0.1, 1.0]}, cv="loo")
+    direct = KernelRidge(Gaussian(1.0), penalty="loo", penalties=[0.1, 1.0]).fit(X, y)
+    np.testing.assert_allclose(-found.mean, direct.loo_scores_, rtol=1e-9)

@@ -2,15 +2,19 @@
 
 import threading
 import time
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.metrics import check_scoring, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
+    LeaveOneOut,
     ParameterGrid,
     RepeatedStratifiedKFold,
     ShuffleSplit,
@@ -19,12 +23,14 @@ from sklearn.model_selection import (
 
 from mercer import SVC, SVR, OneClassSVM, config
 from mercer.backends import choose_backend
+from mercer.backends.boxes import Box, Chain, Stage
 from mercer.backends.reference import Reference
-from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
 from mercer.selection.sharing import Stopped, groups
 from mercer.selection.sharing.chains import ladder
 from mercer.selection.sharing.margins import Margins
 from mercer.selection.sharing.questions import Setting
+from mercer.selection.sharing.refit import Refit
 from mercer.selection.task import Task
 
 KERNELS = [Gaussian(0.7), Gaussian(3.0)]
@@ -283,6 +289,10 @@ def test_ladders_go_up_along_C_and_from_wide_tubes_to_narrow_ones():
     assert starts == (-1, 0, 0, 2)
 
 
+def test_a_far_larger_C_starts_anew():
+    assert ladder([Setting(C=C) for C in (1.0, 20.0, 1e4)])[1] == (-1, 0, -1)
+
+
 def test_the_specification_walks_to_the_same_scores():
     points = list(ParameterGrid({"C": [0.1, 3.0], "epsilon": [0.05, 0.3]}))
     task = task_of(SVR(Gaussian(1.0), tol=1e-5), X[:80], T[:80], KFold(3).split(X[:80]))
@@ -290,3 +300,153 @@ def test_the_specification_walks_to_the_same_scores():
     assert not isinstance(choose_backend(), Reference)
     with config(backend="reference"):
         np.testing.assert_allclose(table(task, points), compiled, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"class_weight": {0: 1.0, 1: 0.0}}, {"slack": "l3"}, {"multiclass": "all"}, {"tol": "small"}],
+)
+def test_what_a_fit_refuses_is_refused(wrong):
+    found, _ = judged(task_of(SVC(Gaussian(1.0)), X, Y), [{"C": 1.0, **wrong}, {"C": 1.0}])
+    assert next(iter(wrong)) in found[0, 0].failure
+    assert not found[1, 0].failure
+
+
+def test_constants_of_balanced_classes_are_those_of_fits():
+    """All rows are at their bounds there: rounding must not make one of them free."""
+    machine = SVC(Gaussian(2.0), class_weight="balanced", tol=1e-5)
+    weights = np.random.default_rng(2).uniform(0.1, 2.0, len(X))
+    splits = tuple(KFold(3).split(X))
+    task = task_of(machine, X, (T > 0.5).astype(int), splits, weights=weights)
+    for fold, (train, test) in enumerate(splits):
+        for setting, decision in decisions(task, [{"C": C} for C in (1e-6, 1e-3, 0.02)], fold):
+            machine = clone(machine).set_params(C=setting.C)
+            machine.fit(X[train], T[train] > 0.5, sample_weight=weights[train])
+            np.testing.assert_allclose(decision, machine.decision_function(X[test]), atol=1e-4)
+
+
+def decisions(task, points, fold):
+    """Give the settings of a fold with the values that were scored."""
+    (group,) = groups(task, points)
+    group.prepare()
+    seen, original = [], group._score
+
+    def score(question, answer, *rest):
+        values, offsets, setting = answer
+        known = question.known(values, offsets, setting)
+        seen.append((setting, getattr(known, "decision", getattr(known, "values", None))))
+        return original(question, answer, *rest)
+
+    group._score = score
+    group.judge(fold, never)
+    group.release()
+    return seen
+
+
+def test_large_targets_and_steps_of_C_keep_the_tolerance():
+    rows, targets = X[:40], 1e6 * T[:40]
+    machine = SVR(Gaussian(2.0), epsilon=1e4, tol=1e-3)
+    splits = tuple(KFold(2).split(rows))
+    points = [{"C": 1e-3 * 20.0**k} for k in range(8)]
+    seen = decisions(task_of(machine, rows, targets, splits), points, 0)
+    train, test = splits[0]
+    for setting, values in seen:
+        fitted = machine.set_params(C=setting.C, tol=1e-6).fit(rows[train], targets[train])
+        np.testing.assert_allclose(values, fitted.predict(rows[test]), rtol=0, atol=2e-2)
+
+
+def test_sums_of_large_terms_that_cancel_are_right():
+    rng = np.random.default_rng(5)
+    rows = np.tile(rng.standard_normal((300, 3)), (2, 1))
+    y = rng.integers(0, 2, 600)  # equal rows of different classes: both are support vectors
+    machine = SVC(Laplacian(2.0), 1e4, slack="l2", tol=1e-4)
+    splits = tuple(KFold(3, shuffle=True, random_state=0).split(rows))
+    task = task_of(machine, rows, y, splits)
+    ((_, decision),) = decisions(task, [{"C": 1e4}], 0)
+    train, test = splits[0]
+    expected = machine.fit(rows[train], y[train]).decision_function(rows[test])
+    np.testing.assert_allclose(decision, expected, rtol=0, atol=3e-3)
+
+
+def test_bounds_far_away_do_not_swallow_coefficients():
+    rows = np.linspace(-1.0, 1.0, 24)[:, None] ** 3
+    y = (rows[:, 0] > 0).astype(int)
+    machine = SVC(100.0 * Gaussian(0.5), tol=1e-6)
+    splits = ((np.arange(0, 24, 2), np.arange(1, 24, 2)),)
+    (one, near), (other, far) = decisions(
+        task_of(machine, rows, y, splits), [{"C": 1e7}, {"C": 5e11}], 0
+    )
+    assert one.C < other.C
+    np.testing.assert_allclose(far, near, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:SMO. the kernel matrix is not positive")
+def test_given_matrices_with_several_optima_are_fitted():
+    K = np.tanh(X @ X.T - 1)
+    grid = {"C": [1.0, 2.0]}
+    found = table(task_of(SVC("precomputed"), K, Y), list(ParameterGrid(grid)), Refit)
+    np.testing.assert_array_equal(found, grid_search(SVC("precomputed"), K, Y, grid))
+
+
+def test_classes_that_nu_does_not_part_say_so():
+    rows = np.concatenate([X[:40], X[:40]])
+    y = np.repeat([0, 1], 40)
+    splits = tuple(KFold(2, shuffle=True, random_state=0).split(rows))
+    folds = tuple((np.arange(80), test) for _, test in splits)
+    found, kinds = judged(task_of(SVC(Gaussian(1.0)), rows, y, folds), [{"nu": 0.6}, {"nu": 0.3}])
+    assert kinds == {Margins}
+    assert all("no margin at this nu" in one.failure for one in found.values())
+
+
+def test_memory_is_that_of_the_matrix_and_of_all_answers():
+    rows, y = big(600)
+    splits = tuple(StratifiedKFold(3).split(rows, y))
+    points = [{"C": float(c)} for c in range(1, 101)]
+    (single,) = groups(task_of(SVC(Gaussian(1.0)), rows, y, splits), points[:1])
+    (double,) = groups(task_of(SVC(Gaussian(1.0), tol=1e-9), rows, y, splits), points[:1])
+    (many,) = groups(task_of(SVC(Gaussian(1.0)), rows, y, splits), points)
+    assert double.size - single.size >= 4 * 600**2
+    assert many.size - single.size >= 99 * 600 * 2 * 8
+
+
+def test_rows_are_not_sorted_by_thousands_of_folds():
+    rows, y = big(1200)
+    splits = tuple(LeaveOneOut().split(rows))
+    task = task_of(SVC(Gaussian(1.0)), rows, y, splits)
+    tracemalloc.start()
+    groups(task, [{"C": 1.0}])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
+
+
+CHAIN_BOX = Box(np.ones(6), np.zeros(6), np.zeros(6), np.ones(6))
+CHAIN = Chain(CHAIN_BOX, np.zeros(1), [Stage()], np.arange(2))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(CHAIN, totals=np.zeros(1000)),
+        replace(CHAIN, totals=np.zeros(0)),
+        replace(CHAIN, totals=np.array([np.nan])),
+        replace(CHAIN, totals=np.zeros(3), box=replace(CHAIN_BOX, group=np.array([0, 2] * 3))),
+        replace(CHAIN, box=replace(CHAIN_BOX, group=np.array([0, 1] * 3))),
+        replace(CHAIN, box=replace(CHAIN_BOX, lower=np.full(6, np.nan))),
+        replace(CHAIN, box=replace(CHAIN_BOX, lower=np.full(6, 2.0))),
+        replace(CHAIN, box=replace(CHAIN_BOX, start=np.zeros(5))),
+        replace(CHAIN, box=replace(CHAIN_BOX, rows=np.arange(6) - 1)),
+        replace(CHAIN, judged=np.array([6])),
+        replace(CHAIN, stages=[Stage(np.nan)]),
+        replace(CHAIN, stages=[Stage(0.0)]),
+        replace(CHAIN, stages=[Stage(start=0)]),
+    ],
+)
+def test_chains_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError):
+        choose_backend().box_chains(np.eye(6), [wrong], 1e-3, 100, None)
+
+
+def test_a_chain_without_stages_has_no_answers():
+    (answer,) = choose_backend().box_chains(np.eye(6), [replace(CHAIN, stages=[])], 1e-3, 9, None)
+    assert answer.b.shape == (0, 6) and answer.values.shape == (0, 2)

@@ -21,7 +21,7 @@ from mercer.selection.sharing import Stopped, groups
 from mercer.selection.sharing.ridge import FeaturePath, LeftOutPath, MatrixPath, Path
 from mercer.selection.sharing.ridge_band import by_band
 from mercer.selection.sharing.ridge_cholesky import by_cholesky
-from mercer.selection.sharing.ridge_rank import by_rank, smooth_basis
+from mercer.selection.sharing.ridge_krylov import by_krylov
 from mercer.selection.sharing.ridge_system import FoldSystem
 
 FOLDS = KFold(4, shuffle=True, random_state=1)
@@ -277,29 +277,61 @@ def test_all_ways_give_the_same_fits(bias, weighted):
     s[150:160] = 0.0 if weighted else 1.0
     penalties = np.logspace(-3, 2, 6)
     system = FoldSystem.of(K, train, y, s, bias)
-    basis = smooth_basis(K, penalties.min() / s.max())
-    assert basis is not None
     expected = dense_answer(K, train, y, s, bias, penalties)
     for answer in (
         by_band(system, penalties, lambda: False),
         by_cholesky(system, penalties, lambda: False),
-        by_rank(basis, system, penalties, lambda: False),
+        *by_krylov([system], penalties),
     ):
         assert answer.met.all()
         np.testing.assert_allclose(answer.values, expected, rtol=0, atol=1e-7)
 
 
-def test_smooth_kernels_of_many_rows_share_a_subspace():
+# smooth, narrow: few steps for all penalties; between: for the larger ones
+@pytest.mark.parametrize(("scale", "share"), [(4.0, 1.0), (0.05, 1.0), (0.7, 0.6)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_steps_serve_all_folds_and_penalties(scale, share, bias):
     X, y = sample(1400)
-    machine = KernelRidge(Gaussian(4.0))
-    grid = {"penalty": np.logspace(-3, 2, 4).tolist()}
+    machine = KernelRidge(Gaussian(scale), bias=bias)
+    penalties = np.logspace(-4, 2, 7).tolist()
     task = asked(machine, X, y, cv=4)
-    (group,) = groups(task, [{"penalty": p} for p in grid["penalty"]])
+    (group,) = groups(task, [{"penalty": p} for p in penalties])
     group.prepare()
-    assert group._basis is not None
-    compare(machine, X, y, grid, cv=4, train=False)
-    rough = smooth_basis(Gaussian(0.1)(X), 1e-3)
-    assert rough is None
+    met = np.array([answer.met for answer in group._answers])
+    assert met[:, -1].all() and 0.2 < met.mean() <= share
+    assert (met.mean() == 1) == (share == 1)
+    compare(machine, X, y, {"penalty": penalties[::2]}, cv=4, train=False)
+
+
+def test_steps_do_not_depend_on_how_many_folds_go_together():
+    X, y = sample(500)
+    K, penalties = Gaussian(3.0)(X), np.logspace(-2, 1, 5)
+    folds = [train for train, _ in KFold(10).split(X)]
+    systems = [FoldSystem.of(K, train, y, None, True) for train in folds]
+    together = by_krylov(systems, penalties)
+    for system, answer in zip(systems, together, strict=True):
+        (alone,) = by_krylov([system], penalties)
+        assert answer.met.all() and alone.met.all()
+        np.testing.assert_allclose(answer.values, alone.values, rtol=0, atol=1e-7)
+
+
+def test_steps_end_where_there_is_nothing_to_find():
+    X, y = sample(300)
+    penalties = np.logspace(-1, 2, 5)
+    for K, right in (
+        (Gaussian(2.0)(X), np.zeros(300)),  # targets without any length
+        (np.eye(300), y),  # one step, and there is no new vector
+        (np.ones((300, 300)), y),  # two
+    ):
+        system = FoldSystem.of(K, np.arange(250), right, None, False)
+        (answer,) = by_krylov([system], penalties)
+        assert answer.met.all()
+        expected = dense_answer(K, np.arange(250), right, np.ones(300), False, penalties)
+        np.testing.assert_allclose(answer.values, expected, rtol=0, atol=1e-7)
+    indefinite = Gaussian(2.0)(X) - 5.0 * np.eye(300)
+    system = FoldSystem.of(indefinite, np.arange(250), y, None, False)
+    (answer,) = by_krylov([system], penalties)
+    assert not answer.met[penalties < 1].any()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -43,13 +44,16 @@ class Reader {
     Chain chain{read(parts, n), nullptr, 0, {}, nullptr, 0};
     chain.groups = static_cast<Size>(nb::cast<Numbers>(parts[8]).shape(0));
     chain.totals = numbers(parts[8], chain.groups);
-    for (Size t = 0; t < (chain.box.group == nullptr ? 0 : chain.box.n); ++t)
-      require(chain.box.group[t] >= 0 && chain.box.group[t] < chain.groups, "unknown group");
+    require_groups(chain);
+    require_numbers(chain);
     for (const nb::handle one : nb::cast<nb::sequence>(parts[9])) {
       const auto [bound, kink, shift, total, from] =
           nb::cast<std::tuple<double, double, double, double, std::int64_t>>(one);
       require(from < static_cast<std::int64_t>(chain.stages.size()),
               "a stage begins at an earlier one");
+      for (const double factor : {bound, kink, shift, total})
+        require(std::isfinite(factor) && factor >= 0.0, "factors are finite and not negative");
+      require(bound > 0.0, "bounds have a positive factor");
       chain.stages.push_back({bound, kink, shift, total, static_cast<Size>(from)});
     }
     chain.judged_count = static_cast<Size>(nb::cast<Indices>(parts[10]).shape(0));
@@ -60,6 +64,32 @@ class Reader {
   }
 
  private:
+  // Sums and groups are looked up by number: each number below the count must be there.
+  static void require_groups(const Chain& chain) {
+    const auto count = static_cast<std::size_t>(chain.groups);
+    if (chain.box.group == nullptr || chain.box.n == 0)
+      return require(count == 1, "without groups there is one sum");
+    std::vector<bool> seen(count, false);
+    for (Size t = 0; t < chain.box.n; ++t) {
+      const std::int64_t g = chain.box.group[t];
+      require(g >= 0 && g < chain.groups, "unknown group");
+      seen[static_cast<std::size_t>(g)] = true;
+    }
+    require(std::find(seen.begin(), seen.end(), false) == seen.end(), "a group is empty");
+  }
+
+  // Comparisons with NaN are false, so that it would pass for a bound that is reached.
+  static void require_numbers(const Chain& chain) {
+    const Box& box = chain.box;
+    for (Size g = 0; g < chain.groups; ++g)
+      require(std::isfinite(chain.totals[g]), "sums must be finite");
+    for (Size t = 0; t < box.n; ++t) {
+      require(box.lower[t] <= box.upper[t], "lower bounds must not be above upper ones");
+      require(box.kink == nullptr || box.kink[t] >= 0.0, "kinks must not be negative");
+      require(box.shift == nullptr || std::isfinite(box.shift[t]), "shifts must be finite");
+    }
+  }
+
   Box read(const nb::tuple& parts, Size n) {
     Box box{};
     box.n = static_cast<Size>(nb::cast<Numbers>(parts[0]).shape(0));

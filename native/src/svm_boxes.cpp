@@ -93,6 +93,7 @@ class Whole {
   }
 
   void give_back(Answer& answer) const {
+    level_.snap();
     level_.each_variable([&](Size t) {
       const std::int32_t v = level_.origin[t];
       const auto g = static_cast<std::size_t>(level_.group_of(t));

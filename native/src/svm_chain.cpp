@@ -64,6 +64,7 @@ class Walk {
     const Size count = static_cast<Size>(chain_.stages.size());
     for (Size s = 0; s < count && !worker_.stopped(); ++s) {
       begin(chain_.stages[static_cast<std::size_t>(s)], tol);
+      worker_.unit = 1.0 / scale_;
       // a stage takes about as many steps as the one it begins at: a smaller matrix pays at once
       const Size from = chain_.stages[static_cast<std::size_t>(s)].from;
       const std::int64_t expected = from < 0 ? 0 : answer_.iterations[from];
@@ -99,8 +100,8 @@ class Walk {
       level_.refresh(t, level_.b[t]);
     });
     growth_ *= std::max(grown, 1.0);
-    const double error = static_cast<double>(std::numeric_limits<Entry>::epsilon()) * growth_ *
-                         std::sqrt(1.0 + static_cast<double>(since_));
+    const double error = static_cast<double>(std::numeric_limits<Entry>::epsilon()) * size() *
+                         growth_ * std::sqrt(1.0 + static_cast<double>(since_));
     if (grown == kUnknown || reshaped || error > kSeen * tol * scale_)
       compute_gradient();
     else if (grown != 1.0)
@@ -189,6 +190,17 @@ class Walk {
     scale_ = std::ldexp(1.0, std::clamp(-std::ilogb(largest), -300, 300));
   }
 
+  // The largest of what F is the difference of, or F itself, in the units of the level.
+  double size() const {
+    double largest = 0.0;
+    level_.each_variable([&](Size t) {
+      const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];
+      largest = std::max({largest, std::abs(scale_ * linear_[t]),
+                          std::abs(static_cast<double>(level_.f[t]) + middle)});
+    });
+    return largest;
+  }
+
   // F = p - ratio (p - F): of b that were all multiplied with it.
   void scale_gradient(double ratio) {
     Buffer<double> f(std::max<Size>(1, level_.size));
@@ -250,26 +262,12 @@ class Walk {
     });
   }
 
-  // What is at a bound, or at the kink, but for rounding of sums: it must not pass for free.
-  void snap(Size t) {
-    const double low = level_.lower[t], high = level_.upper[t], value = level_.b[t];
-    const double near = kRounding * std::max(std::abs(low), std::abs(high));
-    if (!std::isfinite(near)) return;
-    double to = value;
-    if (std::abs(value) <= near && level_.kink[t] > 0.0) to = 0.0;
-    if (high - value <= near) to = high;
-    if (value - low <= near) to = low;
-    if (to == value) return;
-    level_.b[t] = to;
-    level_.refresh(t, to);
-  }
-
   void keep(Size s) {
     double *b = answer_.b + s * box_.n, *gradient = answer_.gradient + s * box_.n;
     const Stage& stage = chain_.stages[static_cast<std::size_t>(s)];
+    level_.snap();
     level_.each_variable([&](Size t) {
       const std::int32_t v = level_.origin[t];
-      snap(t);
       b[v] = std::clamp(level_.b[t] / scale_, stage.bound * box_.lower[v],
                         stage.bound * box_.upper[v]);
       const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];

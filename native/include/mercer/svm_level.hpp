@@ -15,6 +15,8 @@ namespace mercer::svm {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+constexpr double kRoundedSum = 2e-12;  // relative error of a sum of b, with room
+
 constexpr Size round_up(Size value, Size unit) { return (value + unit - 1) / unit * unit; }
 
 // Distance between arrays of the state: entries of two arrays with the same index must not agree
@@ -67,6 +69,24 @@ struct Level {
 
   bool is_free(Size t) const {
     return b[t] > lower[t] && b[t] < upper[t] && (b[t] != 0.0 || kink[t] == 0.0);
+  }
+
+  // What is at a bound, or at the kink, but for rounding of sums: it must not pass for free. In
+  // terms of b, not of the bounds, which may be far away.
+  void snap() {
+    double sum = 0.0;
+    each_variable([&](Size t) { sum += std::abs(b[t]); });
+    const double near = kRoundedSum * sum;
+    if (!std::isfinite(near)) return;
+    each_variable([&](Size t) {
+      double to = b[t];
+      if (std::abs(b[t]) <= near && kink[t] > 0.0) to = 0.0;
+      if (upper[t] - b[t] <= near) to = upper[t];
+      if (b[t] - lower[t] <= near) to = lower[t];
+      if (to == b[t]) return;
+      b[t] = to;
+      refresh(t, to);
+    });
   }
 
   bool finite() const;

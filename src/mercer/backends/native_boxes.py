@@ -45,10 +45,10 @@ def box_chains(
     answers = _native.box_chains(K, arrays, tol, max_iter, poll, call_threads(work))
     return [
         ChainAnswer(
-            b.reshape(len(chain.stages), -1),
-            gradient.reshape(len(chain.stages), -1),
-            offsets.reshape(len(chain.stages), -1),
-            values.reshape(len(chain.stages), -1),
+            b.reshape(len(chain.stages), len(chain.box.gradient)),
+            gradient.reshape(len(chain.stages), len(chain.box.gradient)),
+            offsets.reshape(len(chain.stages), len(chain.totals)),
+            values.reshape(len(chain.stages), len(chain.judged)),
             np.array(iterations, dtype=np.int64),
             violation,
         )

@@ -15,14 +15,16 @@ class DenseGram(Gram):
     ----------
     source : Source
         Kernel, points and type of the matrix.
+    matrix : (n, n) array, optional
+        The matrix, if it has been evaluated already.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, matrix: Array | None = None) -> None:
         self.source = source
         self.shape = (source.n, source.n)
         self.dtype = source.dtype
         self.valid = source.valid
-        self._matrix = source.pairs().dense()
+        self._matrix = source.pairs().dense() if matrix is None else matrix
         self._matrix.setflags(write=False)
         self._diag: Array | None = None
 

@@ -1,6 +1,6 @@
 """How well do kernels fit a target? Inner products of their centred matrices, and the best sum.
 
-With row weights w, A and B centred (A <- H A H', H = I - 1 w'/1'w) and the inner product
+With row weights w of sum 1, A and B centred (A <- H A H', H = I - 1 w') and the inner product
 
     <A, B> = sum_ij w_i w_j A_ij B_ij,
 
@@ -45,6 +45,9 @@ class KernelWeights:
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Inner products of kernel matrices among themselves and with the target.
+
+    Up to a factor on all kernels and one on the target, powers of two, which alignment does not see
+    and without which squares of small or large values would leave the range of numbers.
 
     Attributes
     ----------
@@ -105,6 +108,12 @@ class KernelAlignment:
     centered: bool = True
 
     @cached_property
+    def aim(self) -> Array:
+        """Give the targets, centred where matrices are; zero where no kernel could fit them."""
+        Y = np.asarray(self.targets, dtype=np.float64)
+        return _without(self.row_weights / self.row_weights.sum() @ Y, Y) if self.centered else Y
+
+    @cached_property
     def moments(self) -> Moments:
         """Measure with the Grams as they are held."""
         return _moments(self, self.grams)
@@ -115,39 +124,51 @@ class KernelAlignment:
 
 
 def _moments(problem: KernelAlignment, grams: tuple[Gram, ...]) -> Moments:
-    w, Y = problem.row_weights, np.asarray(problem.targets, dtype=np.float64)
-    share = w / w.sum()
-    if problem.centered:
-        Y = _without(share @ Y, Y)
-    weighted = w[:, None] * Y
+    share = problem.row_weights / problem.row_weights.sum()
+    Y = problem.aim / 2.0 ** _exponent(problem.aim)
+    weighted = share[:, None] * Y
     sides = [np.asarray(gram @ np.column_stack([weighted, share])) for gram in grams]
+    sizes = zip(sides, grams, strict=True)
+    halves = np.array([_exponent(side, gram.diag()) // 2 for side, gram in sizes])
+    units = 4.0**-halves
+    sides = [unit * side for unit, side in zip(units, sides, strict=True)]
     target = np.array([float(np.sum(weighted * side[:, :-1])) for side in sides])
-    means = [side[:, -1] if problem.centered else np.zeros(len(w)) for side in sides]
-    inner = _by_features(grams, share, w, problem.centered)
+    means = [side[:, -1] if problem.centered else np.zeros(len(share)) for side in sides]
+    inner = _by_features(grams, units, share, problem.centered)
     if inner is None:
-        inner = _by_blocks(grams, means, share, w)
-    f = problem.factors
+        inner = _by_blocks(grams, units, means, share)
+    f = problem.factors / units
+    f = f * 2.0 ** -_exponent(f)
     return Moments(f[:, None] * inner * f, f * target, float(np.sum((weighted.T @ Y) ** 2)))
 
 
-def _by_features(grams: tuple[Gram, ...], share: Array, w: Array, centered: bool) -> Array | None:
+def _exponent(*arrays: Array) -> int:
+    """Give the power of two that the largest entry is near, short of where powers end."""
+    largest = max(float(np.abs(values).max(initial=0.0)) for values in arrays)
+    return int(np.clip(np.frexp(largest)[1], -1000, 1000))
+
+
+def _by_features(
+    grams: tuple[Gram, ...], units: Array, share: Array, centered: bool
+) -> Array | None:
     """Give <K_k, K_l> = |F_k' W F_l|^2 where all kernels have fewer features than rows."""
     factors = [gram.factor for gram in grams if isinstance(gram, FactoredGram)]
-    few = sum(factor.shape[1] for factor in factors) < len(w)
+    few = sum(factor.shape[1] for factor in factors) < len(share)
     if len(factors) < len(grams) or not few or any(map(is_sparse, factors)):
         return None
+    factors = [np.sqrt(unit) * factor for unit, factor in zip(units, factors, strict=True)]
     parts = [_without(share @ factor, factor) if centered else factor for factor in factors]
     inner = np.empty((len(parts), len(parts)))
     for k, left in enumerate(parts):
-        weighted = w[:, None] * left
+        weighted = share[:, None] * left
         for other, right in enumerate(parts[: k + 1]):
             inner[k, other] = inner[other, k] = np.sum((weighted.T @ right) ** 2)
     return inner
 
 
-def _by_blocks(grams: tuple[Gram, ...], means: list[Array], share: Array, w: Array) -> Array:
+def _by_blocks(grams: tuple[Gram, ...], units: Array, means: list[Array], share: Array) -> Array:
     """Sum over blocks of rows, so that no matrix needs to be stored."""
-    n, count, root = len(w), len(grams), np.sqrt(w)
+    n, count, root = len(share), len(grams), np.sqrt(share)
     middles = [float(share @ mean) for mean in means]
     inner, largest = np.zeros((count, count)), np.zeros(count)
     size = _rows_at_once(n, count)
@@ -155,7 +176,7 @@ def _by_blocks(grams: tuple[Gram, ...], means: list[Array], share: Array, w: Arr
         rows = slice(first, min(first + size, n))
         block = np.empty((count, rows.stop - first, n))
         for k, (gram, mean, middle) in enumerate(zip(grams, means, middles, strict=True)):
-            block[k] = gram.rows(rows)
+            np.multiply(gram.rows(rows), units[k], out=block[k])
             block[k] -= mean[rows][:, None] + (mean - middle)
         largest = np.maximum(largest, np.abs(block).max(axis=(1, 2), initial=0.0))
         block *= root[rows][:, None] * root

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from mercer._resources import MemoryBudgetError
 from mercer._types import Array
 from mercer.selection.identity import digest
 from mercer.selection.journal import Journal
@@ -265,8 +266,16 @@ class _Round:
             )
         return judged
 
-    def _instead(self, points: Sequence[Point], group: Group, units: Sequence[int]) -> list[Group]:
-        if isinstance(group, Refit):
-            return []
+    def _instead(
+        self,
+        points: Sequence[Point],
+        group: Group,
+        units: Sequence[int],
+        error: BaseException | None,
+    ) -> list[Group]:
         folds = sorted(fold for unit in units for fold in group.units[unit])
-        return refits(self.task, points, group.points, folds)
+        if not isinstance(group, Refit):
+            return refits(self.task, points, group.points, folds)
+        if isinstance(error, MemoryBudgetError) and not group.alone:
+            return [Refit(self.task, group.point, group.points[0], folds, alone=True)]
+        return []

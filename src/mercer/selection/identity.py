@@ -68,7 +68,7 @@ def _contents(value: Any) -> Iterator[bytes | memoryview]:
     elif is_sparse(value):
         rows = value.tocsr()
         yield from _pieces((rows.shape, rows.data, rows.indices, rows.indptr))
-    elif isinstance(value, Kernel | BaseEstimator):
+    elif isinstance(value, Kernel) or _is_its_parameters(value):
         yield from _pieces(_parameters(value))
     elif hasattr(value, "columns") and hasattr(value, "__getitem__"):  # a table
         for name in value.columns:
@@ -77,7 +77,21 @@ def _contents(value: Any) -> Iterator[bytes | memoryview]:
     elif hasattr(value, "__array__"):
         yield from _array(np.asarray(value))
     else:
-        yield pickle.dumps(value, protocol=5)
+        yield _pickled(value)
+
+
+def _is_its_parameters(value: Any) -> bool:
+    """Tell whether an estimator is what its parameters say; some keep what is fitted in copies."""
+    if not isinstance(value, BaseEstimator):
+        return False
+    return type(value).__sklearn_clone__ is BaseEstimator.__sklearn_clone__
+
+
+def _pickled(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=5)
+    except pickle.PicklingError as error:
+        raise TypeError(str(error)) from error
 
 
 def _parameters(value: Any) -> dict[str, Any]:

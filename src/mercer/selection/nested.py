@@ -61,7 +61,7 @@ class Nested:
     def __str__(self) -> str:
         return (
             f"{self.mean:.4g} +- {self.standard_error:.2g} over {len(self.scores)} outer folds; "
-            f"the choice promised {self.optimism:+.2g}"
+            f"the choices promised {self.optimism:+.2g} beside that"
         )
 
 

@@ -168,7 +168,9 @@ def outcome(evaluator: Evaluator, rule: Any, seconds: float) -> Tuning:
 
 
 def _chosen(rule: Any, evaluator: Evaluator, scores: Array) -> int:
-    """Ask the rule, which may be the user's own."""
+    """Ask the rule; one of the user's own may take points that lack scores."""
+    if isinstance(rule, str) and np.isnan(scores).any(axis=1).all():
+        raise ValueError(_why_no_scores(evaluator))
     found = rule_of(rule)(evaluator.points, scores)
     whole = isinstance(found, int | np.integer) and not isinstance(found, bool)
     if not whole or not 0 <= found < len(scores):
@@ -205,17 +207,15 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
     both, failed = failures + troubles, failures.total()
     if both and (nothing_left or failed == len(judged)):
         kind = TypeError if all(text.startswith("TypeError") for text in both) else ValueError
-        raise kind(
-            f"{failed} of {len(judged)} fits of {name} failed, and no point has a score on every "
-            f"fold.\n{_most_common(both)}"
-        )
+        fate = f"{failed} of {len(judged)} fits of {name} failed"
+        if not failed:
+            fate = f"{troubles.total()} of {len(judged)} fits of {name} could not be scored"
+        raise kind(f"{fate}, and no point has a score on every fold.\n{_most_common(both)}")
     if nothing_left and evaluator.stopped:
         raise NothingJudgedError(
             f"{evaluator.stopped} before any point had been judged on every fold; give it more "
             "time, or a journal and go on later"
         )
-    if nothing_left:
-        raise ValueError(_why_no_scores(evaluator))
     fate = f"failed; scores are set to {task.error_score}. error_score='raise' shows where.\n"
     if failures:
         text = f"{failed} of {len(judged)} fits of {name} {fate}{_most_common(failures)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import get_tags
@@ -46,6 +46,8 @@ def question(
         raise ValueError(
             f"{type(machine).__name__} requires y to be passed, but the target y is None"
         )
+    if scoring is None and isinstance(cv, str) and is_regressor(machine):
+        scoring = "neg_mean_squared_error"  # R^2 is not defined on the single row of "loo"
     X = indexable(X)
     y = y if y is None or is_sparse(y) else np.asarray(y)
     check_consistent_length(X, y)
@@ -92,7 +94,7 @@ def _positions(index: Any, n: int) -> Array:
     if len(index) and not (-n <= index.min() and index.max() < n):
         far = index.max() if index.max() >= n else index.min()
         raise IndexError(f"cv: a fold has row {far}, but there are {n} rows")
-    return np.where(index < 0, index + n, index)
+    return np.asarray(np.where(index < 0, index + n, index))
 
 
 def scorers_of(machine: Any, scoring: Any) -> dict[str, Any]:

@@ -58,15 +58,15 @@ class Work:
     stopping : callable
         Asked now and then on the calling thread; true stops everything.
     instead : callable
-        Gives groups that take the place of units that failed or do not fit the memory; none where
-        the error should be raised.
+        Gives groups that take the place of units that failed with an error, or, where there is
+        none, do not fit the memory; none where the error should be raised.
     """
 
     groups: Iterable[Group]
     done: Callable[[Group, int], bool]
     keep: Callable[[Sequence[Finished]], None]
     stopping: Callable[[], bool]
-    instead: Callable[[Group, Sequence[int]], list[Group]]
+    instead: Callable[[Group, Sequence[int], BaseException | None], list[Group]]
 
 
 def run(work: Work) -> None:
@@ -76,7 +76,7 @@ def run(work: Work) -> None:
     were finished before have been kept, no other.
     """
     threads, budget = call_threads(np.inf), memory_budget()
-    pool = _Pool(threads, max(1, budget // threads))
+    pool = _Pool(threads, budget)
     shift = _Shift(work, pool, budget)
     # filters of warnings belong to the process: threads that change them for a while, and change
     # them back in another order, would leave them changed
@@ -122,9 +122,9 @@ class _Shift:
                 continue
             try:
                 self._prepare(group)
-            except _REPLACED:
+            except _REPLACED as error:
                 group.release()
-                if not self._replaced(group, units):
+                if not self._replaced(group, units, error):
                     raise
                 continue
             self.held[id(group)] = (group, len(units))
@@ -132,6 +132,8 @@ class _Shift:
 
     def _can_take(self, group: Group) -> bool:
         """Tell whether a thread would be idle otherwise, and the memory suffices."""
+        if group.alone or any(held.alone for held, _ in self.held.values()):
+            return not self.held
         idle = self.pool.idle()
         if type(group).prepare is Group.prepare:  # costs nothing: two units ahead for each thread
             idle += 2 * self.pool.size
@@ -146,8 +148,10 @@ class _Shift:
         with config(threads=max(1, idle)), one_blas_thread():
             group.prepare()
 
-    def _replaced(self, group: Group, units: Sequence[int]) -> bool:
-        others = self.work.instead(group, units)
+    def _replaced(
+        self, group: Group, units: Sequence[int], error: BaseException | None = None
+    ) -> bool:
+        others = self.work.instead(group, units, error)
         self.waiting.extendleft(reversed(others))
         return bool(others)
 
@@ -163,7 +167,8 @@ class _Shift:
                 group.release()
             if one.error is None:
                 continue
-            if not (isinstance(one.error, _REPLACED) and self._replaced(group, [one.unit])):
+            replaceable = isinstance(one.error, _REPLACED)
+            if not (replaceable and self._replaced(group, [one.unit], one.error)):
                 raise one.error
 
 
@@ -175,7 +180,7 @@ class _Pool:
     size : int
         How many.
     memory : int
-        Bytes that one unit may take.
+        Bytes that units may take together.
     """
 
     def __init__(self, size: int, memory: int) -> None:
@@ -225,15 +230,17 @@ class _Pool:
             thread.join(max(0.0, end - time.monotonic()))
 
     def _serve(self, settings: dict[str, Any]) -> None:
-        with config(threads=1, memory=self.memory), sklearn.config_context(**settings):
+        share = max(1, self.memory // self.size)
+        with config(threads=1, memory=share), sklearn.config_context(**settings):
             while (job := self._jobs.get()) is not None:
                 if self._stop.is_set():
                     continue
                 self._results.put(self._judged(*job))
 
     def _judged(self, group: Group, unit: int) -> Finished:
+        memory = {"memory": self.memory} if group.alone else {}
         try:
-            with one_blas_thread():
+            with one_blas_thread(), config(**memory):
                 return Finished(group, unit, group.judge(unit, self._stop.is_set))
         except BaseException as error:  # handed to the calling thread
             return Finished(group, unit, {}, error)

@@ -50,7 +50,8 @@ class Tuned(MetaEstimatorMixin, BaseEstimator):
     grid : dict of lists, list of such dicts, Grid or None
         Values to try by name of the parameter; None makes a grid that suits the data.
     cv : int, splitter, iterable or "loo"
-        The folds, as in scikit-learn; "loo" leaves out one row at a time.
+        The folds, as in scikit-learn; "loo" leaves out one row at a time (regressors are then
+        judged by the mean squared error unless `scoring` says otherwise).
     scoring : str, callable, list, dict or None
         As in scikit-learn.
     metric : str or None

@@ -66,7 +66,8 @@ def tune(
         Values to try by name of the parameter, as in `GridSearchCV`; `kernel__scale` reaches into
         the kernel. None makes a grid that suits the data.
     cv : int, splitter, iterable or "loo"
-        The folds, as in scikit-learn; "loo" leaves out one row at a time.
+        The folds, as in scikit-learn; "loo" leaves out one row at a time (regressors are then
+        judged by the mean squared error unless `scoring` says otherwise).
     scoring : str, callable, list, dict or None
         As in scikit-learn.
     metric : str or None
@@ -101,8 +102,9 @@ def tune(
 
     Notes
     -----
-    Kernels given by name ("gaussian") take their scale from all rows, those of test folds included;
-    pass a kernel object to fix it beforehand.
+    Where points share a matrix, kernels given by name ("gaussian") take their scale from all rows,
+    those of test folds included; where they are refitted, from the rows learnt from. Pass a kernel
+    object to fix it beforehand.
 
     Examples
     --------

@@ -29,6 +29,7 @@ from mercer.solvers.spd import factor_spd
 _STIFF = 1e4
 _SMALL = 1000  # rows of a matrix whose features are soon found
 _RANK = 1e-15  # of the largest eigenvalue: below, rounding
+_SINGULAR = 1e-10  # of the diagonal, added where A may have no inverse: a model needs few digits
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 
 
@@ -216,6 +217,7 @@ def _curvature(problem: BoxQP, b: Array, products: Array) -> Array:
     A = np.asarray(held.base.rows(rows)[:, rows], dtype=np.float64)
     if held.shift is not None:
         A.flat[:: len(A) + 1] += held.shift[free]
+    A.flat[:: len(A) + 1] += _SINGULAR * A.diagonal().mean()
     solve = factor_spd(A)
     Q = products[:, rows].T
     answer = np.column_stack([solve(q) for q in Q.T])

@@ -32,7 +32,8 @@ class Nonnegative(Solver):
         """Measure the inner products, and solve."""
         if watch.tick(0, np.inf):
             equal = np.full(len(problem.grams), 1.0 / len(problem.grams))
-            return report(self, KernelWeights(equal), Status.STOPPED, 0, watch)
+            status = watch.stopped or Status.STOPPED
+            return report(self, KernelWeights(equal), status, 0, watch)
         moments = problem.moments
         weights = aligned(moments.kernels, moments.target)
         watch.tick(1, 0.0)

@@ -13,6 +13,7 @@ from mercer.problems.relevance import Relevance
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.ridge_slopes import measured
 
+_SAME = 1e-8  # values that differ by less are the same: one part in 10^8 of an error
 _UNUSABLE = 1e3  # above any value: where K + penalty cannot be factored
 
 
@@ -50,14 +51,20 @@ class ScaleDescent(Solver):
             "ftol": 1e-14,
             "maxls": 40,
         }
-        for begin in starts:
-            try:
-                found: Any = minimize(
-                    way, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-                )
-            except _StopError:
-                break
-            ends.append((float(found.fun), bool(found.status == 1)))
+
+        def descend(begin: Array) -> tuple[float, bool]:
+            found: Any = minimize(
+                way, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            )
+            return float(found.fun), bool(found.status == 1)
+
+        try:
+            for begin in starts:
+                ends.append(descend(begin))
+            if way.steepest > self.tol and not min(ends)[1]:
+                descend(way.best)  # with nothing remembered: what is, misled it
+        except _StopError:
+            pass
         status = self._status(way, min(ends)[1] if ends else False)
         detail = f"best of {len(ends)} starts" if len(ends) > 1 else ""
         return report(self, problem.at(way.best), status, way.count, watch, detail)
@@ -67,7 +74,7 @@ class ScaleDescent(Solver):
             return way.watch.stopped
         if not np.isfinite(way.lowest):
             return Status.NOT_DEFINITE
-        if np.abs(way.problem.uphill(way.best, way.gradient)).max() <= self.tol:
+        if way.steepest <= self.tol:
             return Status.SOLVED
         return Status.ITERATION_LIMIT if limited else Status.INACCURATE
 
@@ -78,26 +85,44 @@ class _StopError(Exception):
 
 @dataclass
 class _Way:
-    """The function to be minimised, and the best place seen."""
+    """The function to be minimised, and the best place seen.
+
+    Attributes
+    ----------
+    problem : Relevance
+        What is asked.
+    watch : Watch
+        The clock.
+    count : int
+        How often it was measured.
+    lowest : float
+        The lowest value.
+    best : (d + 1,) array
+        Where it is flattest among places of that value.
+    value, steepest : float
+        The value there, and its largest slope.
+    """
 
     problem: Relevance
     watch: Watch
     count: int = 0
     lowest: float = np.inf
     best: Array = field(default_factory=lambda: np.empty(0))
-    gradient: Array = field(default_factory=lambda: np.empty(0))
+    value: float = np.inf
+    steepest: float = np.inf
 
     def __post_init__(self) -> None:
         self.best = self.problem.starts[0]
-        self.gradient = np.zeros_like(self.best)
 
     def __call__(self, logs: Array) -> tuple[float, Array]:
         """Measure, remember, and ask whether to go on."""
         value, gradient = measured(self.problem, self.problem.at(logs))
         self.count += 1
-        if value < self.lowest:
-            self.lowest, self.best, self.gradient = value, logs.copy(), gradient
         shown = float(np.abs(self.problem.uphill(logs, gradient)).max())
+        self.lowest = min(self.lowest, value)
+        low = value <= self.lowest + _SAME
+        if low and (self.value > self.lowest + _SAME or shown < self.steepest):
+            self.value, self.best, self.steepest = value, logs.copy(), shown
         if self.watch.tick(self.count, shown):
             raise _StopError
         return (value, gradient) if np.isfinite(value) else (_UNUSABLE, gradient)

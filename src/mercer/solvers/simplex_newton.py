@@ -23,6 +23,7 @@ _FAR = 0.1  # relative gap: above, the quadratic model misleads
 _EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
 _ROUGH = 3.0  # times what was asked: a gap of machines that rounding of float32 leaves
 _STALLED = 1e6  # damping, in units of the slope
+_LEAST_SHARE = 1e-8  # of weights off the border of the simplex
 _QUADRATIC = SMO(tol=1e-10, max_iter=1_000_000)
 
 
@@ -66,11 +67,12 @@ class SimplexNewton(Solver):
                 status = Status.SOLVED
                 break
             iteration += 1
-            further = search.step(point)
+            further = search.step(point) or search.inward(point)
             if further is None:
                 status = Status.INACCURATE
                 break
             point = further
+        point = search.best or point
         if point.relative_gap <= self.tol:
             status = Status.SOLVED
         value = WeightedDuals(point.weights, point.duals)
@@ -96,8 +98,12 @@ class _Search:
         What is added to the curvature, in units of the slope.
     balancings : int
         How many steps of the other kind, good from afar, are left.
+    share : float
+        What the last step off the border gave to all kernels together.
     dtype : numpy dtype
         Type of the weighted sum of matrices.
+    best : Point or None
+        The answer with the smallest gap so far.
     """
 
     problem: KernelCombination
@@ -105,7 +111,9 @@ class _Search:
     precision: float
     damping: float = 1e-3
     balancings: int = 8
+    share: float = 0.1
     dtype: Any = field(init=False)
+    best: Point | None = None
 
     def __post_init__(self) -> None:
         small = self.problem.grams[0].shape[0] <= _EXACT_BELOW
@@ -135,6 +143,18 @@ class _Search:
             self.damping = 10.0 * max(self.damping, 1e-7)
         return None
 
+    def inward(self, point: Point) -> Point | None:
+        """Step off the border of the simplex, where no step along it helps; None where it is tried.
+
+        With few kernels left their sum may be singular. Then many b are best, slopes jump, and the
+        b at hand bounds nothing; close by it is the one that other kernels like best.
+        """
+        if point.weights.all() or self.share <= _LEAST_SHARE or self.watch.stopped:
+            return None
+        self.share, self.damping = self.share / 10.0, 1e-3
+        equal = self.share / len(point.weights)
+        return self.at((1.0 - self.share) * point.weights + equal, point)
+
     def _noise(self, point: Point) -> float:
         """Give what values are uncertain by."""
         return max(point.machine_gap, 1e-14 * abs(point.upper))
@@ -153,9 +173,12 @@ class _Search:
 
     def at(self, weights: Array, earlier: Point | None) -> Point:
         """Answer the programmes at some weights."""
-        return answered(
+        found = answered(
             self.problem, weights, self.precision, self.watch, earlier, dtype=self.dtype
         )
+        if self.best is None or found.relative_gap < self.best.relative_gap:
+            self.best = found
+        return found
 
     def _needs_digits(self, point: Point) -> bool:
         rough = point.machine_gap > _ROUGH * self.precision * abs(point.upper)

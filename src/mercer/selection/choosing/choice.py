@@ -157,7 +157,7 @@ def choose(
     rows, notes = _sample(y, is_classifier(machine), max_rows, random_state)
     few, truth = take_rows(X, rows), y[rows]
     candidates, more = _candidates(X)
-    splits = _folds(machine, few, truth, cv, random_state, sampled=len(few) < len(y))
+    splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))
     axes = _axes(machine, truth)
     comparison = _Comparison(callback)
     for one in candidates:
@@ -220,19 +220,22 @@ class _Comparison:
 
 def _answers(y: Any) -> Array:
     """Give labels or targets as an array; objects that are all numbers become numbers."""
-    y = np.asarray(y)
-    if y.dtype == object:
-        lacking = [k for k, one in enumerate(y.ravel()) if one is None or one != one]
-        if not lacking and all(is_number(one) for one in y.ravel()):
-            y = y.astype(np.float64)
-    else:
-        lacking = np.flatnonzero(np.isnan(y)).tolist() if y.dtype.kind == "f" else []
-    if lacking and y.ndim == 1:
-        raise ValueError(
-            f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; leave "
-            "these rows out"
-        )
-    return y
+    found: Array = np.asarray(y)
+    if found.ndim == 1 and found.dtype.kind in "fO":
+        lacking = [k for k, one in enumerate(found.tolist()) if _is_missing(one)]
+        if lacking:
+            raise ValueError(
+                f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; "
+                "leave these rows out"
+            )
+        if found.dtype == object and all(is_number(one) for one in found):
+            return np.array(found.tolist())
+    return found
+
+
+def _is_missing(entry: Any) -> bool:
+    nothing = entry is None or type(entry).__name__ == "NAType"  # of pandas, which may not be there
+    return nothing or (is_number(entry) and bool(np.isnan(float(entry))))
 
 
 def is_labels(y: Array) -> bool:
@@ -325,7 +328,7 @@ def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
 def _folds(
     machine: Any, X: Any, y: Array, cv: Any, seed: int, *, sampled: bool
 ) -> tuple[tuple[Array, Array], ...]:
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
+    if isinstance(cv, Integral) and is_number(cv):
         kind = StratifiedKFold if is_classifier(machine) else KFold
         cv = kind(int(cv), shuffle=True, random_state=seed)
     elif sampled and not (isinstance(cv, str) or hasattr(cv, "split")):

@@ -65,9 +65,7 @@ def _preparation(table: pd.DataFrame, columns: Columns) -> tuple[ColumnTransform
     for number, name in enumerate(columns.texts):
         words = CountVectorizer(max_features=MOST_WORDS, token_pattern=WORD)
         words.fit(as_text(table[name]))
-        weigh = TfidfVectorizer(
-            sublinear_tf=True, token_pattern=WORD, vocabulary=words.vocabulary_
-        )
+        weigh = TfidfVectorizer(sublinear_tf=True, token_pattern=WORD, vocabulary=words.vocabulary_)
         text = Pipeline([("text", FunctionTransformer(as_text)), ("words", weigh)])
         parts.append((f"text {number}", text, name))
         widths.append(len(words.vocabulary_))

@@ -13,6 +13,7 @@ from mercer.kernels import Precomputed, resolve
 from mercer.machines._base import is_precomputed
 from mercer.problems import KernelAlignment
 from mercer.selection.learning.labelled import labelled
+from mercer.selection.learning.wanted import check_flag
 
 
 def alignment(
@@ -65,8 +66,7 @@ def alignment(
     >>> round(alignment(Gaussian(0.7), X, y), 2), round(alignment(Linear(), X, y), 2)
     (0.32, 0.01)
     """
-    if not isinstance(centered, bool | np.bool_):
-        raise ValueError(f"alignment: centered={centered!r} must be True or False")
+    check_flag("alignment", "centered", centered)
     given = is_precomputed(kernel)
     data = labelled("alignment", X, y, sample_weight, target, given)
     rows = np.flatnonzero(data.weights > 0)
@@ -77,6 +77,6 @@ def alignment(
     problem = KernelAlignment(
         (gram,), np.ones(1), data.ideal()[rows], data.weights[rows], bool(centered)
     )
-    if not problem.moments.size > 0:
+    if not problem.aim.any():
         raise ValueError("alignment: y is constant, so that no kernel agrees with it; pass targets")
     return problem.moments.alignment(np.ones(1))

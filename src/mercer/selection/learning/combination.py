@@ -13,13 +13,15 @@ from mercer._points import take
 from mercer._types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel
+from mercer.machines._base import is_precomputed
 from mercer.machines._weights import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.problems import KernelAlignment, KernelCombination
 from mercer.selection.learning.combined import Combined
-from mercer.selection.learning.kernel_loss import Hinge, KernelLoss, Squares, checked, one_of
-from mercer.selection.learning.kernel_set import KernelSet, kernel_set
+from mercer.selection.learning.kernel_loss import Hinge, KernelLoss, Squares
+from mercer.selection.learning.kernel_set import KernelSet, given_matrices, kernel_set
 from mercer.selection.learning.labelled import Labelled, labelled
+from mercer.selection.learning.wanted import check_flag, check_limits, one_of
 from mercer.solvers import Callback, Nonnegative, SimplexNewton, Solution, solve
 
 _METHODS = ("alignment", "margin", "ridge")
@@ -69,10 +71,10 @@ def combine(
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels, or numbers.
     method : {"alignment", "margin", "ridge"}
-        What the weights are best for: the centred alignment with y (quick, stores no matrix); the
-        objective of `SVC` with this C; that of `KernelRidge` with this penalty.
+        What the weights are best for: the centred alignment with y (quick, and no matrix has to
+        fit); the objective of `SVC` with this C; that of `KernelRidge` with this penalty.
     C : float
-        For "margin": weight of the slack, finite.
+        For "margin": weight of the slack, finite, and not so large that it forbids all slack.
     slack : {"l1", "l2"}
         For "margin": whether the slack counts as it is or squared.
     multiclass : {"ovo", "ovr"}
@@ -99,7 +101,8 @@ def combine(
     callback : callable or None
         Called with `mercer.solvers.Progress`; a true return value stops the search.
     time_limit : float or None
-        Seconds after which to stop with the weights so far.
+        Seconds after which to stop with the weights so far. "alignment" has no weights before it is
+        done: it asks for both only before it begins, and then gives equal ones.
 
     Returns
     -------
@@ -127,20 +130,15 @@ def combine(
     True
     """
     one_of("combine", "method", method, _METHODS)
-    tol = checked("combine", "tol", tol)
-    checked("combine", "max_iter", max_iter)
-    if time_limit is not None:
-        checked("combine", "time_limit", time_limit)
+    check_limits("combine", tol, max_iter, callback, time_limit)
+    check_flag("combine", "normalize", normalize)
     if method == "alignment":
         loss: KernelLoss | None = None
     elif method == "margin":
         target, loss = "labels", Hinge.of(C, slack, multiclass, class_weight)
     else:
         target, loss = "numbers", Squares.of(penalty, bias)
-    given = isinstance(kernels, Precomputed) or (
-        isinstance(kernels, str) and kernels.strip().lower() == "precomputed"
-    )
-    chosen, data, rows = _read(kernels, X, y, sample_weight, target, given)
+    chosen, data, rows = _read(kernels, X, y, sample_weight, target, is_precomputed(kernels))
     options = {"callback": callback, "time_limit": time_limit}
     asked = _Asked(chosen, data, rows, bool(normalize), tol, int(max_iter), options)
     return _aligned(asked) if loss is None else _learnt(asked, loss)
@@ -149,15 +147,15 @@ def combine(
 def _read(
     kernels: Any, X: Any, y: Any, sample_weight: Any, target: str, given: bool
 ) -> tuple[KernelSet, Labelled, DistinctRows]:
-    first = X[0] if given and len(X) else X
-    data = labelled("combine", first, y, sample_weight, target, given)
+    matrices = given_matrices(X) if given else []
+    data = labelled("combine", matrices[0] if given else X, y, sample_weight, target, given)
     order = np.zeros(len(data.weights), np.intp) if data.codes is None else data.codes
     if given or data.targets is not None:
         rows = rows_as_they_are(order, data.weights)
     else:
         rows = distinct_rows(data.points, order, data.weights)
     if given:
-        return KernelSet.given(X, len(data.weights), rows.first), data, rows
+        return KernelSet.given(matrices, len(data.weights), rows.first), data, rows
     seen = take(data.points, rows.first)
     return kernel_set(kernels, seen, data.names, rows.weight), data, rows
 
@@ -169,7 +167,7 @@ def _aligned(asked: _Asked) -> Combined:
     ideal = asked.data.ideal()[asked.rows.first]
     factors = asked.kernels.factors(grams, weights, asked.normalize)
     problem = KernelAlignment(grams, factors, ideal, weights)
-    if not problem.moments.size > 0:
+    if not problem.aim.any():
         raise ValueError("combine: y is constant, so that no kernel agrees with it; pass targets")
     return _result(asked, "alignment", problem, solve(problem, Nonnegative(), **asked.options))
 
@@ -180,6 +178,10 @@ def _learnt(asked: _Asked, loss: KernelLoss) -> Combined:
     asked.kernels.refuse_large(loss.method)
     grams = asked.kernels.grams(copies=4)
     factors = asked.kernels.factors(grams, asked.rows.weight, asked.normalize)
+    largest = (f * np.abs(gram.diag()).max() for f, gram in zip(factors, grams, strict=True))
+    refusal = loss.refusal(float(max(largest)), asked.rows.weight)
+    if refusal is not None:
+        raise ValueError(f"combine: {refusal}")
     problem = KernelCombination(grams, factors, question)
     solver = SimplexNewton(tol=asked.tol, max_iter=asked.max_iter)
     return _result(asked, loss.method, problem, solve(problem, solver, **asked.options))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,17 +13,21 @@ from mercer._types import Array
 from mercer.gram import Gram, ShiftedGram
 from mercer.machines._labels import check_class_weight, class_weights
 from mercer.machines._multiclass import Question, scheme_of
-from mercer.machines._parameters import is_real
 from mercer.machines._two_class import HingeBox, SquaredHingeBox
 from mercer.machines._weights import DistinctRows
-from mercer.problems import BoxQP, Many
+from mercer.problems import BoxQP, Many, svm
 from mercer.selection.learning.labelled import Labelled
+from mercer.selection.learning.wanted import check_flag, checked, one_of
 
 
 class KernelLoss(ABC):
     """A machine, but for its kernel."""
 
     method: ClassVar[str]
+
+    def refusal(self, largest: float, weights: Array) -> str | None:
+        """Say what is wrong with the parameters for rows of these weights and largest k(x, x)."""
+        return None
 
     @abstractmethod
     def question(self, data: Labelled, rows: DistinctRows) -> Callable[[Gram], BoxQP | Many]:
@@ -49,6 +52,16 @@ class Hinge(KernelLoss):
         holder = type("combine", (), {"class_weight": class_weight})()
         check_class_weight(holder)
         return Hinge(checked("combine", "C", C), slack, multiclass, class_weight)
+
+    def refusal(self, largest: float, weights: Array) -> str | None:
+        """Refuse hard margins: where slack is forbidden no gap can be computed."""
+        most = self.C * float(weights.max())
+        if min(most, most * largest) < svm.HARDEST:
+            return None
+        return (
+            f"C={self.C!r} forbids all slack where k(x, x) is {largest:.1e}; use a C that is "
+            "smaller by some powers of ten, or method='alignment'"
+        )
 
     def question(self, data: Labelled, rows: DistinctRows) -> Callable[[Gram], BoxQP | Many]:
         """Write all pairs of classes, or each against the rest."""
@@ -76,8 +89,7 @@ class Squares(KernelLoss):
     @staticmethod
     def of(penalty: Any, bias: Any) -> Squares:
         """Check the parameters."""
-        if not isinstance(bias, bool | np.bool_):
-            raise ValueError(f"combine: bias={bias!r} must be True or False")
+        check_flag("combine", "bias", bias)
         return Squares(checked("combine", "penalty", penalty), bool(bias))
 
     def question(self, data: Labelled, rows: DistinctRows) -> Callable[[Gram], BoxQP | Many]:
@@ -88,6 +100,8 @@ class Squares(KernelLoss):
             raise ValueError("combine needs two rows or more, but n_samples = 1")
         if not np.ptp(targets, axis=0).any():
             raise ValueError("combine: y is constant, so that all weights are equally good")
+        if self.bias:  # which takes up any constant; rounding should not see it either
+            targets = targets - np.average(targets, axis=0, weights=rows.weight)
         return _Regression(targets, self.penalty / rows.weight, self.bias)
 
 
@@ -108,17 +122,3 @@ class _Regression:
             for y in np.ascontiguousarray(self.targets.T)
         ]
         return problems[0] if len(problems) == 1 else Many(tuple(problems))
-
-
-def checked(function: str, name: str, value: Any) -> float:
-    """Require a positive, finite number."""
-    if not is_real(value) or not math.isfinite(value) or not value > 0:
-        raise ValueError(f"{function}: {name}={value!r} must be a positive, finite number")
-    return float(value)
-
-
-def one_of(function: str, name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Require one of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        shown = " or ".join(map(repr, choices))
-        raise ValueError(f"{function}: {name}={value!r} must be {shown}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer._points import row_count
+from mercer._points import is_sparse, row_count
 from mercer._resources import require_memory, within_budget
 from mercer._types import Array, Points
 from mercer.gram import Gram, Need, PrecomputedGram, make_gram
@@ -40,7 +40,7 @@ class KernelSet:
     matrices: tuple[Gram, ...] = ()
 
     @staticmethod
-    def given(matrices: Any, n: int, rows: Array) -> KernelSet:
+    def given(matrices: list[Any], n: int, rows: Array) -> KernelSet:
         """Take given matrices, all n by n."""
         grams = []
         for k, matrix in enumerate(matrices):
@@ -50,7 +50,10 @@ class KernelSet:
                     f"combine: matrix {k} of X has shape {K.shape}; with Precomputed(), X is a "
                     f"sequence of matrices of shape ({n}, {n}), one for each kernel"
                 )
-            grams.append(PrecomputedGram(K, rows))
+            try:
+                grams.append(PrecomputedGram(K, rows))
+            except ValueError as error:
+                raise ValueError(f"combine: matrix {k} of X: {error}") from None
         return KernelSet((Precomputed(),) * len(grams), None, None, tuple(grams))
 
     @property
@@ -83,6 +86,10 @@ class KernelSet:
             for k in self.kernels
         )
 
+    def called(self, k: int) -> str:
+        """Name one of the kernels."""
+        return f"matrix {k} of X" if self.matrices else f"kernel {k}, {self.kernels[k]!r},"
+
     def factors(self, grams: tuple[Gram, ...], weights: Array, normalize: bool) -> Array:
         """Give the factor of each kernel: one, or one over its variance in feature space."""
         share = weights / weights.sum()
@@ -90,20 +97,36 @@ class KernelSet:
         for k, gram in enumerate(grams):
             size = float(share @ gram.diag())
             variance = size - float(share @ (gram @ share))
+            if variance < -_CONSTANT * abs(size):
+                raise ValueError(
+                    f"combine: {self.called(k)} is not positive semidefinite (it gives the rows a "
+                    "negative variance); weights are learnt for valid kernels only"
+                )
             if not variance > _CONSTANT * abs(size):
                 raise ValueError(
-                    f"combine: kernel {k}, {self.kernels[k]!r}, is constant on these rows, so that "
-                    "it tells nothing about them; leave it out, or change its scale"
+                    f"combine: {self.called(k)} is constant on these rows, so that it tells "
+                    "nothing about them; leave it out, or change its scale"
                 )
             variances.append(variance)
         return 1.0 / np.array(variances) if normalize else np.ones(len(grams))
+
+
+def given_matrices(X: Any) -> list[Any]:
+    """Require a sequence of matrices."""
+    matrices = list(X) if isinstance(X, Iterable) and not is_sparse(X) else []
+    if not matrices or not all(np.ndim(matrix) == 2 for matrix in matrices):
+        raise ValueError(
+            "combine: with kernels=Precomputed(), X must be a sequence of square matrices, one for "
+            "each kernel, such as [K1, K2]"
+        )
+    return matrices
 
 
 def kernel_set(
     kernels: Sequence[Any], points: Points, names: list[str] | None, weights: Array
 ) -> KernelSet:
     """Read kernels from what the user gave."""
-    if isinstance(kernels, str | Kernel) or callable(kernels):
+    if isinstance(kernels, str | Kernel) or not isinstance(kernels, Iterable):
         raise TypeError(
             f"combine: kernels={kernels!r} must be a list of kernels, or Precomputed() for matrices"
         )
@@ -115,11 +138,16 @@ def kernel_set(
             "combine: Precomputed() cannot be one kernel among others; for given matrices pass "
             "kernels=Precomputed() and the list of matrices as X"
         )
-    found = tuple(resolve(kernel, points, weights) for kernel in chosen)
-    for k, kernel in enumerate(found):
+    found = []
+    for k, given in enumerate(chosen):
+        try:
+            kernel = resolve(given, points, weights)
+        except TypeError as error:
+            raise TypeError(f"combine: entry {k} of kernels: {error}") from None
+        found.append(kernel)
         if not kernel.psd:
             raise ValueError(
                 f"combine: kernel {k}, {kernel!r}, is not positive semidefinite; weights are "
                 "learnt for valid kernels only"
             )
-    return KernelSet(found, points, names)
+    return KernelSet(tuple(found), points, names)

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from mercer._types import Array, Points
 from mercer.machines._inputs import training_rows
-from mercer.machines._labels import classes_of, refuse_mixed_labels
+from mercer.machines._labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines._weights import check_weights
 
 _LABELS = ("binary", "multiclass")
@@ -85,7 +85,7 @@ def labelled(
     witness = type(function, (BaseEstimator,), {})()  # checks as machines do, under this name
     if y is None:
         raise ValueError(f"{function}: y is missing; a kernel is learnt from labels or targets")
-    labels = target == "labels" or (target == "auto" and type_of_target(y, "y") in _LABELS)
+    labels = target == "labels" or (target == "auto" and _are_labels(y))
     if not labels:
         points, y = training_rows(witness, X, y, precomputed, multi_output=True, y_numeric=True)
         weights = check_weights(witness, sample_weight, len(y))
@@ -93,9 +93,15 @@ def labelled(
         return Labelled(points, _names(witness), targets, None, None, weights)
     refuse_mixed_labels(witness, y)
     points, y = training_rows(witness, X, y, precomputed)
+    refuse_targets(y)
     weights = check_weights(witness, sample_weight, len(y))
     classes, codes = classes_of(witness, y, weights)
     return Labelled(points, _names(witness), None, codes, classes, weights)
+
+
+def _are_labels(y: Any) -> bool:
+    with np.errstate(invalid="ignore"):  # it compares with whole numbers, which may not hold y
+        return type_of_target(y, "y") in _LABELS
 
 
 def _names(witness: Any) -> list[str] | None:

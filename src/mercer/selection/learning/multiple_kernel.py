@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array
 from mercer.machines import SVC, KernelRidge
-from mercer.machines._base import all_or_nothing
+from mercer.machines._base import all_or_nothing, is_precomputed
 from mercer.machines._inputs import training_rows
 from mercer.machines._labels import refuse_mixed_labels, refuse_targets
 from mercer.machines._parameters import is_real
@@ -51,9 +51,10 @@ class MultipleKernel(MetaEstimatorMixin, BaseEstimator):
     kernels : sequence of Kernel, str or callable
         What may be part of the sum.
     method : {"alignment", "margin", "ridge"} or None, default=None
-        As in `combine`; None takes "margin" for `SVC` with a finite C, "ridge" for `KernelRidge`
-        with a penalty that is a positive number, and "alignment" for all other machines. C, slack,
-        class weights, penalty and bias are those of the machine.
+        As in `combine`; "margin" is for classifiers, "ridge" for regressors. None takes "margin"
+        for `SVC` with a finite C, "ridge" for `KernelRidge` with a penalty that is a positive
+        number, and "alignment" for all other machines. C, slack, class weights, penalty and bias
+        are those of the machine.
     normalize : bool, default=True
         Whether kernels are put on one scale first.
     tol : float, default=1e-4
@@ -159,6 +160,15 @@ class MultipleKernel(MetaEstimatorMixin, BaseEstimator):
 
     def _refuse_others(self) -> bool:
         """Refuse machines without a kernel or a target; tell whether the machine classifies."""
+        if isinstance(self.machine, type) or not hasattr(self.machine, "get_params"):
+            raise TypeError(
+                f"MultipleKernel: machine={self.machine!r} must be a machine, such as SVC(C=10.0)"
+            )
+        if is_precomputed(self.kernels):
+            raise ValueError(
+                "MultipleKernel: kernels=Precomputed() cannot be fitted, since X is one table; use "
+                "combine(Precomputed(), matrices, y), and fit the machine to its `matrix`"
+            )
         if "kernel" not in self.machine.get_params(deep=False):
             raise TypeError(
                 f"MultipleKernel: machine={self.machine!r} has no parameter kernel; use SVC, "
@@ -176,6 +186,12 @@ class MultipleKernel(MetaEstimatorMixin, BaseEstimator):
         machine, method = self.machine, self.method
         if method is None:
             method = _own_method(machine)
+        unfit = {"margin": is_regressor, "ridge": is_classifier}
+        if isinstance(method, str) and method in unfit and unfit[method](machine):
+            raise ValueError(
+                f"MultipleKernel: method={method!r} does not suit machine={machine!r}: 'margin' is "
+                "for classifiers and 'ridge' for regressors; use None or 'alignment'"
+            )
         names = _TOLD.get(method, ()) if isinstance(method, str) else ()
         held = machine.get_params(deep=False)
         return {"method": method, **{name: held[name] for name in names if name in held}}

@@ -15,9 +15,9 @@ from mercer.certificates import Certificate, certify
 from mercer.kernels import Gaussian, Kernel
 from mercer.problems.relevance import LeaveOneOut, Likelihood, Relevance, RidgeMeasure
 from mercer.selection.learning.effects import effects
-from mercer.selection.learning.kernel_loss import checked, one_of
 from mercer.selection.learning.labelled import labelled
 from mercer.selection.learning.scale_family import ScaleFamily, scale_family
+from mercer.selection.learning.wanted import check_flag, check_limits, checked, counted, one_of
 from mercer.solvers import Callback, ScaleDescent, Solution, solve
 
 _MEASURES: dict[str, RidgeMeasure] = {"loo": LeaveOneOut(), "likelihood": Likelihood()}
@@ -153,17 +153,17 @@ def learn_scales(
     >>> machine = KernelRidge(found.kernel, found.penalty).fit(X, y)
     """
     one_of("learn_scales", "objective", objective, tuple(_MEASURES))
-    tol, count = checked("learn_scales", "tol", tol), int(checked("learn_scales", "starts", starts))
-    max_iter = int(checked("learn_scales", "max_iter", max_iter))
-    if not isinstance(bias, bool | np.bool_):
-        raise ValueError(f"learn_scales: bias={bias!r} must be True or False")
+    check_limits("learn_scales", tol, max_iter, callback, time_limit)
+    check_flag("learn_scales", "bias", bias)
+    count, rng = counted("learn_scales", "starts", starts), _generator(random_state)
     between = (
         _pair("bounds", bounds),
         _pair("penalty_bounds", penalty_bounds) if penalty is None else (_fixed(penalty),) * 2,
     )
     points, targets, weights, names = _read(X, y, sample_weight)
+    if bias:  # which takes up any constant; rounding should not see it either
+        targets = targets - np.average(targets, axis=0, weights=weights)
     family = scale_family(kernel, points, names, weights)
-    rng = np.random.default_rng(random_state)
     lower, upper, begin = _starts(family, between, count, rng)
     problem = Relevance(
         points,
@@ -176,7 +176,7 @@ def learn_scales(
         upper,
         begin,
     )
-    solver = ScaleDescent(tol=tol, max_iter=max_iter)
+    solver = ScaleDescent(tol=tol, max_iter=int(max_iter))
     solution = solve(problem, solver, callback=callback, time_limit=time_limit)
     certificate = certify(problem, solution.value, 2 * tol)
     found = solution.value
@@ -239,6 +239,15 @@ def _pair(name: str, value: Any) -> tuple[float, float]:
             f"learn_scales: {name}={value!r} must be two positive numbers, the smaller first"
         )
     return low, high
+
+
+def _generator(seed: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"learn_scales: random_state={seed!r} must be a whole number, not negative"
+        ) from None
 
 
 def _fixed(penalty: Any) -> float:

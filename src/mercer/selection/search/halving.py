@@ -69,7 +69,7 @@ class Halve(Search):
                 rounds.append(one)
             else:
                 evaluator.evaluate(points)
-        evaluator.say(_statement(rounds))
+        evaluator.say(_statement(rounds, len(grid)))
 
     def _sizes(self, n: int, points: int) -> list[int]:
         """Give the rows of each round: as many rounds as leave one point, if rows allow."""
@@ -145,15 +145,16 @@ def _folds_left(evaluator: Evaluates, rows: Array, n: int) -> list[int]:
     return [fold for fold, (train, test) in splits if among[train].any() and among[test].any()]
 
 
-def _statement(rounds: Sequence[_Dropped]) -> str:
+def _statement(rounds: Sequence[_Dropped], points: int) -> str:
     worse, failed = sum(one.worse for one in rounds), sum(one.failed for one in rounds)
-    lost = f"; {failed} points could not be judged on few rows and were dropped" if failed else ""
+    lost = f"; {failed} of {points} points could not be judged on few rows" if failed else ""
     if not worse:
         return f"Halve: no point was dropped for its score on few rows{lost}"
     closest = min((one for one in rounds if one.worse), key=lambda one: one.nearest)
     chance = float(stdtr(max(1, closest.folds - 1), -closest.nearest))
     return (
-        f"Halve: {worse} points were dropped on few rows at {closest.nearest:.2g} standard errors "
-        f"or more behind those kept; a point that is as good falls so far behind with probability "
-        f"{chance:.2g}, if differences on few rows are those on all and folds are independent{lost}"
+        f"Halve: {worse} of {points} points were dropped on few rows at {closest.nearest:.2g} "
+        "standard errors or more behind those kept; a point that is as good falls so far behind "
+        f"with probability {chance:.2g}, if differences on few rows are those on all and folds are "
+        f"independent{lost}"
     )

@@ -58,11 +58,15 @@ class Group(ABC):
         Folds that are judged together; every fold of the group is in one unit.
     size : float
         Bytes held from `prepare` to `release`, with what a unit needs beside.
+    alone : bool
+        Whether nothing else may be at work meanwhile, so that a unit may take all of the memory;
+        there is one unit then.
     """
 
     points: tuple[int, ...]
     units: tuple[tuple[int, ...], ...]
     size: float = 0.0
+    alone: bool = False
 
     @property
     def kind(self) -> str:

@@ -26,10 +26,12 @@ from mercer.solvers.refine import SHARE, refine
 from mercer.solvers.smo import limit_of
 from mercer.solvers.stored import Stored
 
+_FARTHEST = 30.0  # times C: what a walk makes in one step
 _BELOW = 0.99  # of tol: what fits of a machine aim at
 _LOOKS = 2  # programmes with the largest coefficients, whose errors speak for all
 _SAMPLE = 16  # rows of each
-_EXACT = 1e-10  # relative rounding below which K needs no check
+_EXACT = 1e-10  # relative rounding below which K needs no check, unless
+_DOUBLE = 1e-11  # of K times the coefficients, what descents make of float64, could be seen
 _ALLOWED = 0.2  # of tol: errors in a sample that leave the largest, too, within the tolerance
 
 
@@ -56,13 +58,15 @@ def ladder(settings: Sequence[Setting]) -> tuple[tuple[Setting, ...], tuple[int,
     """Order settings, each once, and give the place of the one that each starts from.
 
     Upwards along C, wide tubes first; the smallest C of a tube starts from that of the last tube.
+    A far larger C starts anew: coefficients that were scaled with it would be far too large, and F
+    would lose its digits.
     """
     ordered = sorted(set(settings), key=lambda s: (-s.epsilon, s.nu, s.C))
     starts, first = [], -1
     for place, setting in enumerate(ordered):
         before = ordered[place - 1]
         if place and (before.epsilon, before.nu) == (setting.epsilon, setting.nu):
-            starts.append(place - 1)
+            starts.append(place - 1 if setting.C <= _FARTHEST * before.C else -1)
         else:
             starts.append(first)
             first = place
@@ -96,6 +100,7 @@ def walk(
     offsets = np.stack([answer.offsets for answer in found], axis=1)
     violation = np.stack([answer.violation for answer in found], axis=1)
     settled = np.ones(len(settings), dtype=bool)
+    blurred = _blurred(engine, question, settings, found, judged) > tol
     for s, k, error in _doubtful(engine, question, settings, found, violation, tol):
         part = _part(question.problem(k, settings[s]), found[k], s)
         part.error = error
@@ -104,6 +109,12 @@ def walk(
             raise Stopped
         offsets[s, k] = part.problem.offsets(part.b, part.F)
         values[s, k] = _values(part, judged)
+        blurred[s, k] = False
+    for s, k in np.argwhere(blurred):
+        part = _part(question.problem(int(k), settings[s]), found[k], int(s))
+        values[s, k] = _values(part, judged)
+        if stop():
+            raise Stopped
     return Walked(values, offsets, settled)
 
 
@@ -144,13 +155,40 @@ def _doubtful(
     sizes = np.stack([np.abs(answer.b).sum(axis=1) for answer in found], axis=1)
     wrong = ~(violation <= tol)
     rate = 0.0
-    if engine.rounding > _EXACT:
+    entries = float(np.abs(engine.K.diagonal()).max(initial=0.0))
+    seen = _DOUBLE * entries * float(sizes.max(initial=0.0)) > _ALLOWED * tol
+    if engine.rounding > _EXACT or seen:
         largest = np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1][:_LOOKS]
         for s, k in zip(*np.unravel_index(largest, sizes.shape), strict=True):
             part = _part(question.problem(int(k), settings[s]), found[k], int(s))
             rate = max(rate, _error(part) / max(float(sizes[s, k]), np.finfo(float).tiny))
     errors = np.where(wrong, np.inf, rate * sizes)
     return [(int(s), int(k), float(errors[s, k])) for s, k in np.argwhere(errors > _ALLOWED * tol)]
+
+
+def _blurred(
+    engine: Stored,
+    question: Question,
+    settings: Sequence[Setting],
+    found: Sequence[ChainAnswer],
+    judged: Array,
+) -> Array:
+    """Give the errors of sums at the judged rows, by a sample of those.
+
+    F may be right where these are not: large coefficients of opposite signs, whose terms cancel,
+    are rounded before they are added.
+    """
+    sizes = np.stack([np.abs(answer.b).sum(axis=1) for answer in found], axis=1)
+    if engine.rounding <= _EXACT or not len(judged):
+        return np.zeros(sizes.shape)
+    some = np.arange(0, len(judged), max(1, len(judged) // _SAMPLE))[:_SAMPLE]
+    rate = 0.0
+    for at in np.argsort(sizes, axis=None)[::-1][:_LOOKS]:
+        s, k = divmod(int(at), len(found))
+        part = _part(question.problem(k, settings[s]), found[k], s)
+        error = np.abs(_values(part, judged[some]) - found[k].values[s, some]).max()
+        rate = max(rate, float(error) / max(float(sizes[s, k]), np.finfo(float).tiny))
+    return rate * sizes
 
 
 def _error(part: Part) -> float:

@@ -29,6 +29,7 @@ from mercer.machines._inputs import training_rows_alone
 from mercer.selection.rows import Rows, take_square
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.known import asks_only_for_answers
+from mercer.selection.sharing.parts import Parts
 from mercer.selection.sharing.refit import judge_fit
 from mercer.selection.sharing.share import register
 from mercer.selection.task import Point, Task
@@ -51,21 +52,28 @@ class OneGram(Group):
         Those that have this kernel.
     source : Source
         The kernel on all rows.
+    parts : Parts
+        What it has in common with others.
     """
 
     def __init__(
-        self, task: Task, points: Sequence[Point], positions: Sequence[int], source: Source
+        self,
+        task: Task,
+        points: Sequence[Point],
+        positions: Sequence[int],
+        source: Source,
+        parts: Parts,
     ) -> None:
-        self.task, self.source = task, source
+        self.task, self.source, self.parts = task, source, parts
         self.points = tuple(positions)
         self.units = tuple((fold,) for fold in range(len(task.splits)))
-        self.size = 8.0 * source.n**2 * (1 + _COPIES * call_threads(np.inf))
+        self.size = 8.0 * source.n**2 * (1 + parts.count + _COPIES * call_threads(np.inf))
         self._settings = {position: points[position] for position in positions}
         self._K: Array | None = None
 
     def prepare(self) -> None:
         """Evaluate the kernel."""
-        self._K = self.source.pairs().dense()
+        self._K = self.parts.dense(self.source)
 
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
         """Fit each point to the rows of a fold, with parts of the matrix in place of rows."""
@@ -122,12 +130,13 @@ def by_gram(task: Task, points: Sequence[Point]) -> list[Group]:
                 break
         else:
             by_kernel.append((kernel, [position]))
-    made: list[Group] = []
-    for kernel, positions in by_kernel:
-        expression = bind_columns(kernel.expression(), names)
-        if _is_costly(expression, rows):
-            made.append(OneGram(task, points, positions, Source(expression, rows)))
-    return made
+    formulas = [bind_columns(kernel.expression(), names) for kernel, _ in by_kernel]
+    parts = Parts(formulas, rows)
+    return [
+        OneGram(task, points, positions, Source(formula, rows, np.dtype(np.float64)), parts)
+        for formula, (_, positions) in zip(formulas, by_kernel, strict=True)
+        if _is_costly(formula, rows)
+    ]
 
 
 def checked_rows(task: Task) -> tuple[Points, list[str] | None]:

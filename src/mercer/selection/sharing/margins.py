@@ -1,7 +1,7 @@
 """Support vector machines: one matrix for each kernel, one walk for all C, tubes and nu of a fold.
 
-Rows are sorted by class, and within a class by the folds they are judged in, so that what a fold
-learns from is a few long runs of the matrix, read in place.
+Rows are sorted (`sorted_rows.py`) so that what a fold learns from is a few long runs of the matrix,
+read in place.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from mercer._points import is_objects, row_count, take
+from mercer._points import is_objects
 from mercer._resources import within_budget
-from mercer._types import Array, Points
+from mercer._threads import call_threads
+from mercer._types import Array
 from mercer.expression import bind_columns
 from mercer.gram import DenseGram, Gram, PrecomputedGram, Source
 from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines import SVC, SVR, OneClassSVM
-from mercer.machines._inputs import training_rows_alone
-from mercer.machines._labels import refuse_targets
 from mercer.machines._parameters import is_real
-from mercer.machines._weights import check_weights
 from mercer.problems.svm import HARDEST
-from mercer.selection.rows import Rows, take_rows, take_square
+from mercer.selection.rows import Rows, take_rows
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.chains import ladder, walk
 from mercer.selection.sharing.known import asks_only_for_answers
+from mercer.selection.sharing.matrices import indefinite, of_answers, of_matrix
+from mercer.selection.sharing.parts import Parts
 from mercer.selection.sharing.questions import (
     QUESTIONS,
     Learnt,
@@ -42,39 +41,14 @@ from mercer.selection.sharing.questions import (
 )
 from mercer.selection.sharing.refit import judge_fit, score
 from mercer.selection.sharing.share import register
+from mercer.selection.sharing.sorted_rows import Sorted, sorted_rows
 from mercer.selection.task import Point, Task
 
 _LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
-_COMPACTED = 1.7  # times K: what a descent takes with the smaller matrices it works on
 _SMALL = 500  # rows; up to here a float64 matrix costs nothing
 _NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
 _STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
-
-
-@dataclass(frozen=True, eq=False)
-class Sorted:
-    """All rows of a task in the order in which they are stored.
-
-    Attributes
-    ----------
-    X : Points
-        Rows, or the matrix between them.
-    names : list of str or None
-        Names of the columns.
-    place : (n,) int array
-        Where each row of the task is.
-    targets : (n,) array
-        Labels or targets, in the new order; zeros where there are none.
-    weight : (n,) array
-        How often each row counts, in the new order.
-    """
-
-    X: Points
-    names: list[str] | None
-    place: Array
-    targets: Array
-    weight: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,26 +74,40 @@ class Margins(Group):
         What similarity is.
     members : sequence of Member
         The points.
+    parts : Parts
+        What the kernel has in common with others.
     """
 
-    def __init__(self, task: Task, rows: Sorted, kernel: Kernel, members: Sequence[Member]) -> None:
+    def __init__(
+        self, task: Task, rows: Sorted, kernel: Kernel, members: Sequence[Member], parts: Parts
+    ) -> None:
         self.task, self.rows, self.kernel, self.members = task, rows, kernel, members
+        self.parts = parts
         self.points = tuple(member.position for member in members)
         self.units = tuple((fold,) for fold in range(len(task.splits)))
-        self.size = _bytes(len(rows.place), members)
+        self.source = self._source()
+        wide = 8.0 if self.source is None else float(self.source.dtype.itemsize)
+        self.size = of_matrix(len(rows.place), wide) + _of_answers(task, rows, members)
+        self.size += wide * len(rows.place) ** 2 * parts.count
         self.questions = _questions(members)
         self.gram: Gram | None = None
 
-    def prepare(self) -> None:
-        """Evaluate the kernel on all rows."""
+    def _source(self) -> Source | None:
+        """Say where K comes from, and in which precision; None where it is given."""
         if isinstance(self.kernel, Precomputed):
-            self.gram = PrecomputedGram(self.rows.X)
-            return
+            return None
         expression = bind_columns(self.kernel.expression(), self.rows.names)
         source = Source(expression, self.rows.X, np.dtype(np.float64), self.kernel.psd)
-        if not self._needs_float64(source):
-            source = replace(source, dtype=np.dtype(np.float32))
-        gram = DenseGram(source)
+        if self._needs_float64(source):
+            return source
+        return replace(source, dtype=np.dtype(np.float32))
+
+    def prepare(self) -> None:
+        """Evaluate the kernel on all rows."""
+        if self.source is None:
+            self.gram = PrecomputedGram(self.rows.X)
+            return
+        gram = DenseGram(self.source, self.parts.dense(self.source))
         refuse_overflow(gram, self.kernel, None)
         self.gram = gram
 
@@ -143,7 +131,7 @@ class Margins(Group):
         train, test = self.task.splits[fold]
         machine = members[0].machine
         question = self._question(machine, train, [member.setting for member in members])
-        good = [m for m in members if question is not None and _feasible(question, m.setting)]
+        good = [m for m in members if question is not None and _feasible(question, m)]
         refitted = [member for member in members if member not in good]
         out = [(member, self._refit(member, fold, stop)) for member in refitted]
         if question is None or not good:
@@ -240,13 +228,15 @@ def margins(task: Task, points: Sequence[Point]) -> list[Group]:
 
 def _walkable(machine: Any) -> bool:
     """Tell whether a machine asks for nothing but programmes that differ by factors."""
+    try:  # what a fit would refuse is fitted, so that it is refused
+        getattr(machine, "_check_parameters", machine._check_solving)()
+    except (TypeError, ValueError):
+        return False
     plain = (
         machine.criterion == "violation"
         and machine.max_iter is None
         and machine.time_limit is None
         and machine.callback is None
-        and is_real(machine.tol)
-        and machine.tol > 0
         and not getattr(machine, "probability", False)
     )
     if not plain:
@@ -261,66 +251,38 @@ def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
     by_kernel: list[tuple[Kernel, list[Member]]] = []
     rows: dict[bool, Sorted] = {}
     named: dict[str, Kernel] = {}
+    several: bool | None = None  # lowest points on a given matrix
     for member in members:
         kernel = member.machine.kernel
         given = _is_given(member.machine)
         if given not in rows:
-            rows[given] = _sorted(task, member.machine, given)
+            rows[given] = sorted_rows(task, member.machine, given)
         if isinstance(kernel, str):
             if kernel not in named:
                 named[kernel] = resolve(kernel, rows[given].X, rows[given].weight)
             kernel = named[kernel]
         kernel = resolve(kernel)
-        if not _stored(kernel, rows[given], member):
+        if given and several is None:
+            several = indefinite(rows[given].X)
+        if (given and several) or not _stored(kernel, rows[given], member):
             continue
         held = next((some for other, some in by_kernel if other == kernel), None)
         if held is None:
             by_kernel.append((kernel, held := []))
         held.append(member)
-    groups: list[Group] = []
-    for kernel, some in by_kernel:
-        groups.append(Margins(task, rows[isinstance(kernel, Precomputed)], kernel, some))
-    return groups
+    parts = _parts([kernel for kernel, _ in by_kernel], rows.get(False))
+    return [
+        Margins(task, rows[isinstance(kernel, Precomputed)], kernel, some, parts)
+        for kernel, some in by_kernel
+    ]
 
 
-def _sorted(task: Task, machine: Any, given: bool) -> Sorted:
-    """Check all rows, and sort them by class and fold."""
-    witness = clone(machine)
-    X = training_rows_alone(witness, task.X, given)
-    n = row_count(X)
-    targets = _targets(task, machine, n)
-    weight = check_weights(machine, task.weights, n)
-    keys = np.zeros((len(task.splits) + 1, n), dtype=np.int64)
-    for key, (train, _) in zip(keys, task.splits, strict=False):
-        key[train] = 1
-    if isinstance(machine, SVC):
-        keys[-1] = np.unique(targets, return_inverse=True)[1]
-    order = np.lexsort(keys)
-    place = np.empty(n, dtype=np.int64)
-    place[order] = np.arange(n)
-    names = getattr(witness, "feature_names_in_", None)
-    return Sorted(
-        take_square(X, order, order) if given else take(X, order),
-        None if names is None else list(names),
-        place,
-        targets[order],
-        weight[order],
-    )
-
-
-def _targets(task: Task, machine: Any, n: int) -> Array:
-    if isinstance(machine, OneClassSVM):
-        return np.zeros(n)
-    y = np.asarray(task.y)
-    if y.shape != (n,):
-        raise ValueError("there must be one label or target for each row")
-    if isinstance(machine, SVC):
-        refuse_targets(y)
-        return y
-    y = y.astype(np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError("targets must be finite")
-    return y
+def _parts(kernels: Sequence[Kernel], rows: Sorted | None) -> Parts:
+    """Give what the kernels have in common."""
+    if rows is None:
+        return Parts([], np.empty((0, 0)))
+    told = [kernel for kernel in kernels if not isinstance(kernel, Precomputed)]
+    return Parts([bind_columns(kernel.expression(), rows.names) for kernel in told], rows.X)
 
 
 def _is_given(machine: Any) -> bool:
@@ -331,7 +293,11 @@ def _is_given(machine: Any) -> bool:
 def _stored(kernel: Kernel, rows: Sorted, member: Member) -> bool:
     """Tell whether a fit would descend on a stored K, which has one lowest point."""
     n = len(rows.place)
-    if n > _LARGEST or not within_budget(_bytes(n, [member])) or not kernel.psd:
+    if (
+        n > _LARGEST
+        or not within_budget(of_matrix(n, 8.0 if n <= _SMALL else 4.0))
+        or not kernel.psd
+    ):
         return False
     if isinstance(kernel, Precomputed) or is_objects(rows.X):
         return True
@@ -344,9 +310,12 @@ def _stored(kernel: Kernel, rows: Sorted, member: Member) -> bool:
     return not (stiff or (features.dimension <= _NARROW and n >= _SMALL))
 
 
-def _bytes(n: int, members: Sequence[Member]) -> float:
-    exact = n <= _SMALL or any(member.machine.nu is not None for member in members)
-    return _COMPACTED * (8.0 if exact else 4.0) * n * n
+def _of_answers(task: Task, rows: Sorted, members: Sequence[Member]) -> float:
+    """Give the bytes of all answers of the units at work."""
+    classes = len(np.unique(rows.targets)) if isinstance(task.machine, SVC) else 2
+    judged = len(rows.place) if task.train_scores else max(len(test) for _, test in task.splits)
+    at_work = min(len(task.splits), call_threads(np.inf))
+    return at_work * len(members) * of_answers(len(rows.place), classes, judged)
 
 
 def _questions(members: Sequence[Member]) -> list[list[Member]]:
@@ -361,13 +330,13 @@ def _questions(members: Sequence[Member]) -> list[list[Member]]:
     return [some for _, some in found]
 
 
-def _feasible(question: Question, setting: Setting) -> bool:
+def _feasible(question: Question, member: Member) -> bool:
     """Tell whether there is an answer: not for every nu."""
-    if setting.nu == 1.0 and question.base.nu == 1.0:
+    if member.machine.nu is None:
         return True
     try:
         for number in range(question.count):
-            question.problem(number, setting)
+            question.problem(number, member.setting)
     except ValueError:
         return False
     return True

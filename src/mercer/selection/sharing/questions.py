@@ -26,6 +26,8 @@ from mercer.machines._two_class import HingeBox, NuBox, SquaredHingeBox, TwoClas
 from mercer.problems import BoxQP, Dual, svm
 from mercer.selection.sharing.known import KnownClassifier, KnownDetector, KnownRegressor
 
+_SURE = 100.0  # tolerances: a margin of nu by which f may be divided
+
 
 @dataclass(frozen=True, order=True)
 class Setting:
@@ -124,6 +126,8 @@ class Classes(Question):
         box = self._box(setting)
         columns = np.empty(values.T.shape)
         for k, (value, offset) in enumerate(zip(values, offsets, strict=True)):
+            if len(offset) > 1:
+                self._refuse_doubt(offset)
             dual = box.decision(Dual(value, float(offset[0]) if len(offset) == 1 else offset))
             columns[:, k] = dual.coef + dual.intercept
         if len(self.classes) == 2:
@@ -131,6 +135,14 @@ class Classes(Question):
             return KnownClassifier(self.classes, decision, self.classes[(decision > 0).astype(int)])
         decision = self.scheme.decide(columns)
         return KnownClassifier(self.classes, decision, self.classes[np.argmax(decision, axis=1)])
+
+    def _refuse_doubt(self, offset: Array) -> None:
+        """Leave margins of nu that are not far above the tolerance to fits.
+
+        f is divided by the margin; where there is none, a fit says so.
+        """
+        if not abs(float(offset[1] - offset[0])) / 2 > _SURE * self.machine.tol:
+            raise ValueError("the margin is of the size of its error")
 
     def _box(self, setting: Setting) -> TwoClassBox:
         if self.machine.nu is not None:

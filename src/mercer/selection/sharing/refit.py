@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from mercer._resources import MemoryBudgetError
 from mercer._types import Array
 from mercer.selection.rows import Rows, take_rows
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
@@ -29,12 +30,21 @@ class Refit(Group):
         Where it is in the list of points.
     folds : sequence of int or None
         Folds to judge; all by default.
+    alone : bool
+        Whether nothing else is at work meanwhile: one fold that needs more than its share of the
+        memory.
     """
 
     def __init__(
-        self, task: Task, point: Point, position: int, folds: Sequence[int] | None = None
+        self,
+        task: Task,
+        point: Point,
+        position: int,
+        folds: Sequence[int] | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
-        self.task, self.point = task, point
+        self.task, self.point, self.alone = task, point, alone
         self.points = (position,)
         self.units = tuple((fold,) for fold in (folds or range(len(task.splits))))
 
@@ -42,6 +52,8 @@ class Refit(Group):
         """Fit and score one fold."""
         (fold,) = self.units[unit]
         judged = judge_fit(self.task, self._rows, fold, stop)
+        if not self.alone and judged.failure.startswith(MemoryBudgetError.__name__):
+            raise MemoryBudgetError(judged.failure)  # alone it may have more
         return {(self.points[0], fold): judged}
 
     def _rows(self) -> Rows:
@@ -91,8 +103,16 @@ def failed(task: Task, error: Exception, started: float) -> Judged:
 def score(
     task: Task, machine: Any, X: Any, y: tuple[Any, ...], index: Array | None = None
 ) -> dict[str, float]:
-    """Score a fitted machine; scores that cannot be had are left out."""
-    return scored(task, machine, X, y, index)[0]
+    """Score a stand-in; ValueError where a scorer fails, which a fitted machine tells better."""
+    try:
+        found, trouble = scored(task, machine, X, y, index)
+    except Stopped:
+        raise
+    except Exception as error:
+        raise ValueError(str(error)) from error
+    if trouble:
+        raise ValueError(trouble)
+    return found
 
 
 def scored(

@@ -2,7 +2,7 @@
 
 A grid search refits for every penalty. Here all penalties of a kernel on a fold come from one of
 
-- a subspace that they share, where the kernel is smooth (`ridge_rank`);
+- a sequence of steps for all folds, where few are needed (`ridge_krylov`);
 - one reduction of the matrix to a band (`ridge_band`), or a factorisation for each penalty where
   they are few (`ridge_cholesky`);
 - one small eigenproblem, where the kernel has few features (`ridge_features`);
@@ -39,12 +39,13 @@ from mercer.selection.rows import Rows, take_rows
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.gram import checked_rows, kernels_of
 from mercer.selection.sharing.known import KnownRegressor, asks_only_for_answers
+from mercer.selection.sharing.parts import Parts
 from mercer.selection.sharing.refit import judge_fit, scored
 from mercer.selection.sharing.ridge_band import by_band
 from mercer.selection.sharing.ridge_cholesky import FEW, by_cholesky
 from mercer.selection.sharing.ridge_features import Features
+from mercer.selection.sharing.ridge_krylov import FEWEST_ROWS, by_krylov
 from mercer.selection.sharing.ridge_left_out import leaves_one_out, left_out
-from mercer.selection.sharing.ridge_rank import FEWEST_ROWS, Basis, by_rank, smooth_basis
 from mercer.selection.sharing.ridge_scores import one_by_one
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 from mercer.selection.sharing.share import register
@@ -84,7 +85,7 @@ class Path(Group):
         if stop():
             raise Stopped
         started = time.perf_counter()
-        answer = self._answer(self.task.splits[fold][0], stop)
+        answer = self._answer(fold, stop)
         seconds = (time.perf_counter() - started) / len(self.points)
         return {
             (position, fold): self._judged(position, fold, answer.values[:, k], seconds)
@@ -94,8 +95,8 @@ class Path(Group):
         }
 
     @abstractmethod
-    def _answer(self, train: Array, stop: Stop) -> FoldAnswer:
-        """Fit all penalties to some rows."""
+    def _answer(self, fold: int, stop: Stop) -> FoldAnswer:
+        """Fit all penalties to the rows of a fold."""
 
     @abstractmethod
     def _machine(self, position: int) -> Rows:
@@ -134,9 +135,9 @@ class FeaturePath(Path):
         """Drop the features."""
         self._features = None
 
-    def _answer(self, train: Array, stop: Stop) -> FoldAnswer:
+    def _answer(self, fold: int, stop: Stop) -> FoldAnswer:
         assert self._features is not None
-        return self._features.fits(train, self.y, self.penalties)
+        return self._features.fits(self.task.splits[fold][0], self.y, self.penalties)
 
     def _machine(self, position: int) -> Rows:
         machine = self.task.machine_at(self.settings[position]).set_params(kernel=self.kernel)
@@ -151,28 +152,32 @@ class MatrixPath(Path):
         self.make = make
         self.size = 8.0 * len(self.y) ** 2 * (1 + _COPIES * call_threads(np.inf))
         self._K: Array = np.empty((0, 0))
-        self._basis: Basis | None = None
+        self._answers: list[FoldAnswer] = []
 
     def prepare(self) -> None:
-        """Evaluate the kernel, and see whether it is smooth."""
+        """Evaluate the kernel, and make steps for all folds as long as they lead somewhere."""
         self._K = self.make()
-        weights = self.task.weights
-        heaviest = 1.0 if weights is None else float(weights.max())
-        if min(len(train) for train, _ in self.task.splits) >= FEWEST_ROWS and heaviest > 0:
-            self._basis = smooth_basis(self._K, float(self.penalties.min()) / heaviest)
+        systems = [self._system(fold) for fold in range(len(self.task.splits))]
+        if min(len(system.rows) for system in systems) < FEWEST_ROWS:
+            self._answers = [FoldAnswer.nothing(system, self.penalties) for system in systems]
+        else:
+            self._answers = by_krylov(systems, self.penalties)
 
     def release(self) -> None:
         """Drop the matrix."""
-        self._K, self._basis = np.empty((0, 0)), None
+        self._K, self._answers = np.empty((0, 0)), []
 
-    def _answer(self, train: Array, stop: Stop) -> FoldAnswer:
-        system = FoldSystem.of(self._K, train, self.y, self.task.weights, self.bias)
-        if self._basis is None:
-            return _factored(system, self.penalties, stop)
-        answer = by_rank(self._basis, system, self.penalties, stop)
+    def _system(self, fold: int) -> FoldSystem:
+        train, _ = self.task.splits[fold]
+        return FoldSystem.of(self._K, train, self.y, self.task.weights, self.bias)
+
+    def _answer(self, fold: int, stop: Stop) -> FoldAnswer:
+        """Give what steps have answered, and factor for the rest."""
+        answer = self._answers[fold]
         rest = np.flatnonzero(~answer.met)
         if len(rest):
-            again = _factored(system, self.penalties[rest], stop)
+            way = by_cholesky if len(rest) <= FEW else by_band
+            again = way(self._system(fold), self.penalties[rest], stop)
             answer.values[:, rest], answer.met[rest] = again.values, again.met
         return answer
 
@@ -232,7 +237,9 @@ def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
         return []
     alone = leaves_one_out(task.splits, len(y)) and not task.train_scores
     made: list[Group] = []
-    for kernel, bias, positions, rows, names in _kernels(task, points):
+    found = _kernels(task, points)
+    parts = _parts(found)
+    for kernel, bias, positions, rows, names in found:
         settings = {position: points[position] for position in positions}
         rest = (task, settings, y, bias)
         if isinstance(kernel, Precomputed):
@@ -243,9 +250,21 @@ def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
         if count is not None and not alone:
             made.append(FeaturePath(kernel, _features(expression, rows), count, *rest))
         else:
-            source = Source(expression, rows)
-            made.append((LeftOutPath if alone else MatrixPath)(_matrix(source), *rest))
+            source = Source(expression, rows, np.dtype(np.float64))
+            made.append((LeftOutPath if alone else MatrixPath)(_matrix(source, parts), *rest))
+            made[-1].size += 8.0 * len(y) ** 2 * parts.count
     return made
+
+
+def _parts(found: Sequence[tuple[Kernel, bool, list[int], Points, list[str] | None]]) -> Parts:
+    """Give what the kernels have in common, by the rows that all but given matrices share."""
+    told = [(kernel, rows, names) for kernel, _, _, rows, names in found]
+    formulas = {
+        bind_columns(kernel.expression(), names): rows
+        for kernel, rows, names in told
+        if not isinstance(kernel, Precomputed)
+    }
+    return Parts(list(formulas), next(iter(formulas.values()), np.empty((0, 0))))
 
 
 def _kernels(
@@ -292,11 +311,6 @@ def _is_plain(machine: Any) -> bool:
     )
 
 
-def _factored(system: FoldSystem, penalties: Array, stop: Stop) -> FoldAnswer:
-    way = by_cholesky if len(penalties) <= FEW else by_band
-    return way(system, penalties, stop)
-
-
 def _targets(task: Task) -> Array | None:
     """Give the targets if they are one finite number for each row."""
     y = np.asarray(task.y)
@@ -329,8 +343,8 @@ def _features(expression: Expression, rows: Points) -> Callable[[], Array]:
     return make
 
 
-def _matrix(source: Source) -> Callable[[], Array]:
-    return lambda: _finite(source.pairs().dense())
+def _matrix(source: Source, parts: Parts) -> Callable[[], Array]:
+    return lambda: _finite(parts.dense(source))
 
 
 def _given(K: Points) -> Callable[[], Array]:
