@@ -115,6 +115,16 @@ def test_largest_pairs_of_any_spectrum(values, count, block, seed):
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(count), atol=1e-10)
 
 
+def test_single_vectors_show_copies_too():
+    A = matrix_with([0.0, 0.0, 0.0, 2.0, 2.0, 1.0], seed=3)
+    assert largest_pairs(A.__matmul__, 300, 2, tol=1e-9, block=1).values == pytest.approx(
+        [2.0, 2.0]
+    )
+    A = matrix_with([3.0] * 4 + [2.0] * 3 + [1.0], seed=1)
+    found = largest_pairs(A.__matmul__, 300, 7, tol=1e-9, block=1)
+    np.testing.assert_allclose(found.values, [3.0] * 4 + [2.0] * 3, rtol=1e-8)
+
+
 def test_more_copies_than_a_block_shows():
     A = matrix_with([2.0] * 30 + [1.0] * 40, n=400)
     for block in (4, 16):

@@ -25,7 +25,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _DEEP = 200  # vectors; from here on decomposing the projection costs as much as a pass
 _SAME = 1e-6  # of the largest value: closer values may be copies of one
 
-_PASSES_TO_SHOW = 3  # after which a random direction has shown what it holds
+_PASSES_TO_SHOW = 6  # after which a random direction has shown what it holds
 
 Apply = Callable[[Array], Array]
 
@@ -93,7 +93,7 @@ def largest_pairs(
     max_iter : int
         Most passes.
     block : int, optional
-        Vectors of a pass; 16, or 32 from 50 pairs on.
+        Vectors of a pass, at least 2; 16, or 32 from 50 pairs on.
     random_state : int
         Seed of the starting block.
     watch : Watch, optional
@@ -112,7 +112,7 @@ def largest_pairs(
         The pairs, largest first, and how it ended.
     """
     watch = Watch() if watch is None else watch
-    width = block_width(count) if block is None else block
+    width = block_width(count) if block is None else max(2, block)  # one shows no copies
     outside = n - (0 if known is None else known.shape[1])
     count = min(count, outside)
     first = _starting_block(random_state, n, width, start)
@@ -142,6 +142,7 @@ class _Search:
         self._basis, self._count, self._width = basis, count, width
         (self._tol, self._noise), self._longest = aim, longest
         self._doubted: tuple[Array, int] | None = None  # values to be seen again, since when
+        self._tried: Array | None = None  # values that random directions came in at
         self._ratio = np.inf  # of the worst residual to what is allowed, at the last look
         self._last = self._next_look = 0
 
@@ -158,7 +159,7 @@ class _Search:
             elif watch.tick(iteration, self._ratio * self._tol):
                 status = watch.stopped or Status.STOPPED
                 break
-            if self._basis.size + 2 * self._width > self._longest:
+            if self._basis.size + 2 * self._basis.waiting > self._longest:
                 with one_blas_thread():
                     self._basis.restart(self._count + self._width)
         with one_blas_thread():
@@ -181,7 +182,7 @@ class _Search:
             if not self._may_hide_copies(values):
                 return Status.SOLVED
             basis.add_random(self._width)
-            self._doubted = values, iteration
+            self._doubted, self._tried = (values, iteration), values
         self._plan(iteration, ratio)
         stopped = watch.tick(iteration, ratio * self._tol)
         return (watch.stopped or Status.STOPPED) if stopped else None
@@ -190,19 +191,15 @@ class _Search:
         """Tell whether values may be believed.
 
         Where the space closed on itself, random directions came in, and along them further copies
-        of an eigenvalue may show up: the same values must be seen again, when the space closes
-        once more or some passes later.
+        of an eigenvalue may show up: the same values must be seen again some passes later.
         """
         closed, self._basis.closed = self._basis.closed, False
-        seen = self._doubted is not None and self._same(values, self._doubted[0])
-        if closed and not seen:
+        if self._doubted is None and not closed:
+            return True
+        if self._doubted is None or not self._same(values, self._doubted[0]):
             self._doubted = values, iteration
             return False
-        if self._doubted is None or closed:
-            return True
-        if not seen:
-            self._doubted = values, iteration
-        return seen and iteration - self._doubted[1] >= _PASSES_TO_SHOW
+        return iteration - self._doubted[1] >= _PASSES_TO_SHOW
 
     def _same(self, values: Array, before: Array) -> bool:
         slack = float(allowed(values, self._tol, self._basis.norm, self._noise).max(initial=0.0))
@@ -212,12 +209,14 @@ class _Search:
 
     def _may_hide_copies(self, values: Array) -> bool:
         """Tell whether a value has as many copies as a block shows, and none were looked for."""
-        if self._doubted is not None and self._same(values, self._doubted[0]):
+        if self._basis.waiting > self._width:  # there is no memory for more
+            return False
+        if self._tried is not None and self._same(values, self._tried):
             return False
         top = max(float(np.abs(values).max()), np.finfo(float).tiny)
         gaps = np.flatnonzero(np.abs(np.diff(values)) > _SAME * top)
         ends = np.concatenate([[-1], gaps, [len(values) - 1]])
-        return int(np.diff(ends).max()) >= max(2, self._width)
+        return int(np.diff(ends).max()) >= self._basis.waiting
 
     def _plan(self, iteration: int, ratio: float) -> None:
         """Look again when the residuals, falling as they did, are half way to the end."""

@@ -56,6 +56,11 @@ class Basis:
             self._append(self._replaced(U, lost))
 
     @property
+    def waiting(self) -> int:
+        """Count the vectors of the next block."""
+        return self._waiting
+
+    @property
     def vectors(self) -> Array:
         """The basis as columns, without the block that waits: (n, size)."""
         return np.asarray(self._Q[self._fixed : self._fixed + self.size].T)
