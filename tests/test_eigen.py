@@ -29,8 +29,8 @@ from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers import Eigh, Lanczos, Status, solve
 from mercer.solvers.auto import choose
-from mercer.solvers.eigh import signs_of
 from mercer.solvers.krylov import largest_pairs
+from mercer.solvers.signs import signs_of
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((900, 4))

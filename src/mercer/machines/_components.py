@@ -34,7 +34,7 @@ from mercer.gram.precomputed import MatrixExpansion
 from mercer.machines._subspace import FeatureSubspace, MatrixSubspace, PointSubspace, Subspace
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers import Solution, Status
-from mercer.solvers.eigh import signs_of
+from mercer.solvers.signs import signs_of
 
 _EPS = float(np.finfo(np.float64).eps)
 _SMALLEST = 1e-12  # of the largest eigenvalue of a matrix: below, scores of new points are noise

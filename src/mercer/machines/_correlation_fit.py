@@ -16,7 +16,7 @@ from mercer.machines._certified import Kept, Pending, promise
 from mercer.machines._origin import moved
 from mercer.machines._views import FittedView, prepared
 from mercer.problems import CanonicalPairs, Correlation
-from mercer.solvers.correlate import signs
+from mercer.solvers.signs import signs_of
 
 Grams = tuple[Gram, Gram]
 
@@ -101,7 +101,7 @@ def signed(value: CanonicalPairs, gram: Gram, weights: Array) -> CanonicalPairs:
     """
     if (weights == 1.0).all():
         return value
-    turn = signs(training_variates(gram, value.coef_x, value.weights_x, weights))
+    turn = signs_of(training_variates(gram, value.coef_x, value.weights_x, weights))
     names = ("coef_x", "coef_y", "weights_x", "weights_y")
     held = {name: getattr(value, name) for name in names}
     return replace(value, **{name: v * turn for name, v in held.items() if v is not None})

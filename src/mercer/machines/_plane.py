@@ -14,7 +14,7 @@ from mercer.machines._components import moments
 from mercer.machines.pca import PCA
 from mercer.problems.latent import LatentGaussian, Plane, posteriors
 from mercer.solvers import Solution
-from mercer.solvers.eigh import signs_of
+from mercer.solvers.signs import signs_of
 
 _EPS = float(np.finfo(np.float64).eps)
 _SMALLEST = 1e-12  # of the mean variance: less noise than this is none, and no density

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -51,11 +50,6 @@ def _box(box: Any) -> dict[str, tuple[Any, ...]]:
     if not isinstance(box, Mapping):
         raise TypeError(f"grid: {box!r} must be a dict of lists, such as {{'C': [1, 10]}}")
     return {str(name): _values(str(name), values) for name, values in box.items()}
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a value is a real number, which a truth value is not."""
-    return isinstance(value, Real) and value is not True and value is not False
 
 
 def _values(name: str, values: Any) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer._points import is_sparse
 from mercer._types import Array
+from mercer.machines._parameters import is_real
 from mercer.selection.rows import count_rows, indexable
 from mercer.selection.task import Task
 
@@ -40,7 +41,7 @@ def question(
                 f"machine={machine!r} must be an estimator of scikit-learn's kind; it has no "
                 f"{needed}"
             )
-    if not (error_score == "raise" or _is_number(error_score)):
+    if not (error_score == "raise" or is_real(error_score)):
         raise ValueError(f"error_score={error_score!r} must be a number or 'raise'")
     if y is None and get_tags(machine).target_tags.required:
         raise ValueError(
@@ -132,7 +133,3 @@ def _weights(weights: npt.ArrayLike | None, n: int) -> Array | None:
     if found.shape != (n,):
         raise ValueError(f"sample_weight has shape {found.shape}, but X has {n} rows")
     return found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.kernels import Kernel
-from mercer.selection.grids import is_number
+from mercer.machines._parameters import is_real
 from mercer.selection.task import Point
 
 __all__ = ["best", "one_standard_error"]
@@ -149,6 +149,6 @@ def _flat(point: Point) -> dict[str, float]:
             inner = {f"{name}__{key}": one for key, one in value.get_params().items()}
         for key, one in inner.items():
             direction = _RICHER.get(key.rpartition("__")[2])
-            if direction and is_number(one):
+            if direction and is_real(one):
                 found[key] = direction * float(one)
     return found

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from mercer.machines._parameters import is_real
 from mercer.selection.default_grids import default_grid
 from mercer.selection.evaluator import Evaluator
-from mercer.selection.grids import Grid, is_number
+from mercer.selection.grids import Grid
 from mercer.selection.identity import digest
 from mercer.selection.journal import Journal
 from mercer.selection.outcome import Tuning, outcome
@@ -124,7 +125,7 @@ def tune(
     way = Exhaustive() if search is None else search
     if not isinstance(way, Search):
         raise TypeError(f"search={search!r} must be a Search, such as Exhaustive(), or None")
-    if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
+    if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
         raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r} must be a function of TuningProgress, or None")

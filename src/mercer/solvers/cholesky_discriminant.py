@@ -16,7 +16,8 @@ from mercer.backends import choose_backend
 from mercer.backends.interruptible import interruptible
 from mercer.problems import Directions, Discriminant
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.discriminate import GOOD, NOT_DEFINITE, best_pairs, rank_of, row_size, signs
+from mercer.solvers.discriminate import GOOD, NOT_DEFINITE, best_pairs, rank_of, row_size
+from mercer.solvers.signs import signs_of
 
 _ROWS_AT_ONCE = 64  # of the centred matrix while it is made: they stay in the cache
 _REFINEMENTS = 4
@@ -63,7 +64,7 @@ class CholeskyDiscriminant(Solver):
             raise np.linalg.LinAlgError(NOT_DEFINITE)
         U = U / np.sqrt(values)
         f = Ka @ U  # less the middle, so that no sign depends on where the origin is
-        U = U * signs(f - problem.shares @ (averages.T @ f))
+        U = U * signs_of(f - problem.shares @ (averages.T @ f))
         watch.tick(2, residual)
         if status is Status.SOLVED and residual > GOOD:
             status = Status.INACCURATE

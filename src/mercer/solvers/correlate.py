@@ -12,6 +12,7 @@ from mercer.problems import CanonicalPairs, Correlation
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.correlation_views import BasisView, View
 from mercer.solvers.krylov import block_width, largest_pairs
+from mercer.solvers.signs import signs_of
 
 _FEW = 400  # directions: up to here all singular pairs cost less than an iteration
 
@@ -35,7 +36,7 @@ def correlate(
 ) -> Solution:
     """Give the answer from both views: pairs, coefficients, ranks and the bound."""
     found = _pairs(x, y, min(problem.count, problem.gram_x.shape[0]), watch, tol)
-    turn = signs(x.shrink(found.left))
+    turn = signs_of(x.shrink(found.left))
     left, right = found.left * turn, found.right * turn
     value = CanonicalPairs(
         _padded(np.clip(found.values, 0.0, 1.0), problem.count),
@@ -85,13 +86,6 @@ def _iterated(x: View, y: View, count: int, watch: Watch, tol: float) -> _Pairs:
     half = x.shrink(y.shrink(found.vectors))
     P, rho, Vt = np.linalg.svd(half, full_matrices=False)
     return _Pairs(P, rho, found.vectors @ Vt.T, found.status, found.iterations)
-
-
-def signs(variates: Array) -> Array:
-    """Give the sign of the first of the largest entries of each column."""
-    size = np.abs(variates)
-    first = np.argmax(size >= size.max(axis=0, initial=0.0) * (1 - 1e-8), axis=0)
-    return np.where(variates[first, np.arange(variates.shape[1])] < 0, -1.0, 1.0)
 
 
 def _padded(values: Array, count: int) -> Array:

@@ -48,14 +48,6 @@ def row_size(problem: Discriminant) -> float:
     return float(share @ problem.gram.diag())
 
 
-def signs(f: Array) -> Array:
-    """Give the sign of the entry of largest magnitude of each column."""
-    if not f.size:
-        return np.ones(f.shape[1])
-    largest = np.take_along_axis(f, np.abs(f).argmax(axis=0)[None], axis=0)[0]
-    return np.where(largest < 0, -1.0, 1.0)
-
-
 NOT_DEFINITE = (
     "the scatter within classes plus the penalty is not positive definite to working precision: "
     "use a larger penalty, or a valid kernel (mercer.kernels.is_valid tells)"

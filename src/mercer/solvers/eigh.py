@@ -15,11 +15,10 @@ from mercer.backends.interruptible import interruptible
 from mercer.gram import FactoredGram, Gram, exact
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.signs import signs_of
 
 _SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
 _SKEW = 1e-5  # ratio of extreme pivots from which on Cholesky of F'F, taken twice, is as good as QR
-
-_SAME = 1e-8  # entries this close tie
 
 
 @dataclass(frozen=True)
@@ -111,16 +110,3 @@ def ordered(values: Array, vectors: Array, k: int) -> Modes:
     order = np.argsort(values, kind="stable")[::-1][:k]
     vectors = vectors[:, order]
     return Modes(values[order], vectors * signs_of(vectors))
-
-
-def signs_of(table: Array) -> Array:
-    """Give the sign of each column that makes its entry of largest magnitude positive.
-
-    Of entries that tie the first decides; those tie that are equal to eight digits, or else
-    rounding would choose the sign.
-    """
-    if not table.size:
-        return np.ones(table.shape[1])
-    magnitude = np.abs(table)
-    first = np.argmax(magnitude >= magnitude.max(axis=0) * (1 - _SAME), axis=0)
-    return np.where(table[first, np.arange(table.shape[1])] < 0, -1.0, 1.0)

@@ -15,7 +15,8 @@ from mercer.backends import choose_backend
 from mercer.gram import FactoredGram
 from mercer.problems import Directions, Discriminant
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.discriminate import GOOD, NOT_DEFINITE, rank_of, row_size, signs
+from mercer.solvers.discriminate import GOOD, NOT_DEFINITE, rank_of, row_size
+from mercer.solvers.signs import signs_of
 
 _ROWS_AT_ONCE = 1024  # centred in the cache: fresh memory for a copy costs more than the work
 _EPS = float(np.finfo(float).eps)
@@ -51,7 +52,7 @@ class PrimalDiscriminant(Solver):
         count = min(problem.count, rank)
         W = linalg.solve_triangular(L, U[:, :count], lower=True, trans="T", check_finite=False)
         f = np.asarray(F @ W) - (means @ problem.shares) @ W
-        turn = signs(f)
+        turn = signs_of(f)
         W, f, values = W * turn, f * turn, sigma[:count] ** 2
         residual = _residual(problem, W, f, B, values)
         watch.tick(2, residual)

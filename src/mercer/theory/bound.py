@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
+
+from mercer.machines._parameters import is_real
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,12 @@ def check_error(name: str, value: float) -> float:
 
 
 def _number(name: str, value: Any) -> float:
-    if not is_number(value):
+    if not is_real(value):
         raise ValueError(f"{name}={value!r} must be a number")
     try:
         return float(value)
     except OverflowError:
         raise ValueError(f"{name} has {len(str(value))} digits: too large") from None
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether this is a real number of any type, and not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def error_bound(value: float, assumptions: tuple[str, ...], statement: str) -> Bound:

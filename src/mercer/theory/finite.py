@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from mercer.machines._parameters import is_real
 from mercer.theory.bound import (
     INDEPENDENT,
     TWO_LABELS,
@@ -19,7 +20,6 @@ from mercer.theory.bound import (
     check_positive,
     check_probability,
     error_bound,
-    is_number,
 )
 
 _TARGET = "one of the hypotheses makes no error at all"
@@ -197,6 +197,6 @@ def finite_class_error(hypotheses: float, n: int, delta: float, observed: float 
 
 
 def _log_count(hypotheses: float, delta: float) -> float:
-    if not is_number(hypotheses) or not hypotheses >= 1 or hypotheses == math.inf:
+    if not is_real(hypotheses) or not hypotheses >= 1 or hypotheses == math.inf:
         raise ValueError(f"hypotheses={hypotheses!r} must be finite and at least 1")
     return math.log(hypotheses) - math.log(delta)  # counts may have thousands of digits

@@ -17,9 +17,9 @@ from sklearn.utils.multiclass import type_of_target
 from mercer._points import is_sparse
 from mercer._types import Array
 from mercer.machines import SVC, KernelRidge
+from mercer.machines._parameters import is_real
 from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
 from mercer.selection.default_grids import known_axes
-from mercer.selection.grids import is_number
 from mercer.selection.outcome import NothingJudgedError, Tuning
 from mercer.selection.progress import TuningCallback, TuningProgress
 from mercer.selection.question import folds_of
@@ -228,14 +228,14 @@ def _answers(y: Any) -> Array:
                 f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; "
                 "leave these rows out"
             )
-        if found.dtype == object and all(is_number(one) for one in found):
+        if found.dtype == object and all(is_real(one) for one in found):
             return np.array(found.tolist())
     return found
 
 
 def _is_missing(entry: Any) -> bool:
     nothing = entry is None or type(entry).__name__ == "NAType"  # of pandas, which may not be there
-    return nothing or (is_number(entry) and bool(np.isnan(float(entry))))
+    return nothing or (is_real(entry) and bool(np.isnan(float(entry))))
 
 
 def is_labels(y: Array) -> bool:
@@ -262,7 +262,7 @@ def _refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None
         raise ValueError(
             f"choose: machine={type(machine).__name__} has no parameter `kernel` to choose"
         )
-    if not is_number(max_rows) or max_rows % 1 or max_rows < 10:
+    if not is_real(max_rows) or max_rows % 1 or max_rows < 10:
         raise ValueError(f"choose: max_rows={max_rows!r} must be a whole number of at least 10")
 
 
@@ -328,7 +328,7 @@ def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
 def _folds(
     machine: Any, X: Any, y: Array, cv: Any, seed: int, *, sampled: bool
 ) -> tuple[tuple[Array, Array], ...]:
-    if isinstance(cv, Integral) and is_number(cv):
+    if isinstance(cv, Integral) and is_real(cv):
         kind = StratifiedKFold if is_classifier(machine) else KFold
         cv = kind(int(cv), shuffle=True, random_state=seed)
     elif sampled and not (isinstance(cv, str) or hasattr(cv, "split")):

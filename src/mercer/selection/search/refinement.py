@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels import Kernel
-from mercer.selection.grids import Grid, is_number
+from mercer.machines._parameters import is_real
+from mercer.selection.grids import Grid
 from mercer.selection.search.base import Evaluates, Search, check_whole
 
 
@@ -125,7 +126,7 @@ def _moving_parameter(values: tuple[Any, ...]) -> str | None:
 
 
 def _positive(value: Any) -> bool:
-    return is_number(value) and 0 < float(value) < np.inf
+    return is_real(value) and 0 < float(value) < np.inf
 
 
 def _step(values: list[float]) -> float:
