@@ -9,7 +9,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Size kTeamColumns = 4000;  // below, messages cost more than a second core saves
 constexpr Size kColumnsPerThread = 2000;
 constexpr Size kPatience = 50;  // sweeps to wait for more followers after the first
 

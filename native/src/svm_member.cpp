@@ -32,6 +32,8 @@ Member<Entry>::Member(Level<Entry>& level, const Worker& worker, const Team<Entr
       tops_(level.tops.size()),
       lows_(level.lows.size()),
       trail_(level.trail),
+      past_(level),
+      remembers_(level.count <= kTeamColumns),
       window_steps_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {}
 
 template <class Entry>
@@ -74,13 +76,31 @@ double Member<Entry>::gap() const {
   return widest;
 }
 
-// Moves the best pair; false when the step is not finite.
 template <class Entry>
-bool Member<Entry>::move(const Pick<Entry>& pick) {
+Pair Member<Entry>::pair_of(const Pick<Entry>& pick) const {
   const Size j = pick.partner.index;
   const Top<Entry>& top = tops_[static_cast<std::size_t>(level_.group_of(j))];
   const Size i = top.index;
-  const double difference = static_cast<double>(top.value) - static_cast<double>(pick.low);
+  const double level = static_cast<double>(level_.diag[i]) + static_cast<double>(level_.diag[j]);
+  const Entry kij = level_.row(i)[level_.column_of(j)];
+  const double least = std::max(static_cast<double>(kFlat<Entry>) * level,
+                                static_cast<double>(kTiny<Entry>));
+  const bool below = b_[i] < 0.0 && level_.kink[i] > 0.0;
+  const bool above = b_[j] > 0.0 && level_.kink[j] > 0.0;
+  return {i,
+          j,
+          static_cast<double>(top.value) - static_cast<double>(pick.low),
+          std::max(level - 2.0 * static_cast<double>(kij), least),
+          below ? std::min(0.0, level_.upper[i]) : level_.upper[i],
+          above ? std::max(0.0, level_.lower[j]) : level_.lower[j]};
+}
+
+// Moves the best pair, or along with it what the last steps moved; false when the step is not
+// finite.
+template <class Entry>
+bool Member<Entry>::move(const Pick<Entry>& pick) {
+  const Pair pair = pair_of(pick);
+  const auto [i, j, difference, curvature, ceiling, floor] = pair;
   // A pair that comes again although nothing bounded its step: K is flat there, or F too coarse to
   // show the step. Ever longer steps reach the end of the box, or a change of F.
   const bool again =
@@ -88,32 +108,27 @@ bool Member<Entry>::move(const Pick<Entry>& pick) {
   trail_.boost = again ? 2.0 * trail_.boost : 1.0;
   trail_.i = i, trail_.j = j, trail_.difference = difference;
 
-  const double level = static_cast<double>(level_.diag[i]) + static_cast<double>(level_.diag[j]);
-  const Entry kij = level_.row(i)[level_.column_of(j)];
-  const double least = std::max(static_cast<double>(kFlat<Entry>) * level,
-                                static_cast<double>(kTiny<Entry>));
-  const double curvature = std::max(level - 2.0 * static_cast<double>(kij), least);
-  const double bi = b_[i], bj = b_[j];
-  const double ceiling = bi < 0.0 && level_.kink[i] > 0.0 ? std::min(0.0, level_.upper[i])
-                                                          : level_.upper[i];
-  const double floor = bj > 0.0 && level_.kink[j] > 0.0 ? std::max(0.0, level_.lower[j])
-                                                        : level_.lower[j];
-  const double up = ceiling - bi, down = bj - floor;
-  const double step = std::min(trail_.boost * difference / curvature, std::min(up, down));
+  const double up = ceiling - b_[i], down = b_[j] - floor;
+  const double free = trail_.boost * difference / curvature;
+  double step = std::min(free, std::min(up, down));
   if (!std::isfinite(step)) return false;
-  trail_.note(step * (difference - 0.5 * step * curvature), window_steps_);
-  b_[i] = step == up ? ceiling : bi + step;
-  b_[j] = step == down ? floor : bj - step;
-  if (owns(i)) {
-    level_.refresh(i, b_[i]);
-    level_.f[i] -= static_cast<Entry>(step * level_.shift[i]);
+  double gain = step * (difference - 0.5 * step * curvature);
+  if (remembers_ && !again && past_.bend(pair, b_, gain)) {
+    step = past_.step();
+  } else {
+    b_[i] = step == up ? ceiling : b_[i] + step;
+    b_[j] = step == down ? floor : b_[j] - step;
+    if (owns(i)) level_.refresh(i, b_[i]);
+    if (owns(j)) level_.refresh(j, b_[j]);
+    past_.forget();
+    if (remembers_ && !again && step == free) past_.begin(pair, b_);
   }
-  if (owns(j)) {
-    level_.refresh(j, b_[j]);
-    level_.f[j] += static_cast<Entry>(step * level_.shift[j]);
-  }
+  trail_.note(gain, window_steps_);
+  if (owns(i)) level_.f[i] -= static_cast<Entry>(step * level_.shift[i]);
+  if (owns(j)) level_.f[j] += static_cast<Entry>(step * level_.shift[j]);
   forget_tops();
-  pass_.advance(share_, i, j, static_cast<Entry>(step), tops_.data());
+  pass_.advance(share_, i, j, past_.along(), static_cast<Entry>(step), tops_.data());
+  past_.keep();
   return true;
 }
 

@@ -4,24 +4,55 @@
 namespace mercer::svm::MERCER_VARIANT {
 namespace {
 
-// Calls step(chain, place, k) for every vector of a run, with k from `load_full(offset)` or, where
-// only `count` entries are left, from `load_rest(offset, count)`. Two chains: one alone would wait
-// for its own comparisons.
+// The largest value of a sweep, known by the block it is in: to keep its place all along would take
+// more instructions than to look for it in one block at the end.
+template <class Entry>
+struct Spot {
+  Vector<Entry> value;
+  Size run = -1, begin = 0, end = 0;
+
+  MERCER_INLINE explicit Spot(Entry start) : value(filled<Entry>(start)) {}
+};
+
+constexpr Size kBlock = 8;  // vectors
+
+// Calls step(t, place, k) for every vector of a run from t = `begin` to `end`, with k from
+// `load_full(t)` or, where only `count` entries are left, from `load_rest(t, count)`.
 template <class Entry, class LoadFull, class LoadRest, class Step>
-MERCER_INLINE void sweep(const Run& run, bool padded, LoadFull&& load_full, LoadRest&& load_rest,
-                         Step&& step) {
+MERCER_INLINE void sweep(const Run& run, Size begin, Size end, LoadFull&& load_full,
+                         LoadRest&& load_rest, Step&& step) {
   constexpr Size lanes = kLanes<Entry>;
-  const Size length = padded ? (run.length + lanes - 1) / lanes * lanes : run.length;
-  Size t = 0;
-  for (; t + 2 * lanes <= length; t += 2 * lanes) {
+  Size t = begin;
+  for (; t + 2 * lanes <= end; t += 2 * lanes) {  // two: one alone would wait for itself
     step(0, run.local + t, load_full(t));
     step(1, run.local + t + lanes, load_full(t + lanes));
   }
-  if (t + lanes <= length) {
+  if (t + lanes <= end) {
     step(0, run.local + t, load_full(t));
     t += lanes;
   }
-  if (t < length) step(0, run.local + t, load_rest(t, length - t));
+  if (t < end) step(0, run.local + t, load_rest(t, end - t));
+}
+
+// Puts the block with the largest value(place, k) into `best`, if it is larger; of equal ones the
+// first stays.
+template <class Entry, class LoadFull, class LoadRest, class Value>
+MERCER_INLINE void sweep_blocks(const Run& run, Size number, bool padded, LoadFull&& load_full,
+                                LoadRest&& load_rest, Value&& value, Spot<Entry>& best) {
+  constexpr Size lanes = kLanes<Entry>;
+  const Size length = padded ? (run.length + lanes - 1) / lanes * lanes : run.length;
+  for (Size begin = 0; begin < length; begin += kBlock * lanes) {
+    const Size end = begin + kBlock * lanes < length ? begin + kBlock * lanes : length;
+    Vector<Entry> top[2] = {best.value, best.value};
+    sweep<Entry>(run, begin, end, load_full, load_rest, [&](int chain, Size at, const auto& k) {
+      top[chain] = larger<Entry>(value(chain, at, k), top[chain]);
+    });
+    const Vector<Entry> most = larger<Entry>(top[0], top[1]);
+    if (!any_above<Entry>(most, best.value)) continue;
+    best.value = filled<Entry>(largest_lane<Entry>(most));
+    best.run = number;
+    best.begin = begin, best.end = end;
+  }
 }
 
 // Rows of K come from afar: the processor itself begins too late with each of them.
@@ -43,88 +74,171 @@ struct Two {
   Vector<Entry> i, j;
 };
 
-// Sweep two over the runs of one group, from run `first` on; returns the run after the last.
-template <bool update, class Entry>
-MERCER_INLINE Size top_of_group(const Share<Entry>& s, Size first, const Entry* ki,
-                                const Entry* kj, Entry step, Top<Entry>* tops) {
-  const int group = s.runs[first].group;
+// What a sweep two does beside looking for the largest: nothing; subtract a pair; subtract a pair
+// and `past` earlier directions, and remember their sum.
+enum class Update { none, pair, direction };
+
+// The place of the largest F + up in a block.
+template <class Entry>
+MERCER_INLINE std::int32_t top_in_block(const Share<Entry>& s, const Spot<Entry>& spot,
+                                        Entry& value) {
   Largest<Entry> best[2] = {Largest<Entry>(-kInfinity<Entry>), Largest<Entry>(-kInfinity<Entry>)};
+  const Run run = s.runs[spot.run];
+  const auto none = [](Size, Size = 0) { return 0; };
+  sweep<Entry>(run, spot.begin, spot.end, none, none, [&](int chain, Size at, int) {
+    best[chain].offer(load(s.f + at) + load(s.up + at), places_from<Entry>(at));
+  });
+  return first_largest(best[0], best[1], -kInfinity<Entry>, value);
+}
+
+// Sweep two over the runs of one group, from run `first` on; returns the run after the last.
+template <Update update, int past, class Entry>
+MERCER_INLINE Size top_of_group(const Share<Entry>& s, Size first, const Entry* ki,
+                                const Entry* kj, const Along<Entry>& along, Entry step,
+                                Top<Entry>* tops) {
+  const int group = s.runs[first].group;
+  Spot<Entry> best(-kInfinity<Entry>);
   const Vector<Entry> steps = filled<Entry>(step);
-  Entry* const F = s.f;
+  Vector<Entry> factor[kPast];
+  const Entry* directions[kPast];
+  for (int p = 0; p < past; ++p) {
+    factor[p] = filled<Entry>(along.factor[p]);
+    directions[p] = along.past[p];
+  }
+  Entry *const F = s.f, *const to = along.to;
   const Entry* const up = s.up;
   Size r = first;
   for (; r < s.run_count && s.runs[r].group == group; ++r) {
     const Run run = s.runs[r];
     const Entry *a = ki + run.column, *b = kj + run.column;
-    sweep<Entry>(
-        run, update ? s.padded : true,
+    sweep_blocks<Entry>(
+        run, r, update == Update::none ? true : s.padded,
         [&](Size t) {
-          if constexpr (update) return Two<Entry>{load(a + t), load_ahead(b + t)};
+          if constexpr (update != Update::none)
+            return Two<Entry>{load(a + t), load_ahead(b + t)};
           return Two<Entry>{};
         },
         [&](Size t, Size count) {
-          if constexpr (update) return Two<Entry>{load_some(a + t, count), load_some(b + t, count)};
+          if constexpr (update != Update::none)
+            return Two<Entry>{load_some(a + t, count), load_some(b + t, count)};
           return Two<Entry>{};
         },
-        [&](int chain, Size at, const Two<Entry>& k) {
+        [&](int, Size at, const Two<Entry>& k) {
           Vector<Entry> f = load(F + at);
-          if constexpr (update) {
-            f -= steps * (k.i - k.j);
+          if constexpr (update != Update::none) {
+            Vector<Entry> q = k.i - k.j;
+            for (int p = 0; p < past; ++p)
+              q = plus_product<Entry>(q, factor[p], load(directions[p] + at));
+            if constexpr (update == Update::direction) store(to + at, q);
+            f = minus_product<Entry>(f, steps, q);
             store(F + at, f);
           }
-          best[chain].offer(f + load(up + at), places_from<Entry>(at));
-        });
+          return f + load(up + at);
+        },
+        best);
   }
-  tops[group].index = first_largest(best[0], best[1], -kInfinity<Entry>, tops[group].value);
+  tops[group].index = best.run < 0 ? -1 : top_in_block(s, best, tops[group].value);
   return r;
 }
 
 template <class Entry>
 void find_tops(const Share<Entry>& s, Top<Entry>* tops) {
-  for (Size r = 0; r < s.run_count;) r = top_of_group<false>(s, r, s.k, s.k, Entry(0), tops);
+  for (Size r = 0; r < s.run_count;)
+    r = top_of_group<Update::none, 0>(s, r, s.k, s.k, Along<Entry>{}, Entry(0), tops);
+}
+
+template <Update update, int past, class Entry>
+void advance_by(const Share<Entry>& s, Size i, Size j, const Along<Entry>& along, Entry step,
+                Top<Entry>* tops) {
+  const Entry *ki = s.row(i), *kj = s.row(j);
+  for (Size r = 0; r < s.run_count;)
+    r = top_of_group<update, past>(s, r, ki, kj, along, step, tops);
 }
 
 template <class Entry>
-void advance(const Share<Entry>& s, Size i, Size j, Entry step, Top<Entry>* tops) {
-  const Entry *ki = s.row(i), *kj = s.row(j);
-  for (Size r = 0; r < s.run_count;) r = top_of_group<true>(s, r, ki, kj, step, tops);
+void advance(const Share<Entry>& s, Size i, Size j, const Along<Entry>& along, Entry step,
+             Top<Entry>* tops) {
+  if (along.to == nullptr) return advance_by<Update::pair, 0>(s, i, j, along, step, tops);
+  static_assert(kPast == 3);
+  switch (along.count) {
+    case 0: return advance_by<Update::direction, 0>(s, i, j, along, step, tops);
+    case 1: return advance_by<Update::direction, 1>(s, i, j, along, step, tops);
+    case 2: return advance_by<Update::direction, 2>(s, i, j, along, step, tops);
+    default: return advance_by<Update::direction, 3>(s, i, j, along, step, tops);
+  }
 }
+
+// What a partner of `top` would gain, to second order.
+template <class Entry>
+struct Gain {
+  const Share<Entry>& s;
+  const Entry* row;
+  Vector<Entry> high, kii, least;
+
+  MERCER_INLINE Gain(const Share<Entry>& share, const Top<Entry>& top)
+      : s(share),
+        row(share.row(top.index)),
+        high(filled<Entry>(top.value)),
+        kii(filled<Entry>(share.diag[top.index])),
+        // where K_ii + K_jj - 2 K_ij is small, these two are about equal
+        least(larger<Entry>(kii * filled<Entry>(2 * kFlat<Entry>), filled<Entry>(kTiny<Entry>))) {}
+
+  MERCER_INLINE Vector<Entry> operator()(Vector<Entry> low, Size at, Vector<Entry> k) const {
+    const Vector<Entry> d = larger<Entry>(high - low, Vector<Entry>{});
+    const Vector<Entry> apart =
+        minus_product<Entry>(kii + load(s.diag + at), filled<Entry>(Entry(2)), k);
+    return d * (d * reciprocal<Entry>(larger<Entry>(apart, least)));
+  }
+};
 
 // Sweep one over the runs of one group.
 template <class Entry>
 MERCER_INLINE Size partner_in_group(const Share<Entry>& s, Size first, const Top<Entry>& top,
-                                    Largest<Entry>* best, Entry* lows) {
+                                    Spot<Entry>& best, Entry* lows) {
   const int group = s.runs[first].group;
-  const Entry* row = s.row(top.index);
-  const Entry *F = s.f, *fall = s.low, *diag = s.diag;
-  const Vector<Entry> high = filled<Entry>(top.value), kii = filled<Entry>(diag[top.index]);
-  const Vector<Entry> zero = {}, flat = filled<Entry>(kFlat<Entry>);
-  const Vector<Entry> tiny = filled<Entry>(kTiny<Entry>);
+  const Gain<Entry> gain(s, top);
+  const Entry *F = s.f, *fall = s.low;
   Vector<Entry> lowest[2] = {filled<Entry>(kInfinity<Entry>), filled<Entry>(kInfinity<Entry>)};
   Size r = first;
   for (; r < s.run_count && s.runs[r].group == group; ++r) {
     const Run run = s.runs[r];
-    const Entry* ki = row + run.column;
-    sweep<Entry>(
-        run, s.padded, [&](Size t) { return load_ahead(ki + t); },
+    const Entry* ki = gain.row + run.column;
+    sweep_blocks<Entry>(
+        run, r, s.padded, [&](Size t) { return load_ahead(ki + t); },
         [&](Size t, Size count) { return load_some(ki + t, count); },
         [&](int chain, Size at, const Vector<Entry>& k) {
           const Vector<Entry> low = load(F + at) + load(fall + at);
           lowest[chain] = smaller<Entry>(low, lowest[chain]);
-          const Vector<Entry> d = larger<Entry>(high - low, zero);
-          const Vector<Entry> level = kii + load(diag + at);
-          const Vector<Entry> least = larger<Entry>(level * flat, tiny);
-          const Vector<Entry> curvature = larger<Entry>(level - (k + k), least);
-          best[chain].offer(d * (d * reciprocal<Entry>(curvature)), places_from<Entry>(at));
-        });
+          return gain(low, at, k);
+        },
+        best);
   }
   lows[group] = smallest_lane<Entry>(smaller<Entry>(lowest[0], lowest[1]));
   return r;
 }
 
+// The partner of the largest gain in a block.
+template <class Entry>
+MERCER_INLINE Partner<Entry> partner_in_block(const Share<Entry>& s, const Top<Entry>* tops,
+                                              const Spot<Entry>& spot) {
+  Largest<Entry> best[2] = {Largest<Entry>(0), Largest<Entry>(0)};
+  const Run run = s.runs[spot.run];
+  const Gain<Entry> gain(s, tops[run.group]);
+  const Entry* ki = gain.row + run.column;
+  sweep<Entry>(
+      run, spot.begin, spot.end, [&](Size t) { return load(ki + t); },
+      [&](Size t, Size count) { return load_some(ki + t, count); },
+      [&](int chain, Size at, const Vector<Entry>& k) {
+        best[chain].offer(gain(load(s.f + at) + load(s.low + at), at, k), places_from<Entry>(at));
+      });
+  Partner<Entry> found;
+  found.index = first_largest(best[0], best[1], Entry(0), found.gain);
+  return found;
+}
+
 template <class Entry>
 Partner<Entry> find_partner(const Share<Entry>& s, const Top<Entry>* tops, Entry* lows) {
-  Largest<Entry> best[2] = {Largest<Entry>(0), Largest<Entry>(0)};
+  Spot<Entry> best(0);
   for (Size r = 0; r < s.run_count;) {
     const Top<Entry>& top = tops[s.runs[r].group];
     if (top.index < 0)
@@ -132,9 +246,7 @@ Partner<Entry> find_partner(const Share<Entry>& s, const Top<Entry>* tops, Entry
     else
       r = partner_in_group(s, r, top, best, lows);
   }
-  Partner<Entry> found;
-  found.index = first_largest(best[0], best[1], Entry(0), found.gain);
-  return found;
+  return best.run < 0 ? Partner<Entry>{Entry(0), -1} : partner_in_block(s, tops, best);
 }
 
 template <class Entry>

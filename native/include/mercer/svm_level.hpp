@@ -116,6 +116,7 @@ struct Level {
   bool padded = false;
 
   Entry *f, *up, *low, *diag;
+  Entry* past[kPast];  // K times earlier directions, where something is remembered of them
   double *b, *lower, *upper, *kink, *shift;
   std::int32_t* origin;  // place in the level this one was taken from; of the first level the
                          // number of the variable, or -1
@@ -142,7 +143,7 @@ Level<Entry>::Level(std::vector<Run> own_runs, int group_count, Size places)
       middle(static_cast<std::size_t>(group_count), 0.0),
       tops(static_cast<std::size_t>(group_count)),
       lows(static_cast<std::size_t>(group_count)),
-      entries_(4 * spacing(places)),
+      entries_((4 + kPast) * spacing(places)),
       doubles_(5 * spacing(places)),
       places_(spacing(places)) {
   for (const Run& run : runs) count += run.length;
@@ -153,6 +154,7 @@ Level<Entry>::Level(std::vector<Run> own_runs, int group_count, Size places)
   f = e, up = e + gap, low = e + 2 * gap, diag = e + 3 * gap;
   b = d, lower = d + gap, upper = d + 2 * gap, kink = d + 3 * gap, shift = d + 4 * gap;
   origin = places_.data();
+  for (int p = 0; p < kPast; ++p) past[p] = e + (4 + p) * gap;
   std::fill_n(f, size, Entry(0));
   std::fill_n(up, size, -far);
   std::fill_n(low, size, far);

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "mercer/svm_level.hpp"
+#include "mercer/svm_past.hpp"
 #include "mercer/svm_team.hpp"
 
 namespace mercer::svm {
+
+constexpr Size kTeamColumns = 4000;  // below, messages cost more than a second core saves
 
 // Why a member's loop ended, beyond the ends of a descent.
 struct Outcome {
@@ -33,6 +36,7 @@ class Member {
   void forget_tops();
   Pick<Entry> pick_partner();
   double gap() const;
+  Pair pair_of(const Pick<Entry>& pick) const;
   bool move(const Pick<Entry>& pick);
   void look_outside(double gap, Outcome& outcome);
   std::optional<End> verdict(const Pick<Entry>& pick, double gap, double tol, bool at_limit,
@@ -57,6 +61,9 @@ class Member {
   std::vector<Top<Entry>> tops_;
   std::vector<Entry> lows_;
   Trail trail_;
+  Past<Entry> past_;
+  // Only where there is never a team, so that its size changes no bit.
+  bool remembers_;
   std::int64_t window_steps_;
   bool leave_ = false;
   std::int64_t told_ = 0;  // steps the outside knows of

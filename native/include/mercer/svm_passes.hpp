@@ -16,6 +16,7 @@ using Size = std::ptrdiff_t;
 
 constexpr Size kPad = 16;  // entries; every run of variables starts at a multiple of it
 constexpr Size kStagesAtOnce = 4;  // sums of one sweep of `expand`
+constexpr int kPast = 3;           // earlier directions that a step is made conjugate to
 
 // Variables next to each other in the state whose columns of K are next to each other, too.
 struct Run {
@@ -57,6 +58,16 @@ struct Share {
   const Entry* row(Size i) const { return k + (row_of == nullptr ? i : row_of[i]) * ld; }
 };
 
+// The direction of a step beyond its pair: `count` earlier ones, times factors. K times the whole
+// goes to `to`, which may be one of them; null where nobody asks for it.
+template <class Entry>
+struct Along {
+  const Entry* past[kPast];
+  Entry factor[kPast];
+  int count;
+  Entry* to;
+};
+
 // Below this part of K_ii + K_jj a curvature is rounding noise of K.
 template <class Entry>
 constexpr Entry kFlat = sizeof(Entry) == sizeof(float) ? Entry(1e-7) : Entry(1e-12);
@@ -70,8 +81,9 @@ struct Passes {
   void (*find_tops)(const Share<Entry>&, Top<Entry>* tops);
   // Fills `lows`, the smallest F + low, of groups that have runs in the share and a top.
   Partner<Entry> (*find_partner)(const Share<Entry>&, const Top<Entry>* tops, Entry* lows);
-  // F -= step (K_i - K_j), and then as find_tops.
-  void (*advance)(const Share<Entry>&, Size i, Size j, Entry step, Top<Entry>* tops);
+  // F -= step (K_i - K_j + what the step goes along), and then as find_tops.
+  void (*advance)(const Share<Entry>&, Size i, Size j, const Along<Entry>&, Entry step,
+                  Top<Entry>* tops);
   // to[t] = from[index[t]]
   void (*gather)(const Entry* from, const std::int32_t* index, Size count, Entry* to);
   // sum[t] += the sum over r of weights[r] rows[r][t], for four rows

@@ -128,6 +128,30 @@ MERCER_INLINE Vector<Entry> smaller(Vector<Entry> a, Vector<Entry> b) {
 #endif
 }
 
+// c + a b and c - a b, rounded once where the machine can: always the same way, so that two sweeps
+// over the same entries agree to the last bit.
+template <class Entry>
+MERCER_INLINE Vector<Entry> plus_product(Vector<Entry> c, Vector<Entry> a, Vector<Entry> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Entry) == 4)
+    return _mm512_fmadd_ps(a, b, c);
+  else
+    return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  if constexpr (sizeof(Entry) == 4)
+    return _mm256_fmadd_ps(a, b, c);
+  else
+    return _mm256_fmadd_pd(a, b, c);
+#else
+  return c + a * b;
+#endif
+}
+
+template <class Entry>
+MERCER_INLINE Vector<Entry> minus_product(Vector<Entry> c, Vector<Entry> a, Vector<Entry> b) {
+  return plus_product<Entry>(c, -a, b);
+}
+
 // 1 / v, to three digits at least: it only ranks gains.
 template <class Entry>
 MERCER_INLINE Vector<Entry> reciprocal(Vector<Entry> v) {
@@ -211,6 +235,35 @@ MERCER_INLINE std::int32_t first_largest(const Largest<Entry>& a, const Largest<
     }
   }
   return static_cast<std::int32_t>(place);
+}
+
+template <class Entry>
+MERCER_INLINE Entry largest_lane(Vector<Entry> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Entry) == 4)
+    return _mm512_reduce_max_ps(v);
+  else
+    return _mm512_reduce_max_pd(v);
+#else
+  Entry most = v[0];
+  for (Size lane = 1; lane < kLanes<Entry>; ++lane) most = v[lane] > most ? v[lane] : most;
+  return most;
+#endif
+}
+
+// Whether a > b in any lane.
+template <class Entry>
+MERCER_INLINE bool any_above(Vector<Entry> a, Vector<Entry> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Entry) == 4)
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
+  else
+    return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ) != 0;
+#else
+  bool any = false;
+  for (Size lane = 0; lane < kLanes<Entry>; ++lane) any |= a[lane] > b[lane];
+  return any;
+#endif
 }
 
 template <class Entry>
