@@ -2,8 +2,7 @@
 //
 // From one stage to the next either b stays, and F with it, or both are scaled with the bounds, where
 // most support vectors are at theirs. F is computed anew, in double precision, once what rounding did
-// to it could be seen in the tolerance. What is asked at other rows is summed for all stages at once,
-// so that each row of K is read once.
+// to it could be seen in the tolerance.
 #include "mercer/svm_chain.hpp"
 
 #include <algorithm>
@@ -21,23 +20,6 @@ constexpr double kRounding = 1e-12;   // relative: a sum this far off needs no r
 constexpr double kSeen = 0.05;        // of the tolerance: an error of F that is worth F anew
 
 constexpr double kUnknown = 0.0;  // instead of a ratio
-
-// Columns next to each other that sums are wanted for.
-struct Stretch {
-  Size column, place, length;
-};
-
-std::vector<Stretch> stretches_of(const std::int64_t* rows, Size count) {
-  std::vector<Stretch> out;
-  for (Size t = 0; t < count; ++t) {
-    const bool goes_on = t > 0 && rows[t] == rows[t - 1] + 1 && out.back().length < kTile;
-    if (goes_on)
-      ++out.back().length;
-    else
-      out.push_back({static_cast<Size>(rows[t]), t, 1});
-  }
-  return out;
-}
 
 template <class Entry>
 class Walk {
@@ -75,7 +57,6 @@ class Walk {
       answer_.violation[s] = worker_.stopped() ? kNever : done.gap / scale_;
       keep(s);
     }
-    if (!worker_.stopped()) judge(count);
   }
 
  private:
@@ -304,34 +285,6 @@ class Walk {
     return (found + middle) / scale_;
   }
 
-  // sum_i b_i K_ij for the judged rows j and all stages, each row of K read once.
-  void judge(Size count) {
-    if (chain_.judged_count == 0 || count == 0) return;
-    const Size wide = round_up(count, kStagesAtOnce);
-    std::vector<const Entry*> rows;
-    std::vector<Entry> weights;  // of all stages, row by row
-    for (Size v = 0; v < box_.n; ++v) {
-      bool used = false;
-      for (Size s = 0; s < count; ++s) used |= answer_.b[s * box_.n + v] != 0.0;
-      if (!used) continue;
-      rows.push_back(matrix_.k + (box_.rows == nullptr ? v : box_.rows[v]) * matrix_.ld);
-      for (Size s = 0; s < wide; ++s)
-        weights.push_back(static_cast<Entry>(s < count ? answer_.b[s * box_.n + v] : 0.0));
-    }
-    Buffer<double> sums(wide * kTile);
-    const auto expand = passes<Entry>().expand;
-    for (const Stretch& part : stretches_of(chain_.judged, chain_.judged_count)) {
-      std::fill_n(sums.data(), wide * kTile, 0.0);
-      expand(rows.data(), static_cast<Size>(rows.size()), part.column, part.length,
-             weights.data(), wide, sums.data(), kTile);
-      for (Size s = 0; s < count; ++s)
-        std::copy_n(sums.data() + s * kTile, part.length,
-                    answer_.values + s * chain_.judged_count + part.place);
-      if (worker_.caller()) worker_.poll.check();
-      if (worker_.stopped()) return;
-    }
-  }
-
   const Matrix<Entry>& matrix_;
   const Chain& chain_;
   const Box& box_;
@@ -368,6 +321,7 @@ void solve_chains(const Matrix<Entry>& matrix, const std::vector<Chain>& chains,
             .run(tol, max_iter, scratch[static_cast<std::size_t>(id)]);
       },
       threads, poll);
+  if (!poll.stopped()) judge_chains(matrix, chains, answers, threads, poll);
 }
 
 template void solve_chains(const Matrix<float>&, const std::vector<Chain>&,

@@ -1,11 +1,14 @@
 // Which copy of the sweeps this machine runs.
 #include "mercer/algebra_simd.hpp"
+#include "mercer/svm_expand.hpp"
 #include "mercer/svm_passes.hpp"
 
 #define MERCER_DECLARE(variant)            \
   namespace mercer::svm::variant {         \
   const Passes<float>& passes_float();     \
   const Passes<double>& passes_double();   \
+  Expand<float> expand_float();            \
+  Expand<double> expand_double();          \
   }
 
 MERCER_DECLARE(baseline)
@@ -53,6 +56,28 @@ const Passes<double>& passes<double>() {
   if (wide()) return avx2::passes_double();
 #endif
   return baseline::passes_double();
+}
+
+template <>
+Expand<float> expand<float>() {
+#ifdef MERCER_HAS_AVX512
+  if (widest()) return avx512::expand_float();
+#endif
+#ifdef MERCER_HAS_AVX2
+  if (wide()) return avx2::expand_float();
+#endif
+  return baseline::expand_float();
+}
+
+template <>
+Expand<double> expand<double>() {
+#ifdef MERCER_HAS_AVX512
+  if (widest()) return avx512::expand_double();
+#endif
+#ifdef MERCER_HAS_AVX2
+  if (wide()) return avx2::expand_double();
+#endif
+  return baseline::expand_double();
 }
 
 }  // namespace mercer::svm

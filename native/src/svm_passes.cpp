@@ -266,62 +266,9 @@ void accumulate(const Entry* const* rows, const double* weights, Size count, dou
   }
 }
 
-constexpr Size kBlockRows = 64, kBlockColumns = 256;  // of K: what is copied to one place at a time
-
-// `vectors` registers of columns for some stages at once: sums do not leave the registers.
-template <Size vectors, class Entry>
-MERCER_INLINE void expand_columns(const Entry* block, Size rows, const Entry* weights, Size stages,
-                                  double* sums, Size apart) {
-  Vector<Entry> total[kStagesAtOnce][vectors] = {};
-  for (Size r = 0; r < rows; ++r) {
-    Vector<Entry> k[vectors];
-    for (Size c = 0; c < vectors; ++c) k[c] = load(block + r * kBlockColumns + c * kLanes<Entry>);
-    for (Size s = 0; s < kStagesAtOnce; ++s)
-      for (Size c = 0; c < vectors; ++c) total[s][c] += weights[r * stages + s] * k[c];
-  }
-  for (Size s = 0; s < kStagesAtOnce; ++s)
-    for (Size c = 0; c < vectors; ++c)
-      for (Size lane = 0; lane < kLanes<Entry>; ++lane)
-        sums[s * apart + c * kLanes<Entry> + lane] += static_cast<double>(total[s][c][lane]);
-}
-
-template <class Entry>
-void expand_block(const Entry* block, Size rows, Size columns, const Entry* weights, Size stages,
-                  double* sums, Size apart) {
-  constexpr Size wide = 4;  // registers
-  Size t = 0;
-  for (; t + wide * kLanes<Entry> <= columns; t += wide * kLanes<Entry>)
-    expand_columns<wide>(block + t, rows, weights, stages, sums + t, apart);
-  for (; t + kLanes<Entry> <= columns; t += kLanes<Entry>)
-    expand_columns<1>(block + t, rows, weights, stages, sums + t, apart);
-  for (; t < columns; ++t)
-    for (Size r = 0; r < rows; ++r)
-      for (Size s = 0; s < kStagesAtOnce; ++s)
-        sums[s * apart + t] += static_cast<double>(weights[r * stages + s]) *
-                               static_cast<double>(block[r * kBlockColumns + t]);
-}
-
-template <class Entry>
-void expand(const Entry* const* rows, Size row_count, Size column, Size length,
-            const Entry* weights, Size stages, double* sums, Size apart) {
-  alignas(64) Entry block[kBlockRows * kBlockColumns];
-  for (Size t = 0; t < length; t += kBlockColumns) {
-    const Size columns = length - t < kBlockColumns ? length - t : kBlockColumns;
-    for (Size r = 0; r < row_count; r += kBlockRows) {
-      const Size count = row_count - r < kBlockRows ? row_count - r : kBlockRows;
-      for (Size i = 0; i < count; ++i)
-        __builtin_memcpy(block + i * kBlockColumns, rows[r + i] + column + t,
-                         static_cast<std::size_t>(columns) * sizeof(Entry));
-      for (Size s = 0; s < stages; s += kStagesAtOnce)
-        expand_block(block, count, columns, weights + r * stages + s, stages,
-                     sums + s * apart + t, apart);
-    }
-  }
-}
-
 template <class Entry>
 constexpr Passes<Entry> kTable = {find_tops<Entry>, find_partner<Entry>, advance<Entry>,
-                                  gather<Entry>,    accumulate<Entry>,   expand<Entry>};
+                                  gather<Entry>, accumulate<Entry>};
 
 }  // namespace
 

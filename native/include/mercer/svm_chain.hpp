@@ -37,4 +37,9 @@ void solve_chains(const Matrix<Entry>& matrix, const std::vector<Chain>& chains,
                   std::vector<ChainAnswer>& answers, double tol, std::int64_t max_iter,
                   int threads, Poll& poll, Progress& progress);
 
+// Fills `values` of answers whose stages are solved, adding to the zeros that are there.
+template <class Entry>
+void judge_chains(const Matrix<Entry>& matrix, const std::vector<Chain>& chains,
+                  const std::vector<ChainAnswer>& answers, int threads, Poll& poll);
+
 }  // namespace mercer::svm

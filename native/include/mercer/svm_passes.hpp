@@ -15,8 +15,7 @@ namespace mercer::svm {
 using Size = std::ptrdiff_t;
 
 constexpr Size kPad = 16;  // entries; every run of variables starts at a multiple of it
-constexpr Size kStagesAtOnce = 4;  // sums of one sweep of `expand`
-constexpr int kPast = 3;           // earlier directions that a step is made conjugate to
+constexpr int kPast = 3;   // earlier directions that a step is made conjugate to
 
 // Variables next to each other in the state whose columns of K are next to each other, too.
 struct Run {
@@ -88,10 +87,6 @@ struct Passes {
   void (*gather)(const Entry* from, const std::int32_t* index, Size count, Entry* to);
   // sum[t] += the sum over r of weights[r] rows[r][t], for four rows
   void (*accumulate)(const Entry* const* rows, const double* weights, Size count, double* sum);
-  // sums[s][t] += the sum over r of weights[r][s] rows[r][column + t], for `stages` s, a multiple of
-  // kStagesAtOnce; rows of sums are `apart`. Few terms are added in the type of K, the rest in double
-  void (*expand)(const Entry* const* rows, Size row_count, Size column, Size length,
-                 const Entry* weights, Size stages, double* sums, Size apart);
 };
 
 // The table for this machine, or for what MERCER_ISA named when the call began.

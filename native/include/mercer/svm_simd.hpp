@@ -1,4 +1,4 @@
-// Vectors of the instruction set this file is compiled for. Only for svm_passes.cpp.
+// Vectors of the instruction set this file is compiled for. For files that CMake compiles once per MERCER_VARIANT.
 #pragma once
 
 #if defined(__x86_64__)
