@@ -6,6 +6,7 @@ read in place.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +49,7 @@ _LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
 _SMALL = 500  # rows; up to here a float64 matrix costs nothing
 _NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
 _STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
+_PER_ENTRY = 8.0  # entries that a setting in doubt evaluates for each pair of its support vectors
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
 
 
@@ -91,6 +93,10 @@ class Margins(Group):
         self.size += wide * len(rows.place) ** 2 * parts.count
         self.questions = _questions(members)
         self.gram: Gram | None = None
+        self.wide: Array | None = None  # K in float64, once it was worth it
+        self.may_widen = wide < 8 and within_budget(2 * (self.size + 8.0 * len(rows.place) ** 2))
+        self.size += 8.0 * len(rows.place) ** 2 * self.may_widen
+        self.widening = threading.Lock()
 
     def _source(self) -> Source | None:
         """Say where K comes from, and in which precision; None where it is given."""
@@ -112,8 +118,8 @@ class Margins(Group):
         self.gram = gram
 
     def release(self) -> None:
-        """Forget the matrix."""
-        self.gram = None
+        """Forget the matrices."""
+        self.gram = self.wide = None
 
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
         """Walk along all settings of a fold, question by question."""
@@ -140,7 +146,9 @@ class Margins(Group):
         seen = np.concatenate([test, train]) if self.task.train_scores else test
         places = self.rows.place[seen]
         order = np.argsort(places)
-        walked = walk(question, settings, starts, places[order], float(machine.tol), stop)
+        walked = walk(
+            question, settings, starts, places[order], float(machine.tol), self._widen, stop
+        )
         values = np.empty_like(walked.values)
         values[..., order] = walked.values
         seconds = (time.perf_counter() - started) / len(members)
@@ -166,6 +174,24 @@ class Margins(Group):
         except ValueError:
             return None
         return question
+
+    def _widen(self, work: float) -> Array | None:
+        """Give K in float64, evaluated once, where its share of a fold is less than `work`."""
+        gram = self.gram
+        if gram is None or gram.dtype == np.float64:
+            return None if gram is None else gram.dense()
+        n = len(self.rows.place)
+        if not self.may_widen or _PER_ENTRY * len(self.units) * work < n * n:
+            return None
+        with self.widening:
+            if self.wide is None:
+                source = self.source
+                self.wide = (
+                    gram.dense().astype(np.float64)
+                    if source is None
+                    else source.in_float64().pairs().dense()
+                )
+            return self.wide
 
     def _score(
         self, question: Question, answer: tuple[Array, Array, Setting], fold: int, seconds: float
