@@ -73,10 +73,7 @@ def walk(
     )
     if stop():
         raise Stopped
-    values = np.stack([end.values for end in ends], axis=1)
-    offsets = np.stack([end.offsets for end in ends], axis=1)
-    settled = np.ones(len(settings), dtype=bool)
-    walked = Walked(question, settings, judged, ends, values, offsets, settled)
+    walked = Walked(question, settings, judged, ends, np.ones(len(settings), dtype=bool))
     settle(engine, walked, doubts(engine, walked, tol), aim, wide)
     if stop():
         raise Stopped

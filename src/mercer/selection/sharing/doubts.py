@@ -46,11 +46,8 @@ class Walked:
     judged : (t,) int array
         Rows of K where sums are wanted.
     ends : sequence of ChainAnswer
-        One for each programme.
-    values : (settings, programmes, t) array
-        Sums over the coefficients at the judged rows.
-    offsets : (settings, programmes, groups) array
-        The multipliers.
+        One for each programme, a row of its arrays for each setting. Better sums and multipliers
+        take the place of those in doubt.
     settled : (settings,) bool array
         Whether there is an answer within the tolerance.
     """
@@ -59,8 +56,6 @@ class Walked:
     settings: Sequence[Setting]
     judged: Array
     ends: Sequence[ChainAnswer]
-    values: Array
-    offsets: Array
     settled: Array
 
     @cached_property
@@ -75,7 +70,7 @@ class Walked:
 
     def keep(self, s: int, k: int, values: Array, offsets: float | Array, good: bool) -> None:
         """Take over a better answer."""
-        self.values[s, k], self.offsets[s, k] = values, offsets
+        self.ends[k].values[s], self.ends[k].offsets[s] = values, offsets
         self.settled[s] &= good
 
 
@@ -154,7 +149,7 @@ def _errors(walked: Walked, s: int, k: int) -> Array:
     if held.shift is not None:
         true = true + held.shift[own] * part.b[own]
     of_F = np.abs(part.problem.linear[own] - true - part.F[own]).max(initial=0.0)
-    of_sums = np.abs(beyond - walked.values[s, k, others]).max(initial=0.0)
+    of_sums = np.abs(beyond - walked.ends[k].values[s, others]).max(initial=0.0)
     return np.array([of_F, of_sums])
 
 

@@ -149,14 +149,15 @@ class Margins(Group):
         walked = walk(
             question, settings, starts, places[order], float(machine.tol), self._widen, stop
         )
-        values = np.empty_like(walked.values)
-        values[..., order] = walked.values
+        back = np.argsort(order)
         seconds = (time.perf_counter() - started) / len(members)
         for member in good:
             s = settings.index(member.setting)
             one = None
             if walked.settled[s]:
-                answer = (values[s], walked.offsets[s], member.setting)
+                values = np.stack([end.values[s] for end in walked.ends])
+                offsets = np.stack([end.offsets[s] for end in walked.ends])
+                answer = (values.take(back, axis=1), offsets, member.setting)
                 one = self._score(question, answer, fold, seconds)
             out.append((member, one or self._refit(member, fold, stop)))
         return out

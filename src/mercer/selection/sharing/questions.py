@@ -124,16 +124,16 @@ class Classes(Question):
     def known(self, values: Array, offsets: Array, setting: Setting) -> KnownClassifier:
         """Let the two-class decisions vote."""
         box = self._box(setting)
-        columns = np.empty(values.T.shape)
-        for k, (value, offset) in enumerate(zip(values, offsets, strict=True)):
+        found = np.empty(values.shape)
+        for row, value, offset in zip(found, values, offsets, strict=True):
             if len(offset) > 1:
                 self._refuse_doubt(offset)
             dual = box.decision(Dual(value, float(offset[0]) if len(offset) == 1 else offset))
-            columns[:, k] = dual.coef + dual.intercept
+            np.add(dual.coef, dual.intercept, out=row)
         if len(self.classes) == 2:
-            decision = columns[:, 0]
+            decision = found[0]
             return KnownClassifier(self.classes, decision, self.classes[(decision > 0).astype(int)])
-        decision = self.scheme.decide(columns)
+        decision = self.scheme.decide(found.T)
         return KnownClassifier(self.classes, decision, self.classes[np.argmax(decision, axis=1)])
 
     def _refuse_doubt(self, offset: Array) -> None:
