@@ -26,17 +26,32 @@ class Walk {
  public:
   Walk(const Matrix<Entry>& matrix, const Chain& chain, const ChainAnswer& answer,
        const Worker& worker)
-      : matrix_(matrix),
-        chain_(chain),
+      : chain_(chain),
         box_(chain.box),
         answer_(answer),
         worker_(worker),
         frame_(matrix, chain.box),
         level_(frame_.level),
-        linear_(std::max<Size>(1, level_.size)) {
-    frame_.each([&](Size t, std::int32_t v, Size) {
+        whole_(std::max<Size>(1, 7 * level_.size)) {
+    double* at = whole_.data();
+    std::fill_n(at, 7 * level_.size, 0.0);
+    for (double** part : {&linear_, &lower_, &upper_, &kink_, &shift_, &diag_, &next_}) {
+      *part = at;
+      at += level_.size;
+    }
+    const auto given = [](const double* values, std::int32_t v) {
+      return values == nullptr ? 0.0 : values[v];
+    };
+    frame_.each([&](Size t, std::int32_t v, Size r) {
       level_.origin[t] = v;
-      linear_[t] = v < 0 ? 0.0 : box_.gradient[v];
+      diag_[t] = static_cast<double>(matrix.k[r * (matrix.ld + 1)]);
+      if (v < 0) return;
+      linear_[t] = box_.gradient[v];
+      largest_linear_ = std::max(largest_linear_, std::abs(linear_[t]));
+      lower_[t] = box_.lower[v];
+      upper_[t] = box_.upper[v];
+      kink_[t] = given(box_.kink, v);
+      shift_[t] = given(box_.shift, v);
     });
   }
 
@@ -60,26 +75,25 @@ class Walk {
   }
 
  private:
-  double scaled(const double* values, std::int32_t v, double factor) const {
-    return values == nullptr ? 0.0 : values[v] * factor;
-  }
-
-  // The box of a stage, b of another, and the F that belongs to it.
+  // The box of a stage, b of another, and the F that belongs to it. Places without a variable have
+  // an empty box, so that nothing moves there.
   void begin(const Stage& stage, double tol) {
     const double grown = choose_start(stage);
-    bool reshaped = false;
-    frame_.each([&](Size t, std::int32_t v, Size r) {
-      if (v < 0) return;
-      level_.lower[t] = scale_ * stage.bound * box_.lower[v];
-      level_.upper[t] = scale_ * stage.bound * box_.upper[v];
-      level_.kink[t] = scale_ * scaled(box_.kink, v, stage.kink);
-      const double shift = scaled(box_.shift, v, stage.shift);
-      reshaped |= shift != level_.shift[t];
-      level_.shift[t] = shift;
-      level_.diag[t] =
-          static_cast<Entry>(static_cast<double>(matrix_.k[r * (matrix_.ld + 1)]) + shift);
-      level_.refresh(t, level_.b[t]);
-    });
+    const bool reshaped = !begun_ || (box_.shift != nullptr && stage.shift != shift_factor_);
+    const double bound = scale_ * stage.bound, kink = scale_ * stage.kink;
+    for (Size t = 0; t < level_.size; ++t) {
+      level_.lower[t] = bound * lower_[t];
+      level_.upper[t] = bound * upper_[t];
+      level_.kink[t] = kink * kink_[t];
+    }
+    if (reshaped)
+      for (Size t = 0; t < level_.size; ++t) {
+        level_.shift[t] = stage.shift * shift_[t];
+        level_.diag[t] = static_cast<Entry>(diag_[t] + level_.shift[t]);
+      }
+    for (Size t = 0; t < level_.size; ++t) level_.refresh(t, level_.b[t]);
+    shift_factor_ = stage.shift;
+    begun_ = true;
     growth_ *= std::max(grown, 1.0);
     const double error = static_cast<double>(std::numeric_limits<Entry>::epsilon()) * size() *
                          growth_ * std::sqrt(1.0 + static_cast<double>(since_));
@@ -93,78 +107,82 @@ class Walk {
   // Puts b, in the units of the level, inside the box of the stage. Returns what b was multiplied
   // with; kUnknown where it is not a multiple of what it was.
   double choose_start(const Stage& stage) {
-    std::vector<double> b(static_cast<std::size_t>(box_.n));
     const bool first = stage.from < 0;
     const double* from = first ? box_.start : answer_.b + stage.from * box_.n;
     const double before =
         first ? stage.bound : chain_.stages[static_cast<std::size_t>(stage.from)].bound;
     const double ratio =
         !first && mostly_at_bound(from, before) ? stage.bound / before : 1.0;
-    for (Size v = 0; v < box_.n; ++v) {
-      const double low = stage.bound * box_.lower[v], high = stage.bound * box_.upper[v];
-      double value = ratio * from[v];
-      if (ratio != 1.0 && from[v] != 0.0 && from[v] == before * box_.lower[v]) value = low;
-      if (ratio != 1.0 && from[v] != 0.0 && from[v] == before * box_.upper[v]) value = high;
-      b[static_cast<std::size_t>(v)] = std::clamp(value, low, high);
-    }
-    repair_sums(stage, b);
-    if (first) choose_scale(b);
-    bool multiple = placed_;
     level_.each_variable([&](Size t) {
-      const double value = scale_ * b[static_cast<std::size_t>(level_.origin[t])];
+      const double low = stage.bound * lower_[t], high = stage.bound * upper_[t];
+      const double old = from[level_.origin[t]];
+      double value = ratio * old;
+      if (ratio != 1.0 && old != 0.0 && old == before * lower_[t]) value = low;
+      if (ratio != 1.0 && old != 0.0 && old == before * upper_[t]) value = high;
+      next_[t] = std::clamp(value, low, high);
+    });
+    repair_sums(stage);
+    if (first) choose_scale();
+    bool multiple = begun_;
+    for (Size t = 0; t < level_.size; ++t) {
+      const double value = scale_ * next_[t];
       multiple &= std::abs(value - ratio * level_.b[t]) <= kRounding * std::abs(value);
       level_.b[t] = value;
-    });
-    placed_ = true;
+    }
     return multiple ? ratio : kUnknown;
   }
 
   bool mostly_at_bound(const double* b, double bound) const {
     Size used = 0, at = 0;
     for (Size v = 0; v < box_.n; ++v) {
+      const bool there = (b[v] == bound * box_.lower[v]) | (b[v] == bound * box_.upper[v]);
       used += b[v] != 0.0;
-      at += b[v] != 0.0 && (b[v] == bound * box_.lower[v] || b[v] == bound * box_.upper[v]);
+      at += there & (b[v] != 0.0);
     }
     return static_cast<double>(at) > kMostAtBound * static_cast<double>(used);
   }
 
+  // fn(t) for every place of a group.
+  template <class F>
+  void each_of(Size group, F&& fn) const {
+    for (const Run& run : level_.runs)
+      if (run.group == group)
+        for (Size t = run.local; t < run.local + run.length; ++t) fn(t);
+  }
+
   // Adds what is missing to the sum of each group, in proportion to the room there is.
-  void repair_sums(const Stage& stage, std::vector<double>& b) const {
+  void repair_sums(const Stage& stage) {
     for (Size g = 0; g < chain_.groups; ++g) {
-      const auto in_group = [&](Size v) { return box_.group == nullptr || box_.group[v] == g; };
       const double total = stage.total * chain_.totals[g];
       double sum = 0.0, size = std::abs(total);
-      for (Size v = 0; v < box_.n; ++v) {
-        if (!in_group(v)) continue;
-        sum += b[static_cast<std::size_t>(v)];
-        size += std::abs(b[static_cast<std::size_t>(v)]);
-      }
+      each_of(g, [&](Size t) {
+        sum += next_[t];
+        size += std::abs(next_[t]);
+      });
       const double missing = total - sum;
       if (!(std::abs(missing) > kRounding * size)) continue;
-      const auto room = [&](Size v) {
-        const double end = stage.bound * (missing > 0 ? box_.upper[v] : box_.lower[v]);
-        const double left = end - b[static_cast<std::size_t>(v)];
-        return std::isfinite(left) ? left : missing;
+      const auto room = [&](Size t) {
+        const double left = stage.bound * (missing > 0 ? upper_[t] : lower_[t]) - next_[t];
+        return std::isfinite(left) ? left : missing;  // places without a variable have none
       };
       double all = 0.0;
-      for (Size v = 0; v < box_.n; ++v) all += in_group(v) ? room(v) : 0.0;
+      each_of(g, [&](Size t) { all += room(t); });
       if (all == 0.0) continue;
       const double share = std::min(1.0, missing / all);
-      for (Size v = 0; v < box_.n; ++v)
-        if (in_group(v)) b[static_cast<std::size_t>(v)] += share * room(v);
+      each_of(g, [&](Size t) { next_[t] += share * room(t); });
     }
   }
 
   // Powers of two are exact: F of the size of one neither over- nor underflows when squared.
-  void choose_scale(const std::vector<double>& b) {
+  void choose_scale() {
     if (sizeof(Entry) != sizeof(float)) return;
-    double largest = 0.0, sum = 0.0, diagonal = 0.0;
-    level_.each_variable([&](Size t) { largest = std::max(largest, std::abs(linear_[t])); });
+    double largest = largest_linear_;
     if (largest == 0.0) {  // all of F comes from b
-      for (const double value : b) sum += std::abs(value);
-      frame_.each([&](Size, std::int32_t, Size r) {
-        diagonal = std::max(diagonal, std::abs(static_cast<double>(matrix_.k[r * (matrix_.ld + 1)])));
-      });
+      double sum = 0.0, diagonal = 0.0;
+      for (Size t = 0; t < level_.size; ++t) {
+        sum += std::abs(next_[t]);
+        diagonal = std::max(diagonal, std::abs(diag_[t]));
+      }
       largest = sum * diagonal;
     }
     if (largest == 0.0 || !std::isfinite(largest)) return;
@@ -173,11 +191,10 @@ class Walk {
 
   // The largest of what F is the difference of, or F itself, in the units of the level.
   double size() const {
-    double largest = 0.0;
+    double largest = scale_ * largest_linear_;
     level_.each_variable([&](Size t) {
       const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];
-      largest = std::max({largest, std::abs(scale_ * linear_[t]),
-                          std::abs(static_cast<double>(level_.f[t]) + middle)});
+      largest = std::max(largest, std::abs(static_cast<double>(level_.f[t]) + middle));
     });
     return largest;
   }
@@ -245,14 +262,13 @@ class Walk {
 
   void keep(Size s) {
     double *b = answer_.b + s * box_.n, *gradient = answer_.gradient + s * box_.n;
-    const Stage& stage = chain_.stages[static_cast<std::size_t>(s)];
+    const double bound = chain_.stages[static_cast<std::size_t>(s)].bound, unit = 1.0 / scale_;
     level_.snap();
     level_.each_variable([&](Size t) {
       const std::int32_t v = level_.origin[t];
-      b[v] = std::clamp(level_.b[t] / scale_, stage.bound * box_.lower[v],
-                        stage.bound * box_.upper[v]);
+      b[v] = std::clamp(unit * level_.b[t], bound * lower_[t], bound * upper_[t]);
       const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];
-      gradient[v] = (static_cast<double>(level_.f[t]) + middle) / scale_;
+      gradient[v] = unit * (static_cast<double>(level_.f[t]) + middle);
     });
     for (Size g = 0; g < chain_.groups; ++g) answer_.offsets[s * chain_.groups + g] = offset(g);
   }
@@ -261,16 +277,13 @@ class Walk {
   double offset(Size group) const {
     double top = -kNever, bottom = kNever, sum = 0.0;
     Size free = 0;
-    for (const Run& run : level_.runs) {
-      if (run.group != group) continue;
-      for (Size t = run.local; t < run.local + run.length; ++t) {
-        const double f = static_cast<double>(level_.f[t]);
-        const double rising = f + static_cast<double>(level_.up[t]);
-        const double falling = f + static_cast<double>(level_.low[t]);
-        top = std::max(top, rising), bottom = std::min(bottom, falling);
-        if (rising == falling) sum += rising, ++free;
-      }
-    }
+    each_of(group, [&](Size t) {
+      const double f = static_cast<double>(level_.f[t]);
+      const double rising = f + static_cast<double>(level_.up[t]);
+      const double falling = f + static_cast<double>(level_.low[t]);
+      top = std::max(top, rising), bottom = std::min(bottom, falling);
+      if (rising == falling) sum += rising, ++free;
+    });
     const double middle = level_.middle[static_cast<std::size_t>(group)];
     double found = 0.0;
     if (free > 0)
@@ -285,16 +298,19 @@ class Walk {
     return (found + middle) / scale_;
   }
 
-  const Matrix<Entry>& matrix_;
   const Chain& chain_;
   const Box& box_;
   const ChainAnswer& answer_;
   Worker worker_;
   Frame<Entry> frame_;
   Level<Entry>& level_;
-  Buffer<double> linear_;
+  // The whole box, the diagonal of K, and the next b, place by place: 0 where there is no variable.
+  Buffer<double> whole_;
+  double *linear_, *lower_, *upper_, *kink_, *shift_, *diag_, *next_;
+  double largest_linear_ = 0.0;
   double scale_ = 1.0;
-  bool placed_ = false;
+  bool begun_ = false;
+  double shift_factor_ = 1.0;
   // What happened to F since it was computed: steps, and what it was multiplied with.
   std::int64_t since_ = 0;
   double growth_ = 1.0;

@@ -74,7 +74,7 @@ def walk(
     if stop():
         raise Stopped
     walked = Walked(question, settings, judged, ends, np.ones(len(settings), dtype=bool))
-    settle(engine, walked, doubts(engine, walked, tol), aim, wide)
+    settle(engine, walked, doubts(engine, walked, tol, wide), aim, wide)
     if stop():
         raise Stopped
     return walked

@@ -24,10 +24,12 @@ from mercer.solvers.refine import refine
 from mercer.solvers.stored import Stored
 
 Wide = Callable[[float], Array | None]
-"""Gives K in float64; None where so many of its entries are less work than all of them."""
+"""Gives K in float64 where so many of its entries, in every fold, are more work than all of it."""
 
 _LOOKS = 2  # programmes with the largest coefficients, whose errors speak for all
 _SAMPLE = 16  # rows of each, learnt from and judged
+_ROUNDS = 4.0  # times that a setting in doubt looks at K between its support vectors
+_ASKING = 1e5  # entries of K that are evaluated in the time it takes to ask for some
 _EXACT = 1e-10  # relative rounding below which K needs no check, unless
 _DOUBLE = 1e-11  # of K times the coefficients, what descents make of float64, could be seen
 _ALLOWED = 0.2  # of tol: errors in a sample that leave the largest, too, within the tolerance
@@ -68,13 +70,17 @@ class Walked:
         end, problem = self.ends[k], self.question.problem(k, self.settings[s])
         return Part(problem, end.b[s].copy(), end.gradient[s].copy(), float(end.violation[s]))
 
+    def used(self, s: int, k: int) -> int:
+        """Count the support vectors of a programme."""
+        return int(np.count_nonzero(self.ends[k].b[s]))
+
     def keep(self, s: int, k: int, values: Array, offsets: float | Array, good: bool) -> None:
         """Take over a better answer."""
         self.ends[k].values[s], self.ends[k].offsets[s] = values, offsets
         self.settled[s] &= good
 
 
-def doubts(engine: Stored, walked: Walked, tol: float) -> list[tuple[int, int, float]]:
+def doubts(engine: Stored, walked: Walked, tol: float, wide: Wide) -> list[tuple[int, int, float]]:
     """Give settings and programmes whose F, or sums, are too wrong, and by how much F is.
 
     Errors are in proportion to the coefficients; infinite where a descent did not end well. F may
@@ -87,10 +93,12 @@ def doubts(engine: Stored, walked: Walked, tol: float) -> list[tuple[int, int, f
     entries = float(np.abs(engine.K.diagonal()).max(initial=0.0))
     seen = _DOUBLE * entries * float(sizes.max(initial=0.0)) > _ALLOWED * tol
     if engine.rounding > _EXACT or seen:
-        for at in np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1][:_LOOKS]:
-            s, k = divmod(int(at), len(walked.ends))
+        order = np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1]
+        looks = [divmod(int(at), len(walked.ends)) for at in order[:_LOOKS]]
+        K = wide(sum(2 * _SAMPLE * walked.used(s, k) + _ASKING for s, k in looks))
+        for s, k in looks:
             size = max(float(sizes[s, k]), np.finfo(float).tiny)
-            rates = np.maximum(rates, _errors(walked, s, k) / size)
+            rates = np.maximum(rates, _errors(walked, s, k, K) / size)
     errors = np.where(wrong, np.inf, rates[0] * sizes)
     doubtful = (errors > _ALLOWED * tol) | (rates[1] * sizes > tol)
     return [(int(s), int(k), float(errors[s, k])) for s, k in np.argwhere(doubtful)]
@@ -104,7 +112,7 @@ def settle(
     wide: Wide,
 ) -> None:
     """Answer what is in doubt in float64, until no violation is above `aim`."""
-    work = sum(float(np.count_nonzero(walked.ends[k].b[s])) ** 2 for s, k, _ in doubtful)
+    work = sum(_ROUNDS * (walked.used(s, k) ** 2 + _ASKING) for s, k, _ in doubtful)
     K = wide(work) if doubtful else None
     if K is not None:
         _descend(engine, walked, doubtful, aim, K)
@@ -137,7 +145,7 @@ def _descend(
         walked.keep(s, k, end.values[0], end.offsets[0], bool(end.violation[0] <= aim))
 
 
-def _errors(walked: Walked, s: int, k: int) -> Array:
+def _errors(walked: Walked, s: int, k: int, K: Array | None) -> Array:
     """Give the largest errors of F, at support vectors, and of sums at judged rows, by a sample."""
     part, judged = walked.part(s, k), walked.judged
     used = np.flatnonzero(part.free())
@@ -145,7 +153,7 @@ def _errors(walked: Walked, s: int, k: int) -> Array:
     others = _some(np.arange(len(judged)))
     held = part.held
     points = np.concatenate([own if held.index is None else held.index[own], judged[others]])
-    true, beyond = np.split(_sums(part, points), [len(own)])
+    true, beyond = np.split(_sums(part, points, K), [len(own)])
     if held.shift is not None:
         true = true + held.shift[own] * part.b[own]
     of_F = np.abs(part.problem.linear[own] - true - part.F[own]).max(initial=0.0)
@@ -157,9 +165,12 @@ def _some(index: Array) -> Array:
     return index[:: max(1, len(index) // _SAMPLE)][:_SAMPLE]
 
 
-def _sums(part: Part, points: Array) -> Array:
-    """Evaluate f without its constant in float64, from the points."""
-    base, full = part.held.base, np.zeros(part.held.base.shape[0])
-    used, coef = part.on_base(np.arange(len(part.b)), part.b)
+def _sums(part: Part, points: Array, K: Array | None = None) -> Array:
+    """Give f without its constant in float64, from its matrix or from the points."""
+    base = part.held.base
+    used, coef = part.on_base(np.flatnonzero(part.b), part.b[part.b != 0])
+    if K is not None:
+        return np.asarray(K[np.ix_(points, used)] @ coef)
+    full = np.zeros(base.shape[0])
     full[used] = coef
     return exact_rows(base, points, full)

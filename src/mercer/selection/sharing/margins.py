@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer._points import is_objects
-from mercer._resources import within_budget
+from mercer._resources import memory_budget, within_budget
 from mercer._threads import call_threads
 from mercer._types import Array
 from mercer.expression import bind_columns
@@ -49,7 +49,6 @@ _LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
 _SMALL = 500  # rows; up to here a float64 matrix costs nothing
 _NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
 _STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
-_PER_ENTRY = 8.0  # entries that a setting in doubt evaluates for each pair of its support vectors
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
 
 
@@ -78,10 +77,18 @@ class Margins(Group):
         The points.
     parts : Parts
         What the kernel has in common with others.
+    budget : float
+        Bytes that may be taken.
     """
 
     def __init__(
-        self, task: Task, rows: Sorted, kernel: Kernel, members: Sequence[Member], parts: Parts
+        self,
+        task: Task,
+        rows: Sorted,
+        kernel: Kernel,
+        members: Sequence[Member],
+        parts: Parts,
+        budget: float,
     ) -> None:
         self.task, self.rows, self.kernel, self.members = task, rows, kernel, members
         self.parts = parts
@@ -94,8 +101,9 @@ class Margins(Group):
         self.questions = _questions(members)
         self.gram: Gram | None = None
         self.wide: Array | None = None  # K in float64, once it was worth it
-        self.may_widen = wide < 8 and within_budget(2 * (self.size + 8.0 * len(rows.place) ** 2))
-        self.size += 8.0 * len(rows.place) ** 2 * self.may_widen
+        doubled = 8.0 * len(rows.place) ** 2
+        self.may_widen = wide < 8 and 2 * (self.size + doubled) <= budget  # two groups at a time
+        self.size += doubled * self.may_widen
         self.widening = threading.Lock()
 
     def _source(self) -> Source | None:
@@ -177,12 +185,12 @@ class Margins(Group):
         return question
 
     def _widen(self, work: float) -> Array | None:
-        """Give K in float64, evaluated once, where its share of a fold is less than `work`."""
+        """Give K in float64, evaluated once, where folds would ask for more entries than it has."""
         gram = self.gram
         if gram is None or gram.dtype == np.float64:
             return None if gram is None else gram.dense()
         n = len(self.rows.place)
-        if not self.may_widen or _PER_ENTRY * len(self.units) * work < n * n:
+        if not self.may_widen or len(self.units) * work < n * n / 2:  # half are mirrored
             return None
         with self.widening:
             if self.wide is None:
@@ -298,8 +306,9 @@ def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
             by_kernel.append((kernel, held := []))
         held.append(member)
     parts = _parts([kernel for kernel, _ in by_kernel], rows.get(False))
+    budget = memory_budget()
     return [
-        Margins(task, rows[isinstance(kernel, Precomputed)], kernel, some, parts)
+        Margins(task, rows[isinstance(kernel, Precomputed)], kernel, some, parts, budget)
         for kernel, some in by_kernel
     ]
 
