@@ -220,19 +220,23 @@ def big(n=1500, d=8):
     return rows, y
 
 
-def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance():
+@pytest.mark.parametrize("widened", [True, False])
+def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance(widened):
+    """What float32 spoils is settled on a float64 matrix, or else from the points."""
     rows, y = big()
     splits = tuple(StratifiedKFold(3).split(rows, y))[:1]
     task = task_of(SVC(Gaussian(4.0)), rows, y, splits, "roc_auc")
     (group,) = groups(task, [{"C": c} for c in (1.0, 100.0, 3000.0)])
     group.prepare()
-    assert group.gram.dtype == np.float32
+    assert group.gram.dtype == np.float32 and group.may_widen
+    group.may_widen = widened
     seen = []
     original = group._score
     group._score = lambda question, answer, *rest: (
         seen.append((answer, question)) or original(question, answer, *rest)
     )
     group.judge(0, never)
+    assert (group.wide is not None) == widened
     (train, test), by_C = splits[0], {}
     for (values, offsets, setting), question in seen:
         by_C[setting.C] = question.known(values, offsets, setting).decision
@@ -407,6 +411,9 @@ def test_memory_is_that_of_the_matrix_and_of_all_answers():
     (many,) = groups(task_of(SVC(Gaussian(1.0)), rows, y, splits), points)
     assert single.size >= (4 + 8) * 600**2  # to walk on, and for settings in doubt
     assert double.size >= 8 * 600**2
+    with config(memory=int(single.size)):
+        (modest,) = groups(task_of(SVC(Gaussian(1.0)), rows, y, splits), points[:1])
+    assert single.may_widen and not modest.may_widen and single.size - modest.size >= 8 * 600**2
     assert many.size - single.size >= 99 * 600 * 2 * 8
 
 

@@ -41,6 +41,12 @@ def all_or_nothing(method: F) -> F:
 class NestedKernels(BaseEstimator):
     """Parameters that are kernels, whose own parameters grids can reach."""
 
+    @classmethod
+    @functools.cache
+    def _get_param_names(cls) -> list[str]:
+        # read off the signature once, not in every clone: a grid makes a machine for each point
+        return list(super()._get_param_names())
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters; `kernel__scale` and the like replace the kernel, which is immutable."""
         nested: dict[str, dict[str, Any]] = defaultdict(dict)

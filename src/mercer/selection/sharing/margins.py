@@ -31,7 +31,7 @@ from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.chains import ladder, walk
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.matrices import indefinite, of_answers, of_matrix
-from mercer.selection.sharing.parts import Parts
+from mercer.selection.sharing.parts import Parts, costly
 from mercer.selection.sharing.questions import (
     QUESTIONS,
     Learnt,
@@ -95,16 +95,17 @@ class Margins(Group):
         self.points = tuple(member.position for member in members)
         self.units = tuple((fold,) for fold in range(len(task.splits)))
         self.source = self._source()
-        wide = 8.0 if self.source is None else float(self.source.dtype.itemsize)
-        self.size = of_matrix(len(rows.place), wide) + _of_answers(task, rows, members)
-        self.size += wide * len(rows.place) ** 2 * parts.count
+        entry = 8.0 if self.source is None else float(self.source.dtype.itemsize)
+        self.size = of_matrix(len(rows.place), entry) + _of_answers(task, rows, members)
+        self.size += entry * len(rows.place) ** 2 * parts.count
         self.questions = _questions(members)
         self.gram: Gram | None = None
         self.wide: Array | None = None  # K in float64, once it was worth it
-        doubled = 8.0 * len(rows.place) ** 2
-        self.may_widen = wide < 8 and 2 * (self.size + doubled) <= budget  # two groups at a time
-        self.size += doubled * self.may_widen
         self.widening = threading.Lock()
+        doubled = 8.0 * len(rows.place) ** 2
+        fits = 2 * (self.size + doubled) <= budget  # two groups at a time
+        self.may_widen = entry < 8 and fits and not self._is_costly()
+        self.size += doubled * self.may_widen
 
     def _source(self) -> Source | None:
         """Say where K comes from, and in which precision; None where it is given."""
@@ -115,6 +116,11 @@ class Margins(Group):
         if self._needs_float64(source):
             return source
         return replace(source, dtype=np.dtype(np.float32))
+
+    def _is_costly(self) -> bool:
+        """Tell whether entries take so long that those that are needed cost less than all."""
+        source = self.source
+        return source is not None and bool(costly(source.expression, source.X))
 
     def prepare(self) -> None:
         """Evaluate the kernel on all rows."""
@@ -186,20 +192,14 @@ class Margins(Group):
 
     def _widen(self, work: float) -> Array | None:
         """Give K in float64, evaluated once, where folds would ask for more entries than it has."""
-        gram = self.gram
-        if gram is None or gram.dtype == np.float64:
-            return None if gram is None else gram.dense()
-        n = len(self.rows.place)
-        if not self.may_widen or len(self.units) * work < n * n / 2:  # half are mirrored
-            return None
+        gram, source, n = self.gram, self.source, len(self.rows.place)
+        if gram is not None and gram.dtype == np.float64:
+            return gram.dense()
+        if source is None or not self.may_widen or len(self.units) * work < n * n / 2:
+            return None  # half of all entries are mirrored
         with self.widening:
             if self.wide is None:
-                source = self.source
-                self.wide = (
-                    gram.dense().astype(np.float64)
-                    if source is None
-                    else source.in_float64().pairs().dense()
-                )
+                self.wide = source.in_float64().pairs().dense()
             return self.wide
 
     def _score(

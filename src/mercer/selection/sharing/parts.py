@@ -47,7 +47,7 @@ class Parts:
     """
 
     def __init__(self, formulas: Sequence[Expression], X: Points) -> None:
-        uses = Counter(part for formula in formulas for part in set(_costly(formula, X)))
+        uses = Counter(part for formula in formulas for part in set(costly(formula, X)))
         self._common = {part for part, count in uses.items() if count > 1}
         self._matrices: dict[tuple[Expression, Any], Array] = {}
 
@@ -87,7 +87,7 @@ class Parts:
         return self._matrices[key]
 
 
-def _costly(formula: Expression, X: Points) -> list[Expression]:
+def costly(formula: Expression, X: Points) -> list[Expression]:
     """Give the parts of a formula that are worth keeping; row terms are not looked into."""
     wide = not is_objects(X) and (is_sparse(X) or X.shape[1] >= _WIDE)
     return [
