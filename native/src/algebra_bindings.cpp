@@ -63,23 +63,6 @@ nb::tuple reduce(Square A, int width, int threads) {
   return nb::make_tuple(as_array(std::move(qt), {n, n}), as_array(std::move(lower), {n, columns}));
 }
 
-// As `reduce`, without forming Q: A keeps the rows of V' and the factors T are given back.
-nb::tuple reflect(Square A, int width, int threads) {
-  const std::size_t n = A.shape(0), side = static_cast<std::size_t>(std::max(width, 0));
-  require(A.shape(1) == A.shape(0), "A must be square");
-  require(width >= 1, "width must be positive");
-  Buffer lower(n * (side + 1)), factors;
-  std::size_t steps = 0;
-  unlocked([&](Poll& poll) {
-    Reflections reflections =
-        band_reduce(A.data(), static_cast<Size>(n), width, lower.data(), usable(threads), poll);
-    steps = static_cast<std::size_t>(reflections.steps);
-    factors = std::move(reflections.t);
-  });
-  return nb::make_tuple(as_array(std::move(factors), {steps, side, side}),
-                        as_array(std::move(lower), {n, side + 1}));
-}
-
 using ConstMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstVector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -105,7 +88,6 @@ void bind_algebra(nb::module_& m) {
   using namespace mercer::algebra;
   m.def("cholesky", &factor, nb::arg("A").noconvert(), nb::arg("threads"));
   m.def("band_reduce", &reduce, nb::arg("A").noconvert(), nb::arg("width"), nb::arg("threads"));
-  m.def("band_reflect", &reflect, nb::arg("A").noconvert(), nb::arg("width"), nb::arg("threads"));
   m.def("band_inverse_diagonals", &inverse_diagonals, nb::arg("Qt"), nb::arg("lower"),
         nb::arg("width"), nb::arg("shifts"), nb::arg("threads"));
 }

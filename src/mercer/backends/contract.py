@@ -25,7 +25,6 @@ from typing import Any
 
 from mercer._types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
-from mercer.backends.rotation import Rotation
 from mercer.backends.rules import Rules, Walked
 from mercer.expression import Expression
 
@@ -280,10 +279,6 @@ class Backend(ABC):
 
         Interruptible.
         """
-
-    @abstractmethod
-    def band_rotate(self, A: Array, width: int) -> Rotation:
-        """As `band_reduce` for half the work, where Q meets a few vectors only; takes A over."""
 
     @abstractmethod
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:

@@ -33,7 +33,6 @@ from mercer.backends.native_neighbours import Exact, neighbours
 from mercer.backends.native_online import walk
 from mercer.backends.native_partition import partition
 from mercer.backends.packing import stays_sparse
-from mercer.backends.rotation import Reflected, Rotation
 from mercer.backends.rules import Rules, Walked
 from mercer.expression import (
     AbsDist,
@@ -311,11 +310,6 @@ class Native(Backend):
         """Reduce by blocked Householder steps, interruptible."""
         Qt, lower = _native.band_reduce(A, width, call_threads(float(len(A)) ** 3))
         return Band(Qt, lower, width)
-
-    def band_rotate(self, A: Array, width: int) -> Rotation:
-        """Reduce as `band_reduce` does; the reflections stay in A."""
-        factors, lower = _native.band_reflect(A, width, call_threads(float(len(A)) ** 3))
-        return Reflected(A, factors, lower, width)
 
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Solve with all shifted bands together."""

@@ -31,7 +31,6 @@ from mercer.backends.evaluate import diagonal, evaluate
 from mercer.backends.features import ReferenceFeatures
 from mercer.backends.partition import partition
 from mercer.backends.perceptron import walk
-from mercer.backends.rotation import Formed, Rotation
 from mercer.backends.rules import Rules, Walked
 from mercer.backends.smo import on_stored
 from mercer.expression import Expression
@@ -139,11 +138,6 @@ class Reference(Backend):
     def band_reduce(self, A: Array, width: int) -> Band:
         """Householder steps on panels of `width` columns."""
         return band_reduce(A, width)
-
-    def band_rotate(self, A: Array, width: int) -> Rotation:
-        """Form Q: the specification, not the saving."""
-        band = band_reduce(A, width)
-        return Formed(band.Qt, band.lower, width)
 
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Solve with each shifted band."""

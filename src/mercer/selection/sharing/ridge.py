@@ -2,9 +2,10 @@
 
 A grid search refits for every penalty. Here all penalties of a kernel on a fold come from one of
 
-- a sequence of steps for all folds, where few are needed (`ridge_krylov`);
-- one reduction of the matrix to a band (`ridge_band`), or a factorisation for each penalty where
-  they are few (`ridge_cholesky`);
+- a subspace that grows with all folds together, by products with the matrix, and with one inverse
+  on all rows where these do not get on (`ridge_krylov`);
+- in small folds one reduction of the matrix to a band (`ridge_band`), or a factorisation for each
+  penalty where they are few (`ridge_cholesky`);
 - one small eigenproblem, where the kernel has few features (`ridge_features`);
 - one reduction for all folds, where each row is left out alone (`ridge_left_out`).
 
@@ -44,14 +45,14 @@ from mercer.selection.sharing.refit import judge_fit, scored
 from mercer.selection.sharing.ridge_band import by_band
 from mercer.selection.sharing.ridge_cholesky import FEW, by_cholesky
 from mercer.selection.sharing.ridge_features import Features
-from mercer.selection.sharing.ridge_krylov import FEWEST_ROWS, by_krylov
+from mercer.selection.sharing.ridge_krylov import FEWEST_ROWS, by_krylov, room
 from mercer.selection.sharing.ridge_left_out import leaves_one_out, left_out
 from mercer.selection.sharing.ridge_scores import one_by_one
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 from mercer.selection.sharing.share import register
 from mercer.selection.task import Point, Task
 
-_COPIES = 2.5  # for each fold at work: its matrix, the tiles it is reduced in, what is between
+_COPIES = 3.5  # of the matrix: that of a fold, the tiles it is reduced in, Q, what is between
 _NARROW = 2  # rows for each feature, at least: fewer, and the matrix is as small as F'F
 _FEATURES = 2000  # at most
 
@@ -80,23 +81,24 @@ class Path(Group):
         )
 
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
-        """Fit all penalties to the rows of a fold, then score them."""
-        (fold,) = self.units[unit]
+        """Fit all penalties to the rows of each fold, then score them."""
+        folds = self.units[unit]
         if stop():
             raise Stopped
         started = time.perf_counter()
-        answer = self._answer(fold, stop)
-        seconds = (time.perf_counter() - started) / len(self.points)
+        answers = self._fits(folds, stop)
+        seconds = (time.perf_counter() - started) / (len(self.points) * len(folds))
         return {
             (position, fold): self._judged(position, fold, answer.values[:, k], seconds)
             if answer.met[k]
             else judge_fit(self.task, partial(self._machine, position), fold, stop)
+            for fold, answer in zip(folds, answers, strict=True)
             for k, position in enumerate(self.points)
         }
 
     @abstractmethod
-    def _answer(self, fold: int, stop: Stop) -> FoldAnswer:
-        """Fit all penalties to the rows of a fold."""
+    def _fits(self, folds: tuple[int, ...], stop: Stop) -> list[FoldAnswer]:
+        """Fit all penalties to the rows of each fold."""
 
     @abstractmethod
     def _machine(self, position: int) -> Rows:
@@ -135,9 +137,10 @@ class FeaturePath(Path):
         """Drop the features."""
         self._features = None
 
-    def _answer(self, fold: int, stop: Stop) -> FoldAnswer:
+    def _fits(self, folds: tuple[int, ...], stop: Stop) -> list[FoldAnswer]:
         assert self._features is not None
-        return self._features.fits(self.task.splits[fold][0], self.y, self.penalties)
+        rows = [self.task.splits[fold][0] for fold in folds]
+        return [self._features.fits(train, self.y, self.penalties) for train in rows]
 
     def _machine(self, position: int) -> Rows:
         machine = self.task.machine_at(self.settings[position]).set_params(kernel=self.kernel)
@@ -145,41 +148,57 @@ class FeaturePath(Path):
 
 
 class MatrixPath(Path):
-    """A kernel by its matrix."""
+    """A kernel by its matrix; folds are one unit, as they share passes over it.
+
+    Attributes
+    ----------
+    broad : bool
+        Whether everything is done in `prepare`, which has all threads: where there are fewer
+        groups than threads.
+    """
+
+    broad = False
 
     def __init__(self, make: Callable[[], Array], *args: Any) -> None:
         super().__init__(*args)
         self.make = make
-        self.size = 8.0 * len(self.y) ** 2 * (1 + _COPIES * call_threads(np.inf))
+        self.units = (tuple(range(len(self.task.splits))),)
+        n = len(self.y)
+        self.size = max(8.0 * n**2 * (1 + _COPIES), 8.0 * n**2 + room(n, len(self.task.splits)))
         self._K: Array = np.empty((0, 0))
         self._answers: list[FoldAnswer] = []
 
     def prepare(self) -> None:
-        """Evaluate the kernel, and make steps for all folds as long as they lead somewhere."""
+        """Evaluate the kernel."""
         self._K = self.make()
-        systems = [self._system(fold) for fold in range(len(self.task.splits))]
-        if min(len(system.rows) for system in systems) < FEWEST_ROWS:
-            self._answers = [FoldAnswer.nothing(system, self.penalties) for system in systems]
-        else:
-            self._answers = by_krylov(systems, self.penalties)
+        if self.broad:
+            self._answers = self._search(lambda: False)
 
     def release(self) -> None:
         """Drop the matrix."""
         self._K, self._answers = np.empty((0, 0)), []
 
+    def _search(self, stop: Stop) -> list[FoldAnswer]:
+        """Answer what subspaces can."""
+        systems = [self._system(fold) for fold in range(len(self.task.splits))]
+        if min(len(system.rows) for system in systems) < FEWEST_ROWS:
+            return [FoldAnswer.nothing(system, self.penalties) for system in systems]
+        return by_krylov(systems, self.penalties, stop)
+
     def _system(self, fold: int) -> FoldSystem:
         train, _ = self.task.splits[fold]
         return FoldSystem.of(self._K, train, self.y, self.task.weights, self.bias)
 
-    def _answer(self, fold: int, stop: Stop) -> FoldAnswer:
-        """Give what steps have answered, and factor for the rest."""
-        answer = self._answers[fold]
-        rest = np.flatnonzero(~answer.met)
-        if len(rest):
-            way = by_cholesky if len(rest) <= FEW else by_band
-            again = way(self._system(fold), self.penalties[rest], stop)
-            answer.values[:, rest], answer.met[rest] = again.values, again.met
-        return answer
+    def _fits(self, folds: tuple[int, ...], stop: Stop) -> list[FoldAnswer]:
+        """Give what subspaces have answered, and factor for the rest."""
+        answers = self._answers or self._search(stop)
+        for fold, answer in zip(folds, answers, strict=True):
+            rest = np.flatnonzero(~answer.met)
+            if len(rest):
+                way = by_cholesky if len(rest) <= FEW else by_band
+                again = way(self._system(fold), self.penalties[rest], stop)
+                answer.values[:, rest], answer.met[rest] = again.values, again.met
+        return answers
 
     def _machine(self, position: int) -> Rows:
         machine = self.task.machine_at(self.settings[position]).set_params(kernel=Precomputed())
@@ -191,7 +210,6 @@ class LeftOutPath(MatrixPath):
 
     def __init__(self, make: Callable[[], Array], *args: Any) -> None:
         super().__init__(make, *args)
-        self.units = (tuple(range(len(self.task.splits))),)
         self.size = 8.0 * len(self.y) ** 2 * (2 + _COPIES)
         self._answered: FoldAnswer | None = None
 
@@ -253,6 +271,9 @@ def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
             source = Source(expression, rows, np.dtype(np.float64))
             made.append((LeftOutPath if alone else MatrixPath)(_matrix(source, parts), *rest))
             made[-1].size += 8.0 * len(y) ** 2 * parts.count
+    for group in made:
+        if isinstance(group, MatrixPath):
+            group.broad = len(made) < call_threads(np.inf)
     return made
 
 

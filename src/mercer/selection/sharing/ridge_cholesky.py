@@ -10,7 +10,7 @@ from mercer.backends import choose_backend
 from mercer.selection.sharing.base import Stop, Stopped
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 
-FEW = 4  # penalties: a reduction costs as much as so many factorisations
+FEW = 6  # penalties: a reduction costs as much as so many factorisations
 _REFINED = 2
 
 

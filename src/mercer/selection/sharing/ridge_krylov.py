@@ -1,135 +1,195 @@
-"""All penalties of all folds by Lanczos' steps, where few of them are enough.
+"""All penalties of all folds in one subspace for each fold, which grows until it answers them.
 
 A step multiplies one vector of each fold by the matrix: one pass over it serves all folds. The
-vectors of a fold do not depend on the penalty, which only shifts the matrix, and what is left of
-the equations of each penalty is a product of the coefficients found on the way: so one sequence of
-steps answers all penalties, and tells when. Few steps are needed for smooth kernels, whose
+vectors of a fold do not depend on the penalty, which only shifts the matrix, so one sequence of
+Lanczos' steps answers all penalties, and tells when. Few steps are needed for smooth kernels, whose
 eigenvalues fall fast, for narrow ones, whose smallest eigenvalues are not small, and for large
-penalties. Where a forecast says that steps would cost more than a factorisation they are given up;
-penalties that are met by then stay answered.
+penalties.
+
+For what is left the matrix is inverted at a shift s between the penalties, once for all folds.
+Solving with that inverse for what the equations leave adds vectors to the subspace: a round.
+Eigenvalues (l + p) / (l + s) are within a factor of p / s then, whatever those of the matrix are,
+so D digits take about ln 10 / 2 D max(p / s, s / p)^1/2 rounds. That forecast decides when Lanczos'
+steps end, and what s is. Penalties that would take longer than factors of their own are not met.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.blas import one_blas_thread
+from mercer.selection.sharing.base import Stop, Stopped
+from mercer.selection.sharing.ridge_chain import Chain
+from mercer.selection.sharing.ridge_pole import Pole
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 
-FEWEST_ROWS = 1000  # below, reducing the matrix to a band takes no time
+# costs, in passes over the matrix
+_INVERSE = 45  # rows for each pass that an inverse in float32 costs, half as many in float64
+_FACTOR = 55  # as many for a Cholesky factor, of which every fold and penalty needs its own
+_ROUND = 3.3
+
+FEWEST_ROWS = 500  # below, reducing a matrix to a band takes no time
 _TOGETHER = 8  # folds: up to here a pass over the matrix costs the same
-_SHARE = 30  # rows for each step and penalty, up to five: more steps, and factors are cheaper
-_LOOK = 40  # steps between forecasts
-_GAIN = 0.5  # of a forecast: steps gain pace, as the largest eigenvalues are found
-_SPARE = 0.1  # of the residual that is enough: the rest is for rounding
-_REFINED = 2  # times
+_LOOK = 20  # steps between forecasts
+_SPARE = 0.5  # digits below what is enough: for rounding
+_REACH = 1e4  # largest to smallest penalty of one inverse: 100 rounds for nine digits
+_WIDE = 3  # vectors that a round adds at most: what penalties leave is nearly parallel
 
 
-def by_krylov(systems: Sequence[FoldSystem], penalties: Array) -> list[FoldAnswer]:
-    """Solve for all penalties of all folds; those that take too many steps are not met."""
-    fewest = min(len(system.rows) for system in systems)
-    most = fewest * min(len(penalties), 5) // _SHARE
+def by_krylov(systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> list[FoldAnswer]:
+    """Solve for all penalties of all folds; those that would take too long are not met."""
     answers: list[FoldAnswer] = []
-    with one_blas_thread():  # passes over the matrix have threads; the rest is too small for them
+    # passes over the matrix have threads; the rest is small, or would depend on how many there are
+    with one_blas_thread():
         for first in range(0, len(systems), _TOGETHER):
-            together = systems[first : first + _TOGETHER]
-            chains = [_Chain(system, penalties, most) for system in together]
-            _advance(chains, together[0].K, most)
-            answers += [chain.answer() for chain in chains]
+            search = _Search(systems[first : first + _TOGETHER], penalties, stop)
+            answers += search.answers()
     return answers
 
 
-def _advance(chains: Sequence[_Chain], K: Array, most: int) -> None:
-    """Make steps until all is met, or it is clear that it will not be soon."""
-    before = np.inf
-    for step in range(1, most + 1):
-        V = np.column_stack([chain.vector() for chain in chains])
-        values = choose_backend().symmetric_product(K, V)
-        for chain, column in zip(chains, values.T, strict=True):
-            chain.extend(column)
-        ahead = max(chain.digits_to_go() for chain in chains)
-        if ahead <= 0 and step > 1:
-            return
-        if step % _LOOK == 0:
-            pace = (before - ahead) / _LOOK
-            before = ahead
-            if not _GAIN * ahead <= pace * (most - step):
-                return
+def room(n: int, folds: int) -> float:
+    """Give the bytes that are needed beside K, at most: an inverse, and vectors of all folds."""
+    return 8.0 * (n**2 + min(folds, _TOGETHER) * n * 3 * _most(n))
 
 
-class _Chain:
-    """Lanczos' vectors and coefficients for one fold, with the residual of each penalty."""
+def _most(rows: int) -> int:
+    """Bound the steps, and the vectors that rounds add."""
+    return min(rows, 200 + rows // 10)
 
-    def __init__(self, system: FoldSystem, penalties: Array, most: int) -> None:
-        self.system, self.penalties = system, penalties
-        self.enough = system.enough(penalties)
-        self.alpha, self.beta = np.zeros(most), np.zeros(most)
-        self.size = 0
-        self._unit = float(np.linalg.norm(system.right))
-        self._V = np.empty((len(system.rows), most + 1), order="F")
-        self._V[:, 0] = system.right / (self._unit or 1.0)
-        self._pivot, self._left = np.full(len(penalties), np.inf), np.ones(len(penalties))
 
-    def vector(self) -> Array:
-        """Give the last vector at all rows, zero outside of the fold."""
-        full = np.zeros(len(self.system.K))
-        full[self.system.rows] = self.system.root * self._V[:, self.size]
-        return full
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """An inverse: what for, at which shift, how exact, and what it and its rounds will cost."""
 
-    def extend(self, values: Array) -> None:
-        """Add a vector, from the product of the matrix with the last one."""
-        k, V = self.size, self._V[:, : self.size + 1]
-        w = self.system.operate(values[:, None])[:, 0]
-        alpha = float(V[:, k] @ w)
-        w -= alpha * V[:, k]
-        last = float(self.beta[k - 1]) if k else 0.0
-        if k:
-            w -= last * V[:, k - 1]
-        w -= V @ (V.T @ w)  # what rounding left along the others
-        beta = float(np.linalg.norm(w))
-        self._V[:, k + 1] = w / (beta or 1.0)
-        self.alpha[k], self.beta[k], self.size = alpha, beta, k + 1
-        with np.errstate(all="ignore"):  # no number, and so not met, where a kernel is not valid
-            self._pivot = alpha + self.penalties - last**2 / self._pivot
-            self._left = self._left * np.abs(beta / self._pivot)
+    chosen: Array
+    shift: float
+    dtype: Any
+    rounds: float
+    cost: float
 
-    def digits_to_go(self) -> float:
-        """Give how many digits the worst residual is above what is enough."""
-        with np.errstate(divide="ignore"):
-            worst = np.max(np.log10(self._left / (_SPARE * self.enough)))
-        return float(worst)
 
-    def answer(self) -> FoldAnswer:
-        """Solve on the vectors, check the equations themselves, and refine."""
-        system, V = self.system, self._V[:, : self.size]
-        shape = len(self.penalties)
-        X, values = np.zeros((len(system.rows), shape)), np.zeros((len(system.K), shape))
-        residuals = np.repeat(system.right[:, None], shape, axis=1)
-        sizes = np.where(self._left <= self.enough, np.inf, np.nan)  # to be met, not to be met
-        for _ in range(1 + _REFINED):
-            worse = np.flatnonzero(sizes > self.enough)
-            if not len(worse):
+class _Search:
+    """Subspaces of several folds that grow together."""
+
+    def __init__(self, systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> None:
+        self.systems, self.penalties, self.K = systems, penalties, systems[0].K
+        self.stop = stop
+        self.most = _most(min(len(system.rows) for system in systems))
+        self.chains = [Chain(system, penalties, self.most) for system in systems]
+        largest = [(s.root**2 * self.K.diagonal()[s.rows]).max(initial=0.0) for s in systems]
+        self._floor = float(np.finfo(np.float32).eps / 2 * len(self.K) * max(largest))
+
+    def answers(self) -> list[FoldAnswer]:
+        """Let the subspaces grow as long as that is the cheapest, then solve in them."""
+        self._steps()
+        while (plan := self._plan()) is not None and self._pays(plan):
+            pole = self._invert(plan)
+            if pole is None or not self._rounds(pole, plan):
                 break
-            X[:, worse] += V @ self._solve(self.penalties[worse], V.T @ residuals[:, worse])
-            values[:, worse] = system.values(X[:, worse])
-            residuals[:, worse] = system.residuals(
-                X[:, worse], values[:, worse], self.penalties[worse]
-            )
-            sizes[worse] = system.sizes(residuals[:, worse])
-        return FoldAnswer(values + system.intercept(values), sizes <= self.enough)
+        return [chain.answer() for chain in self.chains]
 
-    def _solve(self, penalties: Array, right: Array) -> Array:
-        """Solve each column at its penalty; NaN where the matrix is not positive definite."""
-        found = np.full_like(right, np.nan)
-        beta = self.beta[: self.size - 1]
-        for j, penalty in enumerate(penalties.tolist()):
-            diagonal = self.alpha[: self.size] + penalty
-            _, _, solved, info = lapack.dptsv(diagonal, beta, right[:, [j]])
-            if info == 0:
-                found[:, j] = solved[:, 0]
-        return found
+    def _steps(self) -> None:
+        """Make Lanczos' steps until all is met, or they no longer make the rest cheaper."""
+        seen, before = [float(self._digits().max())], np.inf
+        for step in range(1, self.most + 1):
+            columns = self._values([chain.vector()[:, None] for chain in self.chains])
+            for chain, column in zip(self.chains, columns, strict=True):
+                chain.extend(column[:, 0])
+            ahead = float(self._digits().max())
+            if ahead <= 0 and step > 1:
+                return
+            if step % _LOOK == 0:
+                seen.append(ahead)
+                plan = self._plan()
+                if plan is None:  # what is left is no number
+                    return
+                other = min(plan.cost, self._factors(plan.chosen))
+                if _steps_to_go(seen) > other and before - other <= _LOOK:
+                    return
+                before = other
+
+    def _rounds(self, pole: Pole, plan: _Plan) -> bool:
+        """Widen all subspaces until what the plan is for is met; tell whether it is."""
+        for _ in range(10 + 2 * int(plan.rounds)):
+            worst = [chain.worst(plan.chosen, _WIDE, _SPARE) for chain in self.chains]
+            if not any(block.shape[1] for block in worst):
+                return True
+            found = pole.solve(worst)
+            fresh = [chain.fresh(block) for chain, block in zip(self.chains, found, strict=True)]
+            if not any(block.shape[1] for block in fresh):
+                return False
+            for chain, *both in zip(self.chains, fresh, self._values(fresh), strict=True):
+                chain.widen(*both)
+        return False
+
+    def _values(self, blocks: Sequence[Array]) -> list[Array]:
+        """Give the values at all rows of a block of each fold, in one pass over the matrix."""
+        if self.stop():
+            raise Stopped
+        full = [system.spread(block) for system, block in zip(self.systems, blocks, strict=True)]
+        values = choose_backend().symmetric_product(self.K, np.hstack(full))
+        return np.split(values, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
+
+    def _digits(self) -> Array:
+        """Give how many digits each penalty is from being met in all folds."""
+        return np.asarray(np.max([chain.digits() for chain in self.chains], axis=0) + _SPARE)
+
+    def _plan(self) -> _Plan | None:
+        """Choose an inverse for the largest penalties that are not met; nothing if all are."""
+        digits = self._digits()
+        unmet = digits > _SPARE
+        if not unmet.any():
+            return None
+        reached = self.penalties * _REACH >= self.penalties[unmet].max()
+        chosen = reached & (self.penalties >= self.penalties[unmet & reached].min())
+        p = self.penalties[chosen]
+        shifts = np.geomspace(p.min(), p.max(), 61)
+        plans = []
+        for dtype, rows in ((np.float32, _INVERSE), (np.float64, _INVERSE / 2)):
+            s = np.maximum(shifts, self._floor) if dtype is np.float32 else shifts
+            apart = np.maximum(p / s[:, None], s[:, None] / p)
+            rounds = np.log(10) / 2 * (digits[chosen] * np.sqrt(apart)).max(axis=1)
+            k = int(rounds.argmin())
+            cost = len(self.K) / rows + _ROUND * float(rounds[k])
+            plans.append(_Plan(chosen, float(s[k]), dtype, float(rounds[k]), cost))
+        return min(plans, key=lambda plan: plan.cost)
+
+    def _pays(self, plan: _Plan) -> bool:
+        """Tell whether a plan is cheaper than factors, and there is room for its vectors."""
+        left = self.most - max(chain.width for chain in self.chains)
+        return plan.rounds <= left and plan.cost < self._factors(plan.chosen)
+
+    def _factors(self, chosen: Array) -> float:
+        """Give the cost of a Cholesky factor for every fold and penalty."""
+        cubes = sum(len(system.rows) ** 3 for system in self.systems)
+        return float(np.sum(chosen) * cubes / (_FACTOR * len(self.K) ** 2))
+
+    def _invert(self, plan: _Plan) -> Pole | None:
+        """Invert as planned, else in float64; nothing where the matrix is not positive definite."""
+        for dtype in dict.fromkeys((plan.dtype, np.float64)):
+            try:
+                return Pole(self.systems, plan.shift, dtype)
+            except np.linalg.LinAlgError:
+                continue
+        return None
+
+
+def _steps_to_go(digits: Sequence[float]) -> float:
+    """Forecast the steps until no digits are missing, from how many were at all looks.
+
+    Steps gain pace, as the largest eigenvalues are found: by as much with every look, let us say,
+    as with the last.
+    """
+    if len(digits) < 3:
+        return 0.0  # too early to tell
+    earlier, now = digits[-3] - digits[-2], digits[-2] - digits[-1]
+    gain = max(now - earlier, 0.0)
+    if not now > 0:
+        return np.inf
+    return _LOOK * 2 * digits[-1] / (now + float(np.sqrt(now**2 + 2 * gain * digits[-1])))

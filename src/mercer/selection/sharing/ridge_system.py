@@ -60,11 +60,15 @@ class FoldSystem:
         """Take off what lies along the bias."""
         return V if self.along is None else V - np.outer(self.along, self.along @ V)
 
-    def values(self, X: Array) -> Array:
-        """Give K a at all rows for a = R x."""
+    def spread(self, X: Array) -> Array:
+        """Give a = R x at all rows, zero outside of the fold."""
         full = np.zeros((len(self.K), X.shape[1]))
         full[self.rows] = self.root[:, None] * X
-        return choose_backend().symmetric_product(self.K, full)
+        return full
+
+    def values(self, X: Array) -> Array:
+        """Give K a at all rows for a = R x."""
+        return choose_backend().symmetric_product(self.K, self.spread(X))
 
     def operate(self, values: Array) -> Array:
         """Give the projected R K R x from the values of x at all rows."""

@@ -1,0 +1,134 @@
+"""(A + s)^-1 on the rows of every fold, from one inverse on all rows.
+
+With M = (A + s)^-1 on all rows, and F those that a fold leaves out, the inverse on the others is
+M - M_F M_FF^-1 M_F': two products with M, and a small factor for each fold. Folds share M and the
+passes over it. What it gives is where to look for answers, not the answers, so float32 will do
+while s is well above its rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mercer._types import Array
+from mercer.backends import choose_backend
+from mercer.selection.sharing.ridge_system import FoldSystem
+
+_BLOCK = 256  # rows at a time
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where a fold is among all rows: what it has, what it leaves out, and U'U = M_FF."""
+
+    inside: Array
+    outside: Array
+    U: Array
+
+    @classmethod
+    def of(cls, M: Array, inside: Array) -> _Place:
+        outside = np.setdiff1d(np.arange(len(M)), inside, assume_unique=True)
+        potrf, _, _ = _routines(M.dtype)
+        U, info = potrf(M[np.ix_(outside, outside)], lower=0, clean=0)
+        if info != 0:
+            raise np.linalg.LinAlgError("an inverse that is not positive definite")
+        return cls(inside, outside, U)
+
+    def correct(self, W: Array, X: Array) -> None:
+        """Change W at rows left out, so that M W is zero there; X is M W."""
+        if self.outside.size and W.size:
+            _, _, potrs = _routines(self.U.dtype)
+            W[self.outside] -= potrs(self.U, X[self.outside].astype(self.U.dtype), lower=0)[0]
+
+
+class Pole:
+    """The inverse at one shift.
+
+    Parameters
+    ----------
+    systems : sequence of FoldSystem
+        The folds.
+    shift : float
+        s.
+    dtype : dtype
+        Precision of the inverse: float32 or float64.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Where A + s is not positive definite in that precision.
+    """
+
+    def __init__(self, systems: Sequence[FoldSystem], shift: float, dtype: Any) -> None:
+        root = np.zeros(len(systems[0].K))
+        for system in systems:
+            root[system.rows] = system.root
+        rows = np.flatnonzero(root)
+        self._systems = systems
+        self._M = _inverse(systems[0].K, rows, root, shift, np.dtype(dtype))
+        self._places = [_Place.of(self._M, np.searchsorted(rows, s.rows)) for s in systems]
+        along = [system.along for system in systems if system.along is not None]
+        self._along = self._solve([w[:, None] for w in along]) if along else []
+
+    def solve(self, blocks: Sequence[Array]) -> list[Array]:
+        """Give (A + s)^-1 W for a block of every fold, nearly and up to a factor.
+
+        With a bias, A is the projected matrix.
+        """
+        found = self._solve(blocks)
+        for k, u in enumerate(self._along):
+            w = self._systems[k].along
+            found[k] -= u * (w @ found[k] / (w @ u))
+        return [system.project(X) for system, X in zip(self._systems, found, strict=True)]
+
+    def _solve(self, blocks: Sequence[Array]) -> list[Array]:
+        ends = np.cumsum([block.shape[1] for block in blocks])
+        W = np.zeros((len(self._M), ends[-1]))
+        columns = [
+            slice(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True)
+        ]
+        for place, block, own in zip(self._places, blocks, columns, strict=True):
+            W[place.inside, own] = block
+        X = choose_backend().symmetric_product(self._M, W)
+        for place, own in zip(self._places, columns, strict=True):
+            place.correct(W[:, own], X[:, own])
+        X = choose_backend().symmetric_product(self._M, W)
+        return [X[place.inside, own] for place, own in zip(self._places, columns, strict=True)]
+
+
+def _inverse(K: Array, rows: Array, root: Array, shift: float, dtype: np.dtype[Any]) -> Array:
+    """Give (R K R + s)^-1 in units of its largest entry, block by block: K may be large."""
+    n = len(rows)
+    unit = float((root[rows] ** 2 * K.diagonal()[rows]).max(initial=0.0)) or 1.0
+    A = np.empty((n, n), dtype)
+    scaled = root[rows] / np.sqrt(unit)
+    for i in range(0, n, _BLOCK):
+        part = K[i : i + _BLOCK] if n == len(K) else K[np.ix_(rows[i : i + _BLOCK], rows)]
+        np.multiply(
+            part * scaled, scaled[i : i + _BLOCK, None], out=A[i : i + _BLOCK], casting="same_kind"
+        )
+    A.flat[:: n + 1] += shift / unit
+    potrf, potri, _ = _routines(dtype)
+    lower, info = potrf(A.T, lower=1, clean=0, overwrite_a=1)
+    if info == 0:
+        lower, info = potri(lower, lower=1, overwrite_c=1)
+    if info != 0 or not np.isfinite(lower.diagonal()).all():
+        raise np.linalg.LinAlgError("not positive definite")
+    M = np.ascontiguousarray(lower.T)
+    for i in range(0, n, _BLOCK):  # what is above the diagonal is below it as well
+        j = i + _BLOCK
+        M[i:j, i:j] = np.triu(M[i:j, i:j]) + np.triu(M[i:j, i:j], 1).T
+        M[j:, i:j] = M[i:j, j:].T
+    return M
+
+
+def _routines(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
+    """Give LAPACK's factor, inverse from a factor, and solution with one."""
+    prefix = "s" if dtype == np.float32 else "d"
+    potrf, potri, potrs = (getattr(lapack, prefix + name) for name in ("potrf", "potri", "potrs"))
+    return potrf, potri, potrs
