@@ -32,7 +32,7 @@ from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 # costs, in passes over the matrix
 _INVERSE = 45  # rows for each pass that an inverse in float32 costs, half as many in float64
 _FACTOR = 55  # as many for a Cholesky factor, of which every fold and penalty needs its own
-_ROUND = 3.3
+_ROUND = 4.5
 
 FEWEST_ROWS = 500  # below, reducing a matrix to a band takes no time
 _TOGETHER = 8  # folds: up to here a pass over the matrix costs the same
@@ -88,9 +88,9 @@ class _Search:
     def answers(self) -> list[FoldAnswer]:
         """Let the subspaces grow as long as that is the cheapest, then solve in them."""
         self._steps()
-        while (plan := self._plan()) is not None and self._pays(plan):
-            pole = self._invert(plan)
-            if pole is None or not self._rounds(pole, plan):
+        while (plans := self._plans()) and self._pays(plans[0]):
+            pole = self._invert(plans[0])
+            if pole is None or not self._rounds(pole, plans[0]):
                 break
         return [chain.answer() for chain in self.chains]
 
@@ -106,10 +106,10 @@ class _Search:
                 return
             if step % _LOOK == 0:
                 seen.append(ahead)
-                plan = self._plan()
-                if plan is None:  # what is left is no number
+                plans = self._plans()
+                if not plans:  # what is left is no number
                     return
-                other = min(plan.cost, self._factors(plan.chosen))
+                other = sum(min(plan.cost, self._factors(plan.chosen)) for plan in plans)
                 if _steps_to_go(seen) > other and before - other <= _LOOK:
                     return
                 before = other
@@ -140,21 +140,26 @@ class _Search:
         """Give how many digits each penalty is from being met in all folds."""
         return np.asarray(np.max([chain.digits() for chain in self.chains], axis=0) + _SPARE)
 
-    def _plan(self) -> _Plan | None:
-        """Choose an inverse for the largest penalties that are not met; nothing if all are."""
-        digits = self._digits()
+    def _plans(self) -> list[_Plan]:
+        """Choose inverses for all penalties that are not met, the largest of them first."""
+        digits, plans = self._digits(), []
         unmet = digits > _SPARE
-        if not unmet.any():
-            return None
-        reached = self.penalties * _REACH >= self.penalties[unmet].max()
-        chosen = reached & (self.penalties >= self.penalties[unmet & reached].min())
+        while unmet.any():
+            reached = self.penalties * _REACH >= self.penalties[unmet].max()
+            chosen = reached & (self.penalties >= self.penalties[unmet & reached].min())
+            plans.append(self._plan(chosen, digits[chosen]))
+            unmet &= ~reached
+        return plans
+
+    def _plan(self, chosen: Array, digits: Array) -> _Plan:
+        """Choose an inverse for some penalties, by what it and its rounds will cost."""
         p = self.penalties[chosen]
         shifts = np.geomspace(p.min(), p.max(), 61)
         plans = []
         for dtype, rows in ((np.float32, _INVERSE), (np.float64, _INVERSE / 2)):
             s = np.maximum(shifts, self._floor) if dtype is np.float32 else shifts
             apart = np.maximum(p / s[:, None], s[:, None] / p)
-            rounds = np.log(10) / 2 * (digits[chosen] * np.sqrt(apart)).max(axis=1)
+            rounds = np.log(10) / 2 * (digits * np.sqrt(apart)).max(axis=1)
             k = int(rounds.argmin())
             cost = len(self.K) / rows + _ROUND * float(rounds[k])
             plans.append(_Plan(chosen, float(s[k]), dtype, float(rounds[k]), cost))
