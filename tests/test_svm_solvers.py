@@ -449,4 +449,4 @@ def test_a_descent_goes_on_while_it_gains():
     signs = np.where(X[:, 0] + 150 * rng.standard_normal(60) > 0, 1.0, -1.0)
     problem = svm.svc(make_gram(Linear(), X, Need.ROWS), signs, np.full(60, 100.0))
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
-        solve(problem, SMO(max_iter=1_500_000))
+        solve(problem, SMO(max_iter=1_000_000))

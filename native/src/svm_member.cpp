@@ -32,8 +32,8 @@ Member<Entry>::Member(Level<Entry>& level, const Worker& worker, const Team<Entr
       tops_(level.tops.size()),
       lows_(level.lows.size()),
       trail_(level.trail),
-      past_(level),
       remembers_(level.count <= kTeamColumns),
+      past_(level),
       window_steps_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {}
 
 template <class Entry>
@@ -85,12 +85,13 @@ Pair Member<Entry>::pair_of(const Pick<Entry>& pick) const {
   const Entry kij = level_.row(i)[level_.column_of(j)];
   const double least = std::max(static_cast<double>(kFlat<Entry>) * level,
                                 static_cast<double>(kTiny<Entry>));
-  const bool below = b_[i] < 0.0 && level_.kink[i] > 0.0;
-  const bool above = b_[j] > 0.0 && level_.kink[j] > 0.0;
+  const bool below = value(i) < 0.0 && level_.kink[i] > 0.0;
+  const bool above = value(j) > 0.0 && level_.kink[j] > 0.0;
   return {i,
           j,
           static_cast<double>(top.value) - static_cast<double>(pick.low),
           std::max(level - 2.0 * static_cast<double>(kij), least),
+          level,
           below ? std::min(0.0, level_.upper[i]) : level_.upper[i],
           above ? std::max(0.0, level_.lower[j]) : level_.lower[j]};
 }
@@ -100,7 +101,7 @@ Pair Member<Entry>::pair_of(const Pick<Entry>& pick) const {
 template <class Entry>
 bool Member<Entry>::move(const Pick<Entry>& pick) {
   const Pair pair = pair_of(pick);
-  const auto [i, j, difference, curvature, ceiling, floor] = pair;
+  const auto [i, j, difference, curvature, size, ceiling, floor] = pair;
   // A pair that comes again although nothing bounded its step: K is flat there, or F too coarse to
   // show the step. Ever longer steps reach the end of the box, or a change of F.
   const bool again =
@@ -108,28 +109,38 @@ bool Member<Entry>::move(const Pick<Entry>& pick) {
   trail_.boost = again ? 2.0 * trail_.boost : 1.0;
   trail_.i = i, trail_.j = j, trail_.difference = difference;
 
-  const double up = ceiling - b_[i], down = b_[j] - floor;
+  const double up = ceiling - value(i), down = value(j) - floor;
   const double free = trail_.boost * difference / curvature;
   double step = std::min(free, std::min(up, down));
   if (!std::isfinite(step)) return false;
   double gain = step * (difference - 0.5 * step * curvature);
-  if (remembers_ && !again && past_.bend(pair, b_, gain)) {
+  trail_.note(gain, window_steps_);  // of the pair: of a bent one, rounding may promise too much
+  if (remembers_ && !again && past_.bend(pair, gain)) {
     step = past_.step();
   } else {
+    past_.forget();
     b_[i] = step == up ? ceiling : b_[i] + step;
     b_[j] = step == down ? floor : b_[j] - step;
     if (owns(i)) level_.refresh(i, b_[i]);
     if (owns(j)) level_.refresh(j, b_[j]);
-    past_.forget();
-    if (remembers_ && !again && step == free) past_.begin(pair, b_);
+    if (remembers_ && !again && step == free) past_.begin(pair);
   }
-  trail_.note(gain, window_steps_);
   if (owns(i)) level_.f[i] -= static_cast<Entry>(step * level_.shift[i]);
   if (owns(j)) level_.f[j] += static_cast<Entry>(step * level_.shift[j]);
   forget_tops();
   pass_.advance(share_, i, j, past_.along(), static_cast<Entry>(step), tops_.data());
   past_.keep();
+  leap();
   return true;
+}
+
+// After a chain of steps, one along all of it.
+template <class Entry>
+void Member<Entry>::leap() {
+  const double step = past_.leap();
+  if (step == 0.0) return;
+  forget_tops();
+  pass_.leap(share_, level_.mark, level_.past[kPast - 1], static_cast<Entry>(step), tops_.data());
 }
 
 // What thread 0 does now and then: looks at the clock and at what the outside wants. In a team it
@@ -201,6 +212,7 @@ Outcome Member<Entry>::run(double tol, std::int64_t limit) {
     }
     if (team_ != nullptr) leaving = team_->exchange(id_, ++number_, tops_.data(), leave_);
   }
+  past_.forget();
   if (id_ == 0) {
     level_.tops = tops_;
     level_.lows = lows_;

@@ -75,8 +75,8 @@ struct Two {
 };
 
 // What a sweep two does beside looking for the largest: nothing; subtract a pair; subtract a pair
-// and `past` earlier directions, and remember their sum.
-enum class Update { none, pair, direction };
+// and `past` earlier directions, and remember their sum; besides remember F before.
+enum class Update { none, pair, direction, marked };
 
 // The place of the largest F + up in a block.
 template <class Entry>
@@ -105,7 +105,7 @@ MERCER_INLINE Size top_of_group(const Share<Entry>& s, Size first, const Entry* 
     factor[p] = filled<Entry>(along.factor[p]);
     directions[p] = along.past[p];
   }
-  Entry *const F = s.f, *const to = along.to;
+  Entry *const F = s.f, *const to = along.to, *const mark = along.mark;
   const Entry* const up = s.up;
   Size r = first;
   for (; r < s.run_count && s.runs[r].group == group; ++r) {
@@ -129,7 +129,8 @@ MERCER_INLINE Size top_of_group(const Share<Entry>& s, Size first, const Entry* 
             Vector<Entry> q = k.i - k.j;
             for (int p = 0; p < past; ++p)
               q = plus_product<Entry>(q, factor[p], load(directions[p] + at));
-            if constexpr (update == Update::direction) store(to + at, q);
+            if constexpr (update != Update::pair) store(to + at, q);
+            if constexpr (update == Update::marked) store(mark + at, f);
             f = minus_product<Entry>(f, steps, q);
             store(F + at, f);
           }
@@ -160,12 +161,59 @@ void advance(const Share<Entry>& s, Size i, Size j, const Along<Entry>& along, E
              Top<Entry>* tops) {
   if (along.to == nullptr) return advance_by<Update::pair, 0>(s, i, j, along, step, tops);
   static_assert(kPast == 3);
+  if (along.mark != nullptr)
+    return advance_by<Update::marked, 1>(s, i, j, along, step, tops);
   switch (along.count) {
     case 0: return advance_by<Update::direction, 0>(s, i, j, along, step, tops);
     case 1: return advance_by<Update::direction, 1>(s, i, j, along, step, tops);
     case 2: return advance_by<Update::direction, 2>(s, i, j, along, step, tops);
     default: return advance_by<Update::direction, 3>(s, i, j, along, step, tops);
   }
+}
+
+template <class Entry>
+void leap(const Share<Entry>& s, Entry* mark, Entry* to, Entry step, Top<Entry>* tops) {
+  for (Size r = 0; r < s.run_count; ++r) {
+    const Run run = s.runs[r];
+    for (Size t = run.local; t < run.local + run.length; ++t) {
+      to[t] = mark[t] - s.f[t];
+      mark[t] = s.f[t] -= step * to[t];
+    }
+    for (Size t = run.local + run.length; t % kPad != 0; ++t) to[t] = mark[t] = Entry(0);
+  }
+  find_tops(s, tops);
+}
+
+double combine(const double* const* past, const double* factor, int count, Size n, double* p) {
+  static_assert(kPast == 3);
+  const double *a = past[0], *b = past[count > 1 ? 1 : 0], *c = past[count > 2 ? 2 : 0];
+  const double fa = factor[0], fb = count > 1 ? factor[1] : 0.0, fc = count > 2 ? factor[2] : 0.0;
+  constexpr Size lanes = kLanes<double>;
+  Vector<double> squares = {};
+  Size u = 0;
+  for (; u + lanes <= n && count > 0; u += lanes) {
+    const Vector<double> sum = fa * load(a + u) + fb * load(b + u) + fc * load(c + u);
+    store(p + u, sum);
+    squares += sum * sum;
+  }
+  double length = 0.0;
+  for (Size lane = 0; lane < lanes; ++lane) length += squares[lane];
+  for (; u < n; ++u) {
+    p[u] = count > 0 ? fa * a[u] + fb * b[u] + fc * c[u] : 0.0;
+    length += p[u] * p[u];
+  }
+  return length;
+}
+
+bool stays(const double* b, const double* p, double step, const double* low, const double* high,
+           Size n, double* next) {
+  std::int64_t outside = 0;
+  for (Size u = 0; u < n; ++u) {
+    const double to = b[u] + step * p[u];
+    next[u] = to;
+    outside += !((to > low[u]) & (to < high[u]));
+  }
+  return outside == 0;
 }
 
 // What a partner of `top` would gain, to second order.
@@ -268,7 +316,8 @@ void accumulate(const Entry* const* rows, const double* weights, Size count, dou
 
 template <class Entry>
 constexpr Passes<Entry> kTable = {find_tops<Entry>, find_partner<Entry>, advance<Entry>,
-                                  gather<Entry>, accumulate<Entry>};
+                                  leap<Entry>,      combine,             stays,
+                                  gather<Entry>,    accumulate<Entry>};
 
 }  // namespace
 

@@ -3,48 +3,52 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace mercer::svm {
 
+template <class Entry>
+void Past<Entry>::forget() {
+  for (int u = 0; u < used_; ++u) {
+    level_.b[variable_[u]] = value_[u];
+    level_.place[variable_[u]] = -1;
+  }
+  count_ = at_ = used_ = steps_ = leaps_ = 0;
+  gained_ = noise_ = 0.0;
+  lasting_ = worth_ = false;
+}
+
 // The number of a variable among those that are moved, which may be new.
 template <class Entry>
-int Past<Entry>::place_of(Size t, double b, bool rises) {
-  int found = -1;
-  for (int u = 0; u < used_; ++u) found = variable_[u] == t ? u : found;
-  if (found >= 0) return found;
-  variable_[used_] = static_cast<std::int32_t>(t);
-  value_[used_] = b;
-  low_[used_] = level_.lower[t], high_[used_] = level_.upper[t];
+int Past<Entry>::place_of(Size t, bool rises) {
+  if (level_.place[t] >= 0) return level_.place[t];
+  const int u = used_++;
+  level_.place[t] = static_cast<std::int16_t>(u);
+  variable_[u] = static_cast<std::int32_t>(t);
+  value_[u] = level_.b[t];
+  gone_[u] = 0.0;
+  low_[u] = level_.lower[t], high_[u] = level_.upper[t];
   if (level_.kink[t] > 0.0) {
-    const bool above = rises ? b >= 0.0 : b > 0.0;
-    double& end = above ? low_[used_] : high_[used_];
+    const bool above = rises ? value_[u] >= 0.0 : value_[u] > 0.0;
+    double& end = above ? low_[u] : high_[u];
     end = above ? std::max(end, 0.0) : std::min(end, 0.0);
   }
-  for (auto& direction : past_) direction[used_] = 0.0;
-  return used_++;
+  for (auto& direction : past_) direction[u] = 0.0;
+  return u;
 }
 
-// p = e_i - e_j + sum gamma_k p_k
+// p = e_i - e_j + sum gamma_k p_k; gives p' p.
 template <class Entry>
-void Past<Entry>::direct(const Pair& pair, const double* b) {
+double Past<Entry>::direct(const Pair& pair) {
   i_ = pair.i, j_ = pair.j;
-  const int i = place_of(i_, b[i_], true), j = place_of(j_, b[j_], false);
-  std::fill_n(p_, used_, 0.0);
-  for (int k = 0; k < count_; ++k)
-    for (int u = 0; u < used_; ++u) p_[u] += gamma_[k] * past_[k][u];
+  const int i = place_of(i_, true), j = place_of(j_, false);
+  const double* past[kPast];
+  for (int k = 0; k < number(); ++k) past[k] = past_[slot(k)];
+  const double squares = pass_.combine(past, gamma_, number(), used_, p_);
+  const double added = 2.0 * (p_[i] - p_[j] + 1.0);
   p_[i] += 1.0;
   p_[j] -= 1.0;
-}
-
-// Tells whether all variables stay inside the box, and where they would go.
-template <class Entry>
-bool Past<Entry>::stays(double step) {
-  bool inside = true;
-  for (int u = 0; u < used_; ++u) {
-    next_[u] = value_[u] + step * p_[u];
-    inside &= (next_[u] > low_[u]) & (next_[u] < high_[u]);
-  }
-  return inside;
+  return squares + added;
 }
 
 // The longest step up to `step` in the box, where it ends at a bound.
@@ -62,41 +66,72 @@ double Past<Entry>::shorten(double step) {
 }
 
 template <class Entry>
-void Past<Entry>::go(double* b) {
-  for (int u = 0; u < used_; ++u) b[variable_[u]] = value_[u] = next_[u];
+void Past<Entry>::go() {
+  for (int u = 0; u < used_; ++u) {
+    value_[u] = next_[u];
+    gone_[u] += step_ * p_[u];  // not the difference of values: rounded, that has a sum of its own
+  }
   if (worth_) {  // the others were free, and are
-    level_.refresh(i_, b[i_]);
-    level_.refresh(j_, b[j_]);
+    level_.refresh(i_, value(i_));
+    level_.refresh(j_, value(j_));
     return;
   }
-  for (int u = 0; u < used_; ++u) level_.refresh(variable_[u], next_[u]);
+  for (int u = 0; u < used_; ++u) level_.refresh(variable_[u], value_[u]);
+}
+
+// Tells whether F is still orthogonal to the earlier directions, as far as p has of them. It is not
+// where rounding has spoilt what is remembered, or where K is positive semidefinite but for
+// rounding: then a descent would not descend.
+template <class Entry>
+bool Past<Entry>::agrees(double difference) {
+  double slope = 0.0;
+  for (int u = 0; u < used_; ++u) {
+    const Size t = variable_[u];
+    const Entry side = t == j_ ? level_.low[t] : level_.up[t];
+    slope += p_[u] * (static_cast<double>(level_.f[t]) + static_cast<double>(side));
+  }
+  if (std::abs(slope - difference) <= kDoubt * difference) return true;
+  rest_ = kRest;
+  return false;
 }
 
 template <class Entry>
-bool Past<Entry>::bend(const Pair& pair, double* b, double& gain) {
-  if (steps_ >= kLongest) forget();
-  if (count_ == 0) return false;
+bool Past<Entry>::bend(const Pair& pair, double& gain) {
+  if (number() == 0 || is_noise(pair.difference)) return false;
   curve_ = pair.curvature;
-  for (int k = 0; k < count_; ++k) {
-    const Entry* q = level_.past[k];
-    gamma_[k] = -(static_cast<double>(q[pair.i]) - static_cast<double>(q[pair.j])) / curvature_[k];
-    curve_ -= gamma_[k] * gamma_[k] * curvature_[k];
+  for (int k = 0; k < number(); ++k) {
+    const Entry* q = level_.past[slot(k)];
+    const double curvature = curvature_[slot(k)];
+    gamma_[k] = -(static_cast<double>(q[pair.i]) - static_cast<double>(q[pair.j])) / curvature;
+    curve_ -= gamma_[k] * gamma_[k] * curvature;
   }
   if (!(curve_ > kLeastCurvature * pair.curvature)) return false;
-  direct(pair, b);
+  // a curvature that rounding of K could make up might as well be negative
+  const double length = direct(pair);
+  if (!(curve_ > kSteep * kRounding * pair.size * length)) return false;
+  if (steps_ % kLooks == kLooks - 1 && !agrees(pair.difference)) return false;
   step_ = pair.difference / curve_;
-  worth_ = stays(step_);
+  worth_ = pass_.stays(value_, p_, step_, low_, high_, used_, next_);
   if (!worth_) step_ = shorten(step_);
   const double gained = step_ * (pair.difference - 0.5 * step_ * curve_);
   if (!(gained > gain) || !std::isfinite(step_)) return false;
   gain = gained;
-  go(b);
+  gained_ += gained;
+  size_ = pair.size;
+  const double rounded = kRounding * step_ * pair.size;
+  noise_ += rounded * rounded * length;
+  all_noise_ += rounded * rounded * length;
+  go();
   return true;
 }
 
 template <class Entry>
-void Past<Entry>::begin(const Pair& pair, const double* b) {
-  direct(pair, b);
+void Past<Entry>::begin(const Pair& pair) {
+  if (rest_ > 0) {
+    --rest_;
+    return;
+  }
+  direct(pair);
   curve_ = pair.curvature;
   worth_ = true;
 }
@@ -104,12 +139,13 @@ void Past<Entry>::begin(const Pair& pair, const double* b) {
 template <class Entry>
 Along<Entry> Past<Entry>::along() const {
   Along<Entry> out{};
-  out.count = count_;
-  for (int k = 0; k < count_; ++k) {
-    out.past[k] = level_.past[k];
+  out.count = number();
+  for (int k = 0; k < out.count; ++k) {
+    out.past[k] = level_.past[slot(k)];
     out.factor[k] = static_cast<Entry>(gamma_[k]);
   }
-  if (count_ > 0 || worth_) out.to = level_.past[at_];
+  if (out.count > 0 || worth_) out.to = level_.past[at_];
+  if (marks()) out.mark = level_.mark;
   return out;
 }
 
@@ -119,14 +155,51 @@ void Past<Entry>::keep() {
     forget();
     return;
   }
+  if (marks()) {  // what the shift does to F was done before the sweep
+    level_.mark[i_] += static_cast<Entry>(step_ * level_.shift[i_]);
+    level_.mark[j_] -= static_cast<Entry>(step_ * level_.shift[j_]);
+  }
   Entry* q = level_.past[at_];
   q[i_] += static_cast<Entry>(level_.shift[i_]);
   q[j_] -= static_cast<Entry>(level_.shift[j_]);
   curvature_[at_] = curve_;
   std::copy_n(p_, used_, past_[at_]);
-  at_ = (at_ + 1) % kPast;
-  count_ = std::min(count_ + 1, kPast);
+  at_ = (at_ + 1) % kRecent;
+  count_ = std::min(count_ + 1, kRecent);
   ++steps_;
+}
+
+template <class Entry>
+double Past<Entry>::leap() {
+  if (steps_ < kChain) return 0.0;
+  double slope = 0.0, curvature = 0.0, length = 0.0;
+  for (int u = 0; u < used_; ++u) {
+    const Size t = variable_[u];
+    const double f = static_cast<double>(level_.f[t]);
+    p_[u] = gone_[u];
+    length += p_[u] * p_[u];
+    slope += p_[u] * (f + static_cast<double>(level_.up[t]));
+    curvature += p_[u] * (static_cast<double>(level_.mark[t]) - f);
+  }
+  const double step = slope / curvature;
+  // less than rounding could make of F, or more than the whole chain gained, is noise
+  const bool likely = curvature * curvature > kSeen * kSeen * noise_ * length &&
+                      curvature > kSteep * kRounding * size_ * length &&
+                      0.5 * step * slope < gained_ && std::isfinite(step);
+  const bool room = used_ + kAdded <= kMost && ++leaps_ <= kLeaps;
+  if (!room || !likely || !pass_.stays(value_, p_, step, low_, high_, used_, next_)) {
+    forget();
+    return 0.0;
+  }
+  std::copy_n(next_, used_, value_);
+  std::copy_n(gone_, used_, past_[kRecent]);
+  std::fill_n(gone_, used_, 0.0);
+  curvature_[kRecent] = curvature;
+  for (int k = 0; k < kRecent; ++k) std::fill_n(past_[k], used_, 0.0);
+  lasting_ = true;
+  count_ = at_ = steps_ = 0;
+  gained_ = noise_ = 0.0;
+  return step;
 }
 
 template class Past<float>;

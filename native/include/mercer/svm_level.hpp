@@ -116,7 +116,9 @@ struct Level {
   bool padded = false;
 
   Entry *f, *up, *low, *diag;
-  Entry* past[kPast];  // K times earlier directions, where something is remembered of them
+  // K times earlier directions, and F at the beginning of a chain, where a descent remembers them.
+  Entry *past[kPast], *mark;
+  std::int16_t* place;  // among the variables that those move; -1: none of them
   double *b, *lower, *upper, *kink, *shift;
   std::int32_t* origin;  // place in the level this one was taken from; of the first level the
                          // number of the variable, or -1
@@ -132,6 +134,7 @@ struct Level {
   Buffer<Entry> entries_;
   Buffer<double> doubles_;
   Buffer<std::int32_t> places_;
+  Buffer<std::int16_t> moved_;
 };
 
 template <class Entry>
@@ -143,9 +146,10 @@ Level<Entry>::Level(std::vector<Run> own_runs, int group_count, Size places)
       middle(static_cast<std::size_t>(group_count), 0.0),
       tops(static_cast<std::size_t>(group_count)),
       lows(static_cast<std::size_t>(group_count)),
-      entries_((4 + kPast) * spacing(places)),
+      entries_((5 + kPast) * spacing(places)),
       doubles_(5 * spacing(places)),
-      places_(spacing(places)) {
+      places_(spacing(places)),
+      moved_(spacing(places)) {
   for (const Run& run : runs) count += run.length;
   Entry* e = entries_.data();
   double* d = doubles_.data();
@@ -155,6 +159,9 @@ Level<Entry>::Level(std::vector<Run> own_runs, int group_count, Size places)
   b = d, lower = d + gap, upper = d + 2 * gap, kink = d + 3 * gap, shift = d + 4 * gap;
   origin = places_.data();
   for (int p = 0; p < kPast; ++p) past[p] = e + (4 + p) * gap;
+  mark = e + (4 + kPast) * gap;
+  place = moved_.data();
+  std::fill_n(place, size, std::int16_t(-1));
   std::fill_n(f, size, Entry(0));
   std::fill_n(up, size, -far);
   std::fill_n(low, size, far);

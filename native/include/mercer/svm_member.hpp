@@ -38,10 +38,12 @@ class Member {
   double gap() const;
   Pair pair_of(const Pick<Entry>& pick) const;
   bool move(const Pick<Entry>& pick);
+  void leap();
   void look_outside(double gap, Outcome& outcome);
   std::optional<End> verdict(const Pick<Entry>& pick, double gap, double tol, bool at_limit,
                              bool leaving);
   bool someone_waits() const { return door_ != nullptr && door_->waiting() > 0; }
+  double value(Size t) const { return remembers_ ? past_.value(t) : b_[t]; }
   bool owns(Size t) const { return t >= begin_ && t < end_; }
   bool too_slow(std::int64_t steps);
 
@@ -61,9 +63,8 @@ class Member {
   std::vector<Top<Entry>> tops_;
   std::vector<Entry> lows_;
   Trail trail_;
+  bool remembers_;  // only where there is never a team, so that its size changes no bit
   Past<Entry> past_;
-  // Only where there is never a team, so that its size changes no bit.
-  bool remembers_;
   std::int64_t window_steps_;
   bool leave_ = false;
   std::int64_t told_ = 0;  // steps the outside knows of

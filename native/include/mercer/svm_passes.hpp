@@ -58,13 +58,15 @@ struct Share {
 };
 
 // The direction of a step beyond its pair: `count` earlier ones, times factors. K times the whole
-// goes to `to`, which may be one of them; null where nobody asks for it.
+// goes to `to`, which may be one of them, and F as it was before to `mark`; null where nobody asks
+// for it.
 template <class Entry>
 struct Along {
   const Entry* past[kPast];
   Entry factor[kPast];
   int count;
   Entry* to;
+  Entry* mark;
 };
 
 // Below this part of K_ii + K_jj a curvature is rounding noise of K.
@@ -83,6 +85,13 @@ struct Passes {
   // F -= step (K_i - K_j + what the step goes along), and then as find_tops.
   void (*advance)(const Share<Entry>&, Size i, Size j, const Along<Entry>&, Entry step,
                   Top<Entry>* tops);
+  // With q = mark - F, which goes to `to`: F -= step q, mark = F, and then as find_tops.
+  void (*leap)(const Share<Entry>&, Entry* mark, Entry* to, Entry step, Top<Entry>* tops);
+  // p = the sum over k of factor[k] past[k]; gives p' p
+  double (*combine)(const double* const* past, const double* factor, int count, Size n, double* p);
+  // next = b + step p; whether all of it is between low and high
+  bool (*stays)(const double* b, const double* p, double step, const double* low,
+                const double* high, Size n, double* next);
   // to[t] = from[index[t]]
   void (*gather)(const Entry* from, const std::int32_t* index, Size count, Entry* to);
   // sum[t] += the sum over r of weights[r] rows[r][t], for four rows
