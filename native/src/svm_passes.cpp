@@ -217,7 +217,7 @@ bool stays(const double* b, const double* p, double step, const double* low, con
 }
 
 // What a partner of `top` would gain, to second order.
-template <class Entry>
+template <bool even, class Entry>
 struct Gain {
   const Share<Entry>& s;
   const Entry* row;
@@ -233,18 +233,18 @@ struct Gain {
 
   MERCER_INLINE Vector<Entry> operator()(Vector<Entry> low, Size at, Vector<Entry> k) const {
     const Vector<Entry> d = larger<Entry>(high - low, Vector<Entry>{});
-    const Vector<Entry> apart =
-        minus_product<Entry>(kii + load(s.diag + at), filled<Entry>(Entry(2)), k);
+    const Vector<Entry> level = even ? kii + kii : kii + load(s.diag + at);
+    const Vector<Entry> apart = minus_product<Entry>(level, filled<Entry>(Entry(2)), k);
     return d * (d * reciprocal<Entry>(larger<Entry>(apart, least)));
   }
 };
 
 // Sweep one over the runs of one group.
-template <class Entry>
+template <bool even, class Entry>
 MERCER_INLINE Size partner_in_group(const Share<Entry>& s, Size first, const Top<Entry>& top,
                                     Spot<Entry>& best, Entry* lows) {
   const int group = s.runs[first].group;
-  const Gain<Entry> gain(s, top);
+  const Gain<even, Entry> gain(s, top);
   const Entry *F = s.f, *fall = s.low;
   Vector<Entry> lowest[2] = {filled<Entry>(kInfinity<Entry>), filled<Entry>(kInfinity<Entry>)};
   Size r = first;
@@ -266,12 +266,12 @@ MERCER_INLINE Size partner_in_group(const Share<Entry>& s, Size first, const Top
 }
 
 // The partner of the largest gain in a block.
-template <class Entry>
+template <bool even, class Entry>
 MERCER_INLINE Partner<Entry> partner_in_block(const Share<Entry>& s, const Top<Entry>* tops,
                                               const Spot<Entry>& spot) {
   Largest<Entry> best[2] = {Largest<Entry>(0), Largest<Entry>(0)};
   const Run run = s.runs[spot.run];
-  const Gain<Entry> gain(s, tops[run.group]);
+  const Gain<even, Entry> gain(s, tops[run.group]);
   const Entry* ki = gain.row + run.column;
   sweep<Entry>(
       run, spot.begin, spot.end, [&](Size t) { return load(ki + t); },
@@ -284,17 +284,22 @@ MERCER_INLINE Partner<Entry> partner_in_block(const Share<Entry>& s, const Top<E
   return found;
 }
 
-template <class Entry>
-Partner<Entry> find_partner(const Share<Entry>& s, const Top<Entry>* tops, Entry* lows) {
+template <bool even, class Entry>
+MERCER_INLINE Partner<Entry> partner(const Share<Entry>& s, const Top<Entry>* tops, Entry* lows) {
   Spot<Entry> best(0);
   for (Size r = 0; r < s.run_count;) {
     const Top<Entry>& top = tops[s.runs[r].group];
     if (top.index < 0)
       ++r;
     else
-      r = partner_in_group(s, r, top, best, lows);
+      r = partner_in_group<even>(s, r, top, best, lows);
   }
-  return best.run < 0 ? Partner<Entry>{Entry(0), -1} : partner_in_block(s, tops, best);
+  return best.run < 0 ? Partner<Entry>{Entry(0), -1} : partner_in_block<even>(s, tops, best);
+}
+
+template <class Entry>
+Partner<Entry> find_partner(const Share<Entry>& s, const Top<Entry>* tops, Entry* lows) {
+  return s.even ? partner<true>(s, tops, lows) : partner<false>(s, tops, lows);
 }
 
 template <class Entry>

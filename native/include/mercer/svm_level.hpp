@@ -54,7 +54,8 @@ struct Level {
   Level(std::vector<Run> own_runs, int group_count, Size places);
 
   Share<Entry> all() const {
-    return {k,  ld, row_of, runs.data(), static_cast<Size>(runs.size()), padded, f, up, low, diag};
+    return {k,  ld,  row_of, runs.data(), static_cast<Size>(runs.size()), padded, is_even(),
+            f,  up,  low,    diag};
   }
   const Entry* row(Size i) const { return k + (row_of == nullptr ? i : row_of[i]) * ld; }
   Size column_of(Size j) const { return row_of == nullptr ? j : row_of[j]; }
@@ -90,6 +91,7 @@ struct Level {
   }
 
   bool finite() const;
+  bool is_even() const;
 
   // fn(t) for every place of the runs.
   template <class F>
@@ -182,6 +184,15 @@ bool Level<Entry>::finite() const {
   Entry poison = 0;  // 0, or NaN once an F is not finite
   each_variable([&](Size t) { poison += f[t] * Entry(0); });
   return poison == Entry(0);
+}
+
+template <class Entry>
+bool Level<Entry>::is_even() const {
+  if (count == 0) return true;
+  const Entry one = diag[runs.front().local];
+  bool even = true;
+  each([&](Size t) { even &= diag[t] == one; });
+  return even;
 }
 
 // How a descent on a level ended.

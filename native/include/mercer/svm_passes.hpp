@@ -49,6 +49,7 @@ struct Share {
   const Run* runs;
   Size run_count;
   bool padded;  // rows of K have zeros where the state has gaps
+  bool even;    // all diagonal entries are equal
   Entry* f;
   Entry* up;
   Entry* low;
