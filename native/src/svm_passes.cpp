@@ -205,6 +205,10 @@ double combine(const double* const* past, const double* factor, int count, Size 
   return length;
 }
 
+void add(double* sum, double step, const double* p, Size n) {
+  for (Size u = 0; u < n; ++u) sum[u] += step * p[u];
+}
+
 bool stays(const double* b, const double* p, double step, const double* low, const double* high,
            Size n, double* next) {
   std::int64_t outside = 0;
@@ -321,8 +325,8 @@ void accumulate(const Entry* const* rows, const double* weights, Size count, dou
 
 template <class Entry>
 constexpr Passes<Entry> kTable = {find_tops<Entry>, find_partner<Entry>, advance<Entry>,
-                                  leap<Entry>,      combine,             stays,
-                                  gather<Entry>,    accumulate<Entry>};
+                                  leap<Entry>,      combine,             add,
+                                  stays,            gather<Entry>,       accumulate<Entry>};
 
 }  // namespace
 

@@ -4,8 +4,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace mercer::svm {
+
+template <class Entry>
+Past<Entry>::Past(Level<Entry>& level)
+    : level_(level),
+      pass_(passes<Entry>()),
+      value_(held_[0]),
+      next_(held_[1]),
+      low_(held_[2]),
+      high_(held_[3]),
+      gone_(held_[4]),
+      p_(held_[5]) {
+  for (int k = 0; k < kPast; ++k) past_[k] = held_[6 + k];
+}
 
 template <class Entry>
 void Past<Entry>::forget() {
@@ -33,7 +47,7 @@ int Past<Entry>::place_of(Size t, bool rises) {
     double& end = above ? low_[u] : high_[u];
     end = above ? std::max(end, 0.0) : std::min(end, 0.0);
   }
-  for (auto& direction : past_) direction[u] = 0.0;
+  for (double* direction : past_) direction[u] = 0.0;
   return u;
 }
 
@@ -67,10 +81,8 @@ double Past<Entry>::shorten(double step) {
 
 template <class Entry>
 void Past<Entry>::go() {
-  for (int u = 0; u < used_; ++u) {
-    value_[u] = next_[u];
-    gone_[u] += step_ * p_[u];  // not the difference of values: rounded, that has a sum of its own
-  }
+  std::swap(value_, next_);
+  pass_.add(gone_, step_, p_, used_);  // not differences of b: rounded, these have a sum of their own
   if (worth_) {  // the others were free, and are
     level_.refresh(i_, value(i_));
     level_.refresh(j_, value(j_));
@@ -163,7 +175,7 @@ void Past<Entry>::keep() {
   q[i_] += static_cast<Entry>(level_.shift[i_]);
   q[j_] -= static_cast<Entry>(level_.shift[j_]);
   curvature_[at_] = curve_;
-  std::copy_n(p_, used_, past_[at_]);
+  std::swap(p_, past_[at_]);
   at_ = (at_ + 1) % kRecent;
   count_ = std::min(count_ + 1, kRecent);
   ++steps_;
@@ -176,10 +188,9 @@ double Past<Entry>::leap() {
   for (int u = 0; u < used_; ++u) {
     const Size t = variable_[u];
     const double f = static_cast<double>(level_.f[t]);
-    p_[u] = gone_[u];
-    length += p_[u] * p_[u];
-    slope += p_[u] * (f + static_cast<double>(level_.up[t]));
-    curvature += p_[u] * (static_cast<double>(level_.mark[t]) - f);
+    length += gone_[u] * gone_[u];
+    slope += gone_[u] * (f + static_cast<double>(level_.up[t]));
+    curvature += gone_[u] * (static_cast<double>(level_.mark[t]) - f);
   }
   const double step = slope / curvature;
   // less than rounding could make of F, or more than the whole chain gained, is noise
@@ -187,12 +198,12 @@ double Past<Entry>::leap() {
                       curvature > kSteep * kRounding * size_ * length &&
                       0.5 * step * slope < gained_ && std::isfinite(step);
   const bool room = used_ + kAdded <= kMost && ++leaps_ <= kLeaps;
-  if (!room || !likely || !pass_.stays(value_, p_, step, low_, high_, used_, next_)) {
+  if (!room || !likely || !pass_.stays(value_, gone_, step, low_, high_, used_, next_)) {
     forget();
     return 0.0;
   }
-  std::copy_n(next_, used_, value_);
-  std::copy_n(gone_, used_, past_[kRecent]);
+  std::swap(value_, next_);
+  std::swap(gone_, past_[kRecent]);
   std::fill_n(gone_, used_, 0.0);
   curvature_[kRecent] = curvature;
   for (int k = 0; k < kRecent; ++k) std::fill_n(past_[k], used_, 0.0);

@@ -90,6 +90,8 @@ struct Passes {
   void (*leap)(const Share<Entry>&, Entry* mark, Entry* to, Entry step, Top<Entry>* tops);
   // p = the sum over k of factor[k] past[k]; gives p' p
   double (*combine)(const double* const* past, const double* factor, int count, Size n, double* p);
+  // sum += step p
+  void (*add)(double* sum, double step, const double* p, Size n);
   // next = b + step p; whether all of it is between low and high
   bool (*stays)(const double* b, const double* p, double step, const double* low,
                 const double* high, Size n, double* next);

@@ -30,7 +30,7 @@ struct Pair {
 template <class Entry>
 class Past {
  public:
-  explicit Past(Level<Entry>& level) : level_(level), pass_(passes<Entry>()) {}
+  explicit Past(Level<Entry>& level);
   ~Past() { forget(); }
   Past(const Past&) = delete;
   Past& operator=(const Past&) = delete;
@@ -97,10 +97,11 @@ class Past {
   double noise_ = 0.0, all_noise_ = 0.0;  // of F by rounding, squared: of the chain, of all
   double gamma_[kPast], curvature_[kPast];
   std::int32_t variable_[kMost];
-  alignas(64) double value_[kMost], next_[kMost];  // b, before and after the step
-  alignas(64) double low_[kMost], high_[kMost];    // the piece of the box that a variable is in
-  alignas(64) double gone_[kMost];                 // along the chain, since F was marked
-  alignas(64) double p_[kMost], past_[kPast][kMost];
+  double *value_, *next_;      // b, before and after the step
+  double *low_, *high_;        // the piece of the box that a variable is in
+  double* gone_;               // along the chain, since F was marked
+  double *p_, *past_[kPast];   // directions
+  alignas(64) double held_[6 + kPast][kMost];  // all of these; where they are changes
 };
 
 }  // namespace mercer::svm
