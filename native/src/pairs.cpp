@@ -453,8 +453,8 @@ void Pairs<T>::multiply(RowSet set, const Externals<T>& externals, const double*
       if (team.stopped(worker)) return;
       const Columns c = columns_of(tile);
       make_tile(s, c, externals, [&](int first, int count, const T* strip) {
-        tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, right.ld,
-                         vectors, rows_out + first * vectors, vectors});
+        tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, vectors,
+                         rows_out + first * vectors, vectors, false});
       });
     }
   };
@@ -468,7 +468,7 @@ void Pairs<T>::multiply_symmetric(const double* v, int vectors, double* out, Wor
   const std::vector<double> scales = column_scales(v, columns_, vectors);
   const PackedVectors<T> right =
       pack_vectors<T>(v, columns_, vectors, scales.data(), tiles_.lanes);
-  const Size width = right.width ? right.width : vectors;
+  const Size width = right.per_row();
   const RowSet all{nullptr, 0, rows_};
   const Externals<T> none;
   std::fill_n(out, rows_ * vectors, 0.0);
@@ -480,12 +480,12 @@ void Pairs<T>::multiply_symmetric(const double* v, int vectors, double* out, Wor
     make_tile(s, c, none, [&](int first, int count, const T* strip) {
       double* to = rows_out + first * vectors;
       if (s.row_tile == column_tile) {
-        tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, right.ld,
-                         vectors, to, vectors});
+        tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, vectors,
+                         to, vectors, false});
       } else {
         tiles_.multiply_both({strip, c.ld, count, c.count, right.at(c.begin),
-                              right.at(first_row + first), right.width, right.ld, vectors, to,
-                              vectors, s.sums.data(), nullptr});
+                              right.of_rows(first_row + first), right.width, vectors, to, vectors,
+                              s.sums.data(), false});
       }
     });
     if (s.row_tile != column_tile) {

@@ -36,25 +36,16 @@ struct Stored {
   void diagonal(Size tile) const {
     const Size first = tile * kTile;
     const int rows = rows_of(tile);
-    tiles.multiply({k + first * n + first, n, rows, rows, right.at(first), right.width, right.ld,
-                    right.count, out + first * right.count, right.count});
+    tiles.multiply({k + first * n + first, n, rows, rows, right.at(first), right.width,
+                    right.count, out + first * right.count, right.count, true});
   }
 
-  const T* corner(Size row_tile, Size column_tile) const {
-    return k + row_tile * kTile * n + column_tile * kTile;
-  }
-
-  // A short tile at the lower edge is not worth fetching rows beyond it.
-  const T* ahead(Size row_tile, Size column_tile) const {
-    return rows_of(row_tile) == kTile ? corner(row_tile, column_tile) : nullptr;
-  }
-
-  void above(Size row_tile, Size column_tile, T* turned, const T* next) const {
+  void above(Size row_tile, Size column_tile, T* turned) const {
     const Size first = row_tile * kTile, column = column_tile * kTile;
     const int columns = rows_of(column_tile);
-    tiles.multiply_both({corner(row_tile, column_tile), n, rows_of(row_tile), columns, right.at(column),
-                         right.at(first), right.width, right.ld, right.count,
-                         out + first * right.count, right.count, turned, next});
+    tiles.multiply_both({k + first * n + column, n, rows_of(row_tile), columns, right.at(column),
+                         right.of_rows(first), right.width, right.count,
+                         out + first * right.count, right.count, turned, true});
     tiles.collect(turned, right.width, columns, right.count, out + column * right.count);
   }
 };
@@ -68,7 +59,7 @@ void multiply_symmetric(const T* k, Size n, const double* v, int vectors, double
   const PackedVectors<T> right = pack_vectors<T>(v, n, vectors, scales.data(), tiles.lanes);
   std::fill_n(out, n * vectors, 0.0);
   const Stored<T> stored{tiles, k, n, right, out};
-  const Size width = right.width ? right.width : vectors;
+  const Size width = right.per_row();
   Buffer<T> turned(std::max(1, work.threads) * kTile * width);
   std::fill_n(turned.data(), turned.size(), T(0));
   Tournament((n + kTile - 1) / kTile)
@@ -78,12 +69,7 @@ void multiply_symmetric(const T* k, Size n, const double* v, int vectors, double
           if (worker == 0) work.poll->check();
           if (row == column) stored.diagonal(i);
           const Size from = row == column ? i + 1 : column;
-          for (Size j = from; j < columns_end; ++j) {
-            const T* next = j + 1 < columns_end ? stored.ahead(i, j + 1)
-                            : i + 1 < rows_end ? stored.ahead(i + 1, row == column ? i + 2 : column)
-                                               : nullptr;
-            stored.above(i, j, mine, next);
-          }
+          for (Size j = from; j < columns_end; ++j) stored.above(i, j, mine);
         }
       });
   for (Size i = 0; i < n; ++i) {

@@ -12,36 +12,45 @@
 
 namespace mercer {
 
-// Up to this many right-hand sides, vectors run along the columns of the tile.
-constexpr int kFewVectors = 3;
+// Whether vectors run along the columns of the tile, since the right-hand sides would leave many
+// lanes idle.
+constexpr bool too_few(int vectors, int lanes) { return vectors <= std::max(6, lanes / 2); }
 
-// Right-hand sides in the working type, in the order the strips read them: [row][width], or
-// [vector][ld] when there are too few to fill a register (width 0).
+// Right-hand sides in the working type, in the orders the strips read them: [row][width]; or, when
+// there are too few to fill a register (width 0), [row / lanes][vector][lane] for the columns of a
+// tile and [row][vector] for its rows.
 template <class T>
 struct PackedVectors {
   Buffer<T> values;
+  Buffer<T> rows;
   int count;
   int width;
-  Size ld;
 
-  const T* at(Size row) const { return values.data() + row * (width ? width : 1); }
+  // Of the columns from `column` on, the first of a tile.
+  const T* at(Size column) const { return values.data() + column * per_row(); }
+  const T* of_rows(Size row) const { return (width ? values : rows).data() + row * per_row(); }
+  int per_row() const { return width ? width : count; }
 };
 
 // V (rows x vectors, C order), each column divided by its scale (null: by nothing).
 template <class T>
 PackedVectors<T> pack_vectors(const double* v, Size rows, int vectors, const double* scales,
                               int lanes) {
-  const int width = vectors <= kFewVectors ? 0 : static_cast<int>(round_up(vectors, lanes));
-  const Size ld = round_up(rows, kTile), size = width ? rows * width : vectors * ld;
-  PackedVectors<T> out{Buffer<T>(size), vectors, width, ld};
+  const bool few = too_few(vectors, lanes);
+  const int width = few ? 0 : static_cast<int>(round_up(vectors, lanes));
+  const Size size = few ? round_up(rows, lanes) * vectors : rows * width;
+  PackedVectors<T> out{Buffer<T>(size), Buffer<T>(few ? rows * vectors : 0), vectors, width};
   std::fill_n(out.values.data(), size, T(0));
   std::vector<double> factors(static_cast<std::size_t>(vectors), 1.0);
   for (int c = 0; scales != nullptr && c < vectors; ++c) factors[c] = 1.0 / scales[c];
   for (Size j = 0; j < rows; ++j) {
     const double* from = v + j * vectors;
-    T* to = width ? out.values.data() + j * width : out.values.data() + j;
-    const Size step = width ? 1 : ld;
-    for (int c = 0; c < vectors; ++c) to[c * step] = static_cast<T>(from[c] * factors[c]);
+    T* to = out.values.data() + (few ? (j - j % lanes) * vectors + j % lanes : j * width);
+    for (int c = 0; c < vectors; ++c) {
+      const T x = static_cast<T>(from[c] * factors[c]);
+      to[few ? c * lanes : c] = x;
+      if (few) out.rows[j * vectors + c] = x;
+    }
   }
   return out;
 }

@@ -134,16 +134,16 @@ struct ProductArgs {
   int64_t ld;
   int rows;
   int columns;
-  const T* v;  // [column][width] of the tile's first column; or [vector][v_ld] when `width` is 0
-  int width;   // vectors, rounded up to lanes
-  int64_t v_ld;
+  const T* v;  // [column][width] of the tile's first column, or [column / lanes][vector][lane]
+  int width;   // vectors, rounded up to lanes; 0 in the second order, for few of them
   int vectors;
   double* out;
   int64_t out_ld;
+  bool far;  // the tile comes from memory
 };
 
 // The same for a tile above the diagonal of a symmetric matrix, and its transpose times the vectors
-// of its rows, which is added to `turned` in T: [column][width], or [vector][kTile].
+// of its rows, which is added to `turned` in T, in the order of v.
 template <class T>
 struct BothArgs {
   const T* strip;
@@ -151,14 +151,13 @@ struct BothArgs {
   int rows;
   int columns;
   const T* v;  // of the tile's first column
-  const T* u;  // of the first row
+  const T* u;  // of the first row: [row][width], or [row][vector] when `width` is 0
   int width;
-  int64_t v_ld;
   int vectors;
   double* out;  // of the first row
   int64_t out_ld;
   T* turned;
-  const T* ahead;  // the tile that comes next, rows also `ld` apart; null if not from memory
+  bool far;  // the tile comes from memory
 };
 
 // --- one instruction set ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mercer/tiles.hpp"
+#include "product_few.hpp"
 #include "vector.hpp"
 
 namespace mercer {
@@ -56,46 +57,12 @@ MERCER_INLINE void multiply_rows(const ProductArgs<T>& p, int row) {
   }
 }
 
-// Few right-hand sides: vectors run along the columns of the tile instead. Entries of V beyond
-// the last column are zero, but the tile may hold anything there, so the last vector is masked.
-template <class T>
-MERCER_INLINE Vec<T> keep_first(Vec<T> v, int64_t count) {
-  constexpr int W = kLanes<T>;
-  for (int l = 0; l < W; ++l) {
-    if (l >= count) v[l] = 0;
-  }
-  return v;
-}
-
-template <class T>
-MERCER_INLINE T dot_row(const T* a, const T* v, int64_t size) {
-  constexpr int W = kLanes<T>;
-  Vec<T> s0 = {}, s1 = {}, s2 = {}, s3 = {};
-  int64_t j = 0;
-  for (; j + 4 * W <= size; j += 4 * W) {
-    s0 += load(a + j) * load(v + j);
-    s1 += load(a + j + W) * load(v + j + W);
-    s2 += load(a + j + 2 * W) * load(v + j + 2 * W);
-    s3 += load(a + j + 3 * W) * load(v + j + 3 * W);
-  }
-  for (; j + W <= size; j += W) s0 += load(a + j) * load(v + j);
-  if (j < size) s1 += keep_first<T>(load(a + j), size - j) * load(v + j);
-  return sum_lanes<T>((s0 + s1) + (s2 + s3));
-}
-
-template <class T>
-void multiply_few(const ProductArgs<T>& p) {
-  for (int i = 0; i < p.rows; ++i) {
-    for (int c = 0; c < p.vectors; ++c) {
-      const T sum = dot_row(p.strip + i * p.ld, p.v + c * p.v_ld, p.columns);
-      p.out[i * p.out_ld + c] += static_cast<double>(sum);
-    }
-  }
-}
-
 template <class T>
 void multiply(const ProductArgs<T>& p) {
-  if (p.width == 0) return multiply_few(p);
+  if (p.width == 0) {
+    return multiply_few<T, false>({p.strip, p.ld, p.rows, p.columns, p.v, nullptr, 0, p.vectors,
+                                   p.out, p.out_ld, nullptr, p.far});
+  }
   int i = 0;
   for (; i + kMr <= p.rows; i += kMr) multiply_rows<T, kMr>(p, i);
   for (; i < p.rows; ++i) multiply_rows<T, 1>(p, i);
@@ -104,12 +71,14 @@ void multiply(const ProductArgs<T>& p) {
 // --- tiles of symmetric matrices: the strip and its transpose in one go -----------------------
 
 // M rows times N vectors of right-hand sides, and the columns times the vectors of the M rows:
-// each entry is fetched once and used twice. The next tile comes from memory meanwhile.
+// each entry is fetched once and used twice. Rows that come next are fetched
+// meanwhile if the tile is `far`.
 template <class T, int M, int N>
 __attribute__((noinline)) void multiply_both_block(const BothArgs<T>& p, int row, int vector) {
   constexpr int W = kLanes<T>;
   const T* a = p.strip + row * p.ld;
-  const T* ahead = p.ahead && vector == 0 ? p.ahead + row * p.ld : nullptr;
+  const T* ahead = a + M * p.ld;
+  const bool fetch = p.far && vector == 0 && row + 2 * M <= p.rows;
   const T *v = p.v + vector, *u = p.u + row * p.width + vector;
   T* t = p.turned + vector;
   Vec<T> sum[M][N] = {}, x[M][N];
@@ -120,7 +89,7 @@ __attribute__((noinline)) void multiply_both_block(const BothArgs<T>& p, int row
   }
 #pragma GCC unroll 1
   for (int k = 0; k < p.columns; ++k) {
-    if (k % W == 0 && ahead) {
+    if (k % W == 0 && fetch) {
 #pragma GCC unroll 12
       for (int i = 0; i < M; ++i) __builtin_prefetch(ahead + i * p.ld + k, 0, 2);
     }
@@ -157,53 +126,10 @@ MERCER_INLINE void multiply_both_rows(const BothArgs<T>& p, int vector) {
   for (; i < p.rows; ++i) multiply_both_block<T, 1, N>(p, i, vector);
 }
 
-// Few right-hand sides: M rows at once, vectors along the columns; what is left over one by one.
-template <class T, int M>
-__attribute__((noinline)) void multiply_both_few(const BothArgs<T>& p, int row, int vector) {
-  constexpr int W = kLanes<T>;
-  const T* a = p.strip + row * p.ld;
-  const T* ahead = p.ahead && vector == 0 ? p.ahead + row * p.ld : a;
-  const T *v = p.v + vector * p.v_ld, *u = p.u + vector * p.v_ld + row;
-  T* t = p.turned + vector * kTile;
-  Vec<T> sum[M] = {};
-  int k = 0;
-#pragma GCC unroll 1
-  for (; k + W <= p.columns; k += W) {
-    const Vec<T> b = load(v + k);
-    Vec<T> s = load(t + k);
-#pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) {
-      __builtin_prefetch(ahead + i * p.ld + k, 0, 2);
-      const Vec<T> e = load(a + i * p.ld + k);
-      sum[i] += e * b;
-      s += e * u[i];
-    }
-    store(t + k, s);
-  }
-  T rest[M] = {};
-  for (; k < p.columns; ++k) {
-    for (int i = 0; i < M; ++i) {
-      rest[i] += a[i * p.ld + k] * v[k];
-      t[k] += a[i * p.ld + k] * u[i];
-    }
-  }
-  for (int i = 0; i < M; ++i) {
-    const T total = sum_lanes<T>(sum[i]) + rest[i];
-    p.out[(row + i) * p.out_ld + vector] += static_cast<double>(total);
-  }
-}
-
 template <class T>
 void multiply_both(const BothArgs<T>& p) {
   constexpr int W = kLanes<T>;
-  if (p.width == 0) {
-    for (int c = 0; c < p.vectors; ++c) {
-      int i = 0;
-      for (; i + 4 <= p.rows; i += 4) multiply_both_few<T, 4>(p, i, c);
-      for (; i < p.rows; ++i) multiply_both_few<T, 1>(p, i, c);
-    }
-    return;
-  }
+  if (p.width == 0) return multiply_few<T, true>(p);
   int vector = 0;
   for (; p.width - vector >= 2 * W; vector += 2 * W) multiply_both_rows<T, 2>(p, vector);
   if (vector < p.width) multiply_both_rows<T, 1>(p, vector);
@@ -212,16 +138,11 @@ void multiply_both(const BothArgs<T>& p) {
 // Adds what a tile gave to the rows of its columns, and clears it for the next.
 template <class T>
 void collect(T* turned, int width, int columns, int vectors, double* out) {
-  for (int j = 0; j < columns && width; ++j) {
+  if (width == 0) return collect_few(turned, columns, vectors, out);
+  for (int j = 0; j < columns; ++j) {
     T* row = turned + j * width;
     for (int c = 0; c < vectors; ++c) out[j * vectors + c] += static_cast<double>(row[c]);
     for (int c = 0; c < width; ++c) row[c] = T(0);
-  }
-  for (int c = 0; c < vectors && !width; ++c) {
-    for (int j = 0; j < columns; ++j) {
-      out[j * vectors + c] += static_cast<double>(turned[c * kTile + j]);
-      turned[c * kTile + j] = T(0);
-    }
   }
 }
 
