@@ -30,12 +30,12 @@ from mercer.selection.sharing.ridge_pole import Pole
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 
 # costs, in passes over the matrix
-_INVERSE = 45  # rows for each pass that an inverse in float32 costs, half as many in float64
-_FACTOR = 55  # as many for a Cholesky factor, of which every fold and penalty needs its own
-_ROUND = 4.5
+_INVERSE = 27  # rows for each pass that an inverse in float32 costs, half as many in float64
+_FACTOR = 33  # as many for a Cholesky factor, of which every fold and penalty needs its own
+_ROUND = 5.0
 
 FEWEST_ROWS = 500  # below, reducing a matrix to a band takes no time
-_TOGETHER = 8  # folds: up to here a pass over the matrix costs the same
+_TOGETHER = 8  # folds: up to here a pass over the matrix costs little more than for one
 _LOOK = 20  # steps between forecasts
 _SPARE = 0.5  # digits below what is enough: for rounding
 _REACH = 1e4  # largest to smallest penalty of one inverse: 100 rounds for nine digits
