@@ -17,6 +17,7 @@ from scipy.linalg import lapack
 
 from mercer._types import Array
 from mercer.backends import choose_backend
+from mercer.backends.lapack import invert
 from mercer.selection.sharing.ridge_system import FoldSystem
 
 _BLOCK = 256  # rows at a time
@@ -33,7 +34,7 @@ class _Place:
     @classmethod
     def of(cls, M: Array, inside: Array) -> _Place:
         outside = np.setdiff1d(np.arange(len(M)), inside, assume_unique=True)
-        potrf, _, _ = _routines(M.dtype)
+        potrf, _ = _routines(M.dtype)
         U, info = potrf(M[np.ix_(outside, outside)], lower=0, clean=0)
         if info != 0:
             raise np.linalg.LinAlgError("an inverse that is not positive definite")
@@ -42,7 +43,7 @@ class _Place:
     def correct(self, W: Array, X: Array) -> None:
         """Change W at rows left out, so that M W is zero there; X is M W."""
         if self.outside.size and W.size:
-            _, _, potrs = _routines(self.U.dtype)
+            _, potrs = _routines(self.U.dtype)
             W[self.outside] -= potrs(self.U, X[self.outside].astype(self.U.dtype), lower=0)[0]
 
 
@@ -113,22 +114,16 @@ def _inverse(K: Array, rows: Array, root: Array, shift: float, dtype: np.dtype[A
             part * scaled, scaled[i : i + _BLOCK, None], out=A[i : i + _BLOCK], casting="same_kind"
         )
     A.flat[:: n + 1] += shift / unit
-    potrf, potri, _ = _routines(dtype)
-    lower, info = potrf(A.T, lower=1, clean=0, overwrite_a=1)
-    if info == 0:
-        lower, info = potri(lower, lower=1, overwrite_c=1)
-    if info != 0 or not np.isfinite(lower.diagonal()).all():
+    if not invert(A):
         raise np.linalg.LinAlgError("not positive definite")
-    M = np.ascontiguousarray(lower.T)
     for i in range(0, n, _BLOCK):  # what is above the diagonal is below it as well
         j = i + _BLOCK
-        M[i:j, i:j] = np.triu(M[i:j, i:j]) + np.triu(M[i:j, i:j], 1).T
-        M[j:, i:j] = M[i:j, j:].T
-    return M
+        A[i:j, i:j] = np.triu(A[i:j, i:j]) + np.triu(A[i:j, i:j], 1).T
+        A[j:, i:j] = A[i:j, j:].T
+    return A
 
 
-def _routines(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """Give LAPACK's factor, inverse from a factor, and solution with one."""
+def _routines(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Give LAPACK's factor, and solution with one."""
     prefix = "s" if dtype == np.float32 else "d"
-    potrf, potri, potrs = (getattr(lapack, prefix + name) for name in ("potrf", "potri", "potrs"))
-    return potrf, potri, potrs
+    return getattr(lapack, prefix + "potrf"), getattr(lapack, prefix + "potrs")

@@ -1,0 +1,52 @@
+"""LAPACK's inverse of a positive definite matrix, without the interpreter's lock.
+
+SciPy's Python wrappers hold the lock while they work, so that threads beside them stand still. The
+functions that it offers to compiled code do not need it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cython_lapack
+
+from mercer._types import Array
+
+_INT = ctypes.POINTER(ctypes.c_int)
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, _INT, ctypes.c_void_p, _INT, _INT)
+_TYPES = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+
+def invert(A: Array) -> bool:
+    """Put the inverse of A into its upper triangle.
+
+    Parameters
+    ----------
+    A : (n, n) C-contiguous array of float32 or float64
+        Symmetric; only what is on and above the diagonal is read.
+
+    Returns
+    -------
+    done : bool
+        False where A is not positive definite in its precision.
+    """
+    if not (A.flags.c_contiguous and A.ndim == 2 and A.shape[0] == A.shape[1]):
+        raise ValueError(f"a square matrix, row after row, was expected, not shape {A.shape}")
+    size, info = ctypes.c_int(len(A)), ctypes.c_int(0)
+    for step in ("potrf", "potri"):
+        # what is above the diagonal row by row is below it column by column
+        _function(_TYPES[A.dtype] + step)(b"L", size, A.ctypes.data, size, info)
+        if info.value != 0:
+            return False
+    return bool(np.isfinite(A.diagonal()).all())
+
+
+def _function(name: str) -> Any:
+    offered: Any = cython_lapack.__pyx_capi__
+    capsule = offered[name]
+    name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return _SIGNATURE(address_of(capsule, name_of(capsule)))
