@@ -34,10 +34,10 @@ def invert(A: Array) -> bool:
     """
     if not (A.flags.c_contiguous and A.ndim == 2 and A.shape[0] == A.shape[1]):
         raise ValueError(f"a square matrix, row after row, was expected, not shape {A.shape}")
-    size, info = ctypes.c_int(len(A)), ctypes.c_int(0)
+    size, apart, info = (ctypes.c_int(k) for k in (len(A), max(1, len(A)), 0))
     for step in ("potrf", "potri"):
         # what is above the diagonal row by row is below it column by column
-        _function(_TYPES[A.dtype] + step)(b"L", size, A.ctypes.data, size, info)
+        _function(_TYPES[A.dtype] + step)(b"L", size, A.ctypes.data, apart, info)
         if info.value != 0:
             return False
     return bool(np.isfinite(A.diagonal()).all())
