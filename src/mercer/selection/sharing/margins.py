@@ -47,6 +47,7 @@ from mercer.selection.task import Point, Task
 
 _LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
 _SMALL = 500  # rows; up to here a float64 matrix costs nothing
+_WIDENED = 4.0  # times its entries: what folds must ask for, as fresh memory costs more than entries
 _NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
 _STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
@@ -191,12 +192,12 @@ class Margins(Group):
         return question
 
     def _widen(self, work: float) -> Array | None:
-        """Give K in float64, evaluated once, where folds would ask for more entries than it has."""
+        """Give K in float64, evaluated once, where folds would ask for it several times over."""
         gram, source, n = self.gram, self.source, len(self.rows.place)
         if gram is not None and gram.dtype == np.float64:
             return gram.dense()
-        if source is None or not self.may_widen or len(self.units) * work < n * n / 2:
-            return None  # half of all entries are mirrored
+        if source is None or not self.may_widen or len(self.units) * work < _WIDENED * n * n:
+            return None
         with self.widening:
             if self.wide is None:
                 self.wide = source.in_float64().pairs().dense()
