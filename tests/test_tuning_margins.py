@@ -26,7 +26,7 @@ from mercer.backends import choose_backend
 from mercer.backends.boxes import Box, Chain, Stage
 from mercer.backends.reference import Reference
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
-from mercer.selection.sharing import Stopped, groups
+from mercer.selection.sharing import Stopped, groups, margins
 from mercer.selection.sharing.chains import ladder
 from mercer.selection.sharing.margins import Margins
 from mercer.selection.sharing.questions import Setting
@@ -221,8 +221,9 @@ def big(n=1500, d=8):
 
 
 @pytest.mark.parametrize("widened", [True, False])
-def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance(widened):
+def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance(widened, monkeypatch):
     """What float32 spoils is settled on a float64 matrix, or else from the points."""
+    monkeypatch.setattr(margins, "_WIDENED", 0.5)
     rows, y = big()
     splits = tuple(StratifiedKFold(3).split(rows, y))[:1]
     task = task_of(SVC(Gaussian(4.0)), rows, y, splits, "roc_auc")

@@ -47,7 +47,7 @@ from mercer.selection.task import Point, Task
 
 _LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
 _SMALL = 500  # rows; up to here a float64 matrix costs nothing
-_WIDENED = 4.0  # times its entries: what folds must ask for, as fresh memory costs more than entries
+_WIDENED = 4.0  # times all entries: what folds ask for before K in float64 is worth its memory
 _NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
 _STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
