@@ -57,7 +57,7 @@ class NewtonRisk(Solver):
         Starts, for a loss that is not convex.
     """
 
-    tol: float = 1e-9
+    tol: float = 1e-10
     max_iter: int = 200
     n_init: int = 4
 
