@@ -196,7 +196,7 @@ double Past<Entry>::leap() {
   // less than rounding could make of F, or more than the whole chain gained, is noise
   const bool likely = curvature * curvature > kSeen * kSeen * noise_ * length &&
                       curvature > kSteep * kRounding * size_ * length &&
-                      0.5 * step * slope < gained_ && std::isfinite(step);
+                      0.5 * step * slope < gained_ && std::isfinite(step) && step != 0.0;
   const bool room = used_ + kAdded <= kMost && ++leaps_ <= kLeaps;
   if (!room || !likely || !pass_.stays(value_, gone_, step, low_, high_, used_, next_)) {
     forget();

@@ -60,7 +60,6 @@ class Past {
   static constexpr int kMost = 512;           // variables that are moved, of which chains add
   static constexpr int kAdded = 2 * kChain;
   static constexpr double kLeastCurvature = 1e-2;  // of that of the pair: less is noise
-
   static constexpr int kLooks = 8;                 // steps between two looks at the slope
   static constexpr double kDoubt = 0.1;            // of the slope: what it may be wrong by
   static constexpr int kRest = 1000;               // steps that nothing is remembered of, then
