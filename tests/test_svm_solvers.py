@@ -443,10 +443,9 @@ def test_a_relative_gap_is_asked_of_tubes_that_cancel():
 
 
 def test_a_descent_goes_on_while_it_gains():
-    # the violation stays where it is for millions of steps while the objective falls
+    # the violation stays where it is for very long while the objective falls
     rng = np.random.default_rng(0)
     X = 300 * rng.standard_normal((60, 3))
     signs = np.where(X[:, 0] + 150 * rng.standard_normal(60) > 0, 1.0, -1.0)
     problem = svm.svc(make_gram(Linear(), X, Need.ROWS), signs, np.full(60, 100.0))
-    with pytest.warns(ConvergenceWarning, match="iteration limit"):
-        solve(problem, SMO(max_iter=1_000_000))
+    assert solve(problem, SMO()).status is Status.SOLVED

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Size kLarge = 192;        // columns of a block; a tile and its factors then fit level 2
 constexpr Size kTile = 6 * kStrip;  // rows and columns of a tile of the update
-constexpr Size kSolve = 8;          // rows solved one by one before the next product
+constexpr Size kSolve = 12;          // rows solved one by one before the next product
 
 // Where tasks run: in the pool, or (poll is null) here, without looking at signals.
 struct Place {
@@ -32,23 +32,26 @@ struct Place {
 
 // What is below the diagonal square, solved. `tall` is L21 by rows; `wide` holds groups of 32 of
 // its rows, each transposed to depth x 32: the layouts of the left and the right factor.
+template <class T>
 struct Below {
   Below(Size rows, Size depth)
       : rows(rows), depth(depth), tall(rows * depth), wide(round_up(rows, kStrip) * depth) {}
 
-  double* group(Size g) const { return wide.data() + g * depth * kStrip; }
+  T* group(Size g) const { return wide.data() + g * depth * kStrip; }
 
   Size rows, depth;
-  Buffer tall, wide;
+  BufferOf<T> tall, wide;
 };
 
-void pack_group(const double* from, Size ld, Size height, Size depth, double* x) {
-  if (height < kStrip) std::fill_n(x, depth * kStrip, 0.0);
+template <class T>
+void pack_group(const T* from, Size ld, Size height, Size depth, T* x) {
+  if (height < kStrip) std::fill_n(x, depth * kStrip, T(0));
   for (Size i = 0; i < height; ++i)
     for (Size k = 0; k < depth; ++k) x[k * kStrip + i] = from[i * ld + k];
 }
 
-void unpack_group(const double* x, Size height, Size depth, double* to, Size ld, double* tall) {
+template <class T>
+void unpack_group(const T* x, Size height, Size depth, T* to, Size ld, T* tall) {
   for (Size i = 0; i < height; ++i) {
     for (Size k = 0; k < depth; ++k) to[i * ld + k] = x[k * kStrip + i];
     std::copy_n(to + i * ld, depth, tall + i * depth);
@@ -56,10 +59,11 @@ void unpack_group(const double* x, Size height, Size depth, double* to, Size ld,
 }
 
 // `a` is the diagonal square; the rows below it follow it.
-void solve_group(double* a, Size ld, const Below& below, Size g) {
+template <class T>
+void solve_group(T* a, Size ld, const Below<T>& below, Size g) {
   const Size row = g * kStrip;
   const Size height = std::min(kStrip, below.rows - row);
-  double* rows = a + (below.depth + row) * ld;
+  T* rows = a + (below.depth + row) * ld;
   pack_group(rows, ld, height, below.depth, below.group(g));
   solve_lower(a, below.depth, ld, below.group(g));
   unpack_group(below.group(g), height, below.depth, rows, ld,
@@ -67,10 +71,11 @@ void solve_group(double* a, Size ld, const Below& below, Size g) {
 }
 
 // On the diagonal only the lower half may be written: the user's upper triangle stays.
-void update_diagonal(double* c, Size ld, const Below& below, Size g) {
-  alignas(kAlignment) double square[kStrip * kStrip];
+template <class T>
+void update_diagonal(T* c, Size ld, const Below<T>& below, Size g) {
+  alignas(kAlignment) T square[kStrip * kStrip];
   const Size height = std::min(kStrip, below.rows - g * kStrip);
-  const double* left = below.tall.data() + g * kStrip * below.depth;
+  const T* left = below.tall.data() + g * kStrip * below.depth;
   multiply(Into::assign, Shape::full, height, below.depth, {left, below.depth, 1}, below.group(g),
            kStrip, square, kStrip);
   for (Size i = 0; i < height; ++i)
@@ -78,7 +83,8 @@ void update_diagonal(double* c, Size ld, const Below& below, Size g) {
 }
 
 // Subtracts L21 L21' from one tile of the trailing square `c`.
-void update_tile(double* c, Size ld, const Below& below, Size tile_row, Size tile_column) {
+template <class T>
+void update_tile(T* c, Size ld, const Below<T>& below, Size tile_row, Size tile_column) {
   const Size end = std::min(below.rows, (tile_row + 1) * kTile);
   for (Size column = tile_column * kTile; column < std::min(end, (tile_column + 1) * kTile);
        column += kStrip) {
@@ -92,7 +98,8 @@ void update_tile(double* c, Size ld, const Below& below, Size tile_row, Size til
   }
 }
 
-void update_trailing(double* c, Size ld, const Below& below, const Place& place) {
+template <class T>
+void update_trailing(T* c, Size ld, const Below<T>& below, const Place& place) {
   const Size side = round_up(below.rows, kTile) / kTile;
   place.each(side * (side + 1) / 2, [&](Size task) {
     Size row = static_cast<Size>((std::sqrt(8.0 * static_cast<double>(task) + 1.0) - 1.0) / 2);
@@ -102,12 +109,13 @@ void update_trailing(double* c, Size ld, const Below& below, const Place& place)
   });
 }
 
-Size factor_small(double* a, Size n, Size ld) {
-  double column[kStrip];
+template <class T>
+Size factor_small(T* a, Size n, Size ld) {
+  T column[kStrip];
   for (Size j = 0; j < n; ++j) {
-    const double pivot = a[j * ld + j];
-    if (!(pivot > 0.0)) return j + 1;
-    const double root = std::sqrt(pivot);
+    const T pivot = a[j * ld + j];
+    if (!(pivot > T(0))) return j + 1;
+    const T root = std::sqrt(pivot);
     a[j * ld + j] = root;
     for (Size i = j + 1; i < n; ++i) column[i] = a[i * ld + j] /= root;
     for (Size i = j + 1; i < n; ++i)
@@ -116,14 +124,15 @@ Size factor_small(double* a, Size n, Size ld) {
   return 0;
 }
 
-Size factor(double* a, Size n, Size ld, Size width, const Place& place) {
+template <class T>
+Size factor(T* a, Size n, Size ld, Size width, const Place& place) {
   for (Size k = 0; k < n; k += width) {
-    double* diagonal = a + k * ld + k;
+    T* diagonal = a + k * ld + k;
     const Size depth = std::min(width, n - k);
     const Size failed = depth > kStrip ? factor(diagonal, depth, ld, kStrip, Place{})
                                        : factor_small(diagonal, depth, ld);
     if (failed != 0) return k + failed;
-    const Below below(n - k - depth, depth);
+    const Below<T> below(n - k - depth, depth);
     place.each(round_up(below.rows, kStrip) / kStrip,
                [&](Size g) { solve_group(diagonal, ld, below, g); });
     update_trailing(diagonal + depth * (ld + 1), ld, below, place);
@@ -134,25 +143,35 @@ Size factor(double* a, Size n, Size ld, Size width, const Place& place) {
 
 }  // namespace
 
-Size cholesky(double* a, Size n, Size ld, int threads, Poll& poll) {
+template <class T>
+Size cholesky(T* a, Size n, Size ld, int threads, Poll& poll) {
   return factor(a, n, ld, kLarge, {threads, &poll});
 }
 
-Size cholesky_serial(double* a, Size n, Size ld) { return factor(a, n, ld, kStrip, Place{}); }
+template <class T>
+Size cholesky_serial(T* a, Size n, Size ld) { return factor(a, n, ld, kLarge, Place{}); }
 
-void solve_lower(const double* l, Size n, Size ld, double* x) {
+template <class T>
+void solve_lower(const T* l, Size n, Size ld, T* x) {
   for (Size start = 0; start < n; start += kSolve) {
     const Size end = std::min(n, start + kSolve);
     multiply(Into::subtract, Shape::full, end - start, start, {l + start * ld, ld, 1}, x, kStrip,
              x + start * kStrip, kStrip);
     for (Size i = start; i < end; ++i) {
-      double* row = x + i * kStrip;
+      T* row = x + i * kStrip;
       multiply(Into::subtract, Shape::full, 1, i - start, {l + i * ld + start, ld, 1},
                x + start * kStrip, kStrip, row, kStrip);
-      const double scale = 1.0 / l[i * ld + i];
+      const T scale = T(1) / l[i * ld + i];
       for (Size c = 0; c < kStrip; ++c) row[c] *= scale;
     }
   }
 }
+
+template Size cholesky(float*, Size, Size, int, Poll&);
+template Size cholesky(double*, Size, Size, int, Poll&);
+template Size cholesky_serial(float*, Size, Size);
+template Size cholesky_serial(double*, Size, Size);
+template void solve_lower(const float*, Size, Size, float*);
+template void solve_lower(const double*, Size, Size, double*);
 
 }  // namespace mercer::algebra

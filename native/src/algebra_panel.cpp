@@ -19,8 +19,8 @@ constexpr Size kBlock = 16;
 template <int lanes, int rows, int columns>
 MERCER_INLINE void dot_block(const double* x, Size x_step, const double* y, Size y_step,
                              Size depth, double* out, Size out_step) {
-  using V = typename Vector<lanes>::type;
-  using Loose = typename Vector<lanes>::loose;
+  using V = typename Vector<double, lanes>::type;
+  using Loose = typename Vector<double, lanes>::loose;
   V sum[rows][columns] = {};
   Size k = 0;
   for (; k + lanes <= depth; k += lanes) {
@@ -81,7 +81,7 @@ MERCER_TARGET_256 void dots_256(const double* x, Size x_rows, Size x_step, const
 #endif
 
 // Subtracts sum_k weight(i, k) v_k from `rows` rows, for `depth` rows v of the same length.
-void subtract_rows(Left weight, Size depth, const double* v, double* rows, Size count, Size length,
+void subtract_rows(Left<double> weight, Size depth, const double* v, double* rows, Size count, Size length,
                    Size ld) {
   for (Size at = 0; at < length; at += kStrip)
     multiply(Into::subtract, Shape::full, count, depth, weight, v + at, ld, rows + at, ld);

@@ -22,8 +22,8 @@ constexpr Size kNarrow = 640;  // columns up to which every part may have its ow
 
 template <int lanes>
 MERCER_INLINE double dot(const double* x, const double* w, Size n) {
-  using V = typename algebra::Vector<lanes>::type;
-  using Loose = typename algebra::Vector<lanes>::loose;
+  using V = typename algebra::Vector<double, lanes>::type;
+  using Loose = typename algebra::Vector<double, lanes>::loose;
   V a = {}, b = {};
   Size k = 0;
   for (; k + 2 * lanes <= n; k += 2 * lanes) {
@@ -42,7 +42,7 @@ MERCER_INLINE double dot(const double* x, const double* w, Size n) {
 
 template <int lanes>
 MERCER_INLINE void add(double scale, const double* x, double* w, Size n) {
-  using Loose = typename algebra::Vector<lanes>::loose;
+  using Loose = typename algebra::Vector<double, lanes>::loose;
   Size k = 0;
   for (; k + lanes <= n; k += lanes)
     *reinterpret_cast<Loose*>(w + k) += scale * *reinterpret_cast<const Loose*>(x + k);

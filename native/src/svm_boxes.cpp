@@ -30,6 +30,7 @@ class Whole {
       return give_back_start(answer);
     }
     frame_.give_matrix(worker_);
+    scratch.finish = Finish{};
     if (worker_.stopped() && frame_.copied()) return give_back_start(answer);  // it may be half made
     worker_.unit = 1.0 / scale_;
     const Descent done = solve_level(level_, tol * scale_, max_iter, worker_, scratch);

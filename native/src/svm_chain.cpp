@@ -10,12 +10,12 @@
 #include <numeric>
 
 #include "mercer/svm_frame.hpp"
+#include "mercer/svm_sums.hpp"
 
 namespace mercer::svm {
 namespace {
 
 constexpr double kMostAtBound = 0.5;  // of the support vectors: with more, b is scaled
-constexpr Size kTile = 1024;          // columns whose sums stay in the first cache
 constexpr double kRounding = 1e-12;   // relative: a sum this far off needs no repair
 constexpr double kSeen = 0.05;        // of the tolerance: an error of F that is worth F anew
 
@@ -57,6 +57,7 @@ class Walk {
 
   void run(double tol, std::int64_t max_iter, Scratch<Entry>& scratch) {
     frame_.give_matrix(worker_);
+    scratch.finish = Finish{};
     if (worker_.stopped() && frame_.copied()) return;  // it may be half made
     const Size count = static_cast<Size>(chain_.stages.size());
     for (Size s = 0; s < count && !worker_.stopped(); ++s) {
@@ -212,32 +213,15 @@ class Walk {
 
   // F = p - (K + diag(shift)) b, less the middle of what violates.
   void compute_gradient() {
-    std::vector<const Entry*> rows;
-    std::vector<double> weights;
+    Moves<Entry> moves;
     level_.each_variable([&](Size t) {
-      if (level_.b[t] == 0.0) return;
-      rows.push_back(level_.row(t));
-      weights.push_back(level_.b[t]);
+      if (level_.b[t] != 0.0) moves.add(level_.row(t), level_.b[t]);
     });
-    while (rows.size() % 4 != 0) {
-      rows.push_back(rows.back());
-      weights.push_back(0.0);
-    }
     Buffer<double> f(std::max<Size>(1, level_.size));
-    const auto accumulate = passes<Entry>().accumulate;
-    for (const Run& run : level_.runs)
-      for (Size first = 0; first < run.length; first += kTile) {
-        const Size length = std::min(kTile, run.length - first), at = run.local + first;
-        alignas(64) double sum[kTile];
-        std::fill_n(sum, length, 0.0);
-        for (std::size_t r = 0; r < rows.size(); r += 4) {
-          const Entry* four[4];
-          for (std::size_t c = 0; c < 4; ++c) four[c] = rows[r + c] + run.column + first;
-          accumulate(four, weights.data() + r, length, sum);
-        }
-        for (Size t = at; t < at + length; ++t)
-          f[t] = scale_ * linear_[t] - sum[t - at] - level_.shift[t] * level_.b[t];
-      }
+    sum_rows(level_, std::move(moves), worker_, f.data());
+    level_.each([&](Size t) {
+      f[t] = scale_ * linear_[t] - f[t] - level_.shift[t] * level_.b[t];
+    });
     centre(f);
     since_ = 0;
     growth_ = 1.0;

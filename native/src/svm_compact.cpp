@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mercer/svm_level.hpp"
+#include "mercer/svm_sums.hpp"
 
 namespace mercer::svm {
 namespace {
@@ -13,16 +14,16 @@ constexpr Size kLeastVariables = 384;
 constexpr int kMostDepth = 8;
 constexpr std::int64_t kLeastSteps = 500;  // between two looks at what still moves
 constexpr Size kLooks = 8;                 // variables per step between them
-constexpr double kWorth = 0.6;             // of the variables: more are not worth a matrix
+constexpr double kMany = 0.6;              // of the variables: then only the strongest go on
+constexpr double kMost = 0.7;              // of them: memory for more was not planned
 constexpr double kCapped = 0.3;            // of them, when all that can move are too many
 constexpr double kRoomForFree = 1.2;       // free variables must all fit, or the descent crawls
 // Of the gap, to be reached on a part: on all that can move, and on the strongest of them.
 constexpr double kTighter = 0.005, kLooser = 0.3;
-// A matrix costs about as much as one step per variable on it: not more than the steps that were
-// made since the last one.
-constexpr double kStepsPerVariable = 2.0;
+// Times the sweeps of a step: what a matrix costs, by its entries, and by the entries of the rows that
+// are summed when its result is taken over.
+constexpr double kGathered = 1.7, kSummed = 0.4;
 constexpr double kBelow = 0.9;       // of the tolerance: what a part leaves for rounding
-constexpr Size kTile = 2048;         // columns whose sums stay in the first cache
 constexpr Size kRowsAtOnce = 16;     // rows of one task of gather_square
 constexpr Size kWorthTwo = 1 << 20;  // entries; below, a second thread is not worth waking
 
@@ -58,7 +59,7 @@ struct Movers {
   }
 
   bool too_many() const {
-    return static_cast<double>(all) > kWorth * static_cast<double>(level.count);
+    return static_cast<double>(all) > kMany * static_cast<double>(level.count);
   }
 
   // How many to go on with.
@@ -78,10 +79,10 @@ struct Movers {
 template <class Entry>
 Active choose_active(const Level<Entry>& level, std::int64_t since) {
   const Movers<Entry> movers(level);
-  const double wanted = movers.wanted();
-  if (wanted > kWorth * static_cast<double>(level.count) ||
-      kStepsPerVariable * wanted > static_cast<double>(since))
-    return {};
+  const double wanted = movers.wanted(), count = static_cast<double>(level.count);
+  // not before shorter rows would have saved what the matrix costs
+  const double cost = wanted * (kGathered * wanted + kSummed * count);
+  if (wanted > kMost * count || !(static_cast<double>(since) * (count - wanted) > cost)) return {};
   std::vector<char> marked(static_cast<std::size_t>(level.size), 0);
   std::vector<std::pair<double, std::int32_t>> rising, falling;
   for (const Run& run : level.runs) {
@@ -153,42 +154,21 @@ void give_matrix(const Level<Entry>& from, Level<Entry>& part, Entry* k, const W
 // what rounding did to the F of the part is forgotten.
 template <class Entry>
 void take_over(Level<Entry>& level, const Level<Entry>& part, const Worker& worker) {
-  std::vector<const Entry*> rows;
-  std::vector<double> deltas;
+  Moves<Entry> moves;
   part.each([&](Size t) {
     const Size s = part.origin[t];
     const double delta = part.b[t] - level.b[s];
     if (delta == 0.0) return;
-    rows.push_back(level.row(s));
-    deltas.push_back(delta);
+    moves.add(level.row(s), delta);
     level.f[s] = static_cast<Entry>(static_cast<double>(level.f[s]) - level.shift[s] * delta);
     level.b[s] = part.b[t];
     level.refresh(s, level.b[s]);
   });
-  if (rows.empty()) return;
-  while (rows.size() % 4 != 0) {
-    rows.push_back(rows.back());
-    deltas.push_back(0.0);
-  }
-  std::vector<Run> tiles;
-  for (const Run& run : level.runs)
-    for (Size t = 0; t < run.length; t += kTile)
-      tiles.push_back({run.column + t, run.local + t, std::min(kTile, run.length - t), run.group});
-  const auto accumulate = passes<Entry>().accumulate;
-  const Size count = static_cast<Size>(rows.size());
-  worker.share_always(static_cast<Size>(tiles.size()), count * level.count > kWorthTwo,
-                      [&](Size task) {
-    const Run& tile = tiles[static_cast<std::size_t>(task)];
-    alignas(64) double sum[kTile];
-    std::fill_n(sum, tile.length, 0.0);
-    for (Size r = 0; r < count; r += 4) {
-      const Entry* four[4];
-      for (Size c = 0; c < 4; ++c) four[c] = rows[static_cast<std::size_t>(r + c)] + tile.column;
-      accumulate(four, deltas.data() + r, tile.length, sum);
-    }
-    Entry* f = level.f + tile.local;
-    for (Size t = 0; t < tile.length; ++t)
-      f[t] = static_cast<Entry>(static_cast<double>(f[t]) - sum[t]);
+  if (moves.empty()) return;
+  Buffer<double> sums(level.size);
+  sum_rows(level, std::move(moves), worker, sums.data());
+  level.each([&](Size t) {
+    level.f[t] = static_cast<Entry>(static_cast<double>(level.f[t]) - sums[t]);
   });
 }
 
@@ -256,16 +236,18 @@ Entry* Scratch<Entry>::at(std::size_t depth, Size entries) {
 template <class Entry>
 Descent solve_level(Level<Entry>& level, double tol, std::int64_t limit, const Worker& worker,
                     Scratch<Entry>& scratch, int depth, std::int64_t since) {
+  if (depth == 0) scratch.finish.begin(tol);
   bool compact = depth < kMostDepth && level.count >= kLeastVariables;
   std::int64_t steps = 0;  // all; `since` are those on this level since the last part
   for (;;) {
-    const std::int64_t round =
-        compact ? std::max<std::int64_t>(kLeastSteps, level.count / kLooks) : limit - steps;
+    const std::int64_t round = std::max<std::int64_t>(kLeastSteps, level.count / kLooks);
     Descent done = descend(level, tol, std::min(round, limit - steps), worker);
     steps += done.steps;
     since += done.steps;
+    scratch.finish.note(done.steps, level.count, sizeof(Entry));
     done.steps = steps;
     if (done.end != End::limit || steps >= limit || worker.stopped()) return done;
+    if (scratch.finish.attempt(level, done.gap, worker) || !compact) continue;
     const Active active = choose_active(level, since);
     if (active.places.empty()) continue;
     const double goal = std::max(kBelow * tol, active.rel * done.gap);

@@ -312,6 +312,25 @@ void gather(const Entry* from, const std::int32_t* index, Size count, Entry* to)
 }
 
 template <class Entry>
+double project(const Entry* row, const double* x, Size n) {
+  constexpr Size kSums = 32;  // independent, so that additions need not wait for each other
+  double sums[kSums] = {}, rest = 0.0;
+  Size t = 0;
+  for (; t + kSums <= n; t += kSums)
+    for (Size c = 0; c < kSums; ++c) sums[c] += static_cast<double>(row[t + c]) * x[t + c];
+  for (; t < n; ++t) rest += static_cast<double>(row[t]) * x[t];
+  for (const double sum : sums) rest += sum;
+  return rest;
+}
+
+template <class Entry>
+void subtract(double* x, double factor, const Entry* row, Size n) {
+  const Entry* __restrict from = row;
+  double* __restrict to = x;
+  for (Size t = 0; t < n; ++t) to[t] -= factor * static_cast<double>(from[t]);
+}
+
+template <class Entry>
 void accumulate(const Entry* const* rows, const double* weights, Size count, double* sum) {
   const Entry *__restrict a = rows[0], *__restrict b = rows[1];
   const Entry *__restrict c = rows[2], *__restrict d = rows[3];
@@ -326,7 +345,8 @@ void accumulate(const Entry* const* rows, const double* weights, Size count, dou
 template <class Entry>
 constexpr Passes<Entry> kTable = {find_tops<Entry>, find_partner<Entry>, advance<Entry>,
                                   leap<Entry>,      combine,             add,
-                                  stays,            gather<Entry>,       accumulate<Entry>};
+                                  stays,            gather<Entry>,       project<Entry>,
+                                  subtract<Entry>,  accumulate<Entry>};
 
 }  // namespace
 

@@ -9,12 +9,15 @@ namespace mercer::algebra {
 // A = L L' for the n x n matrix with rows `ld` apart: reads the lower triangle and writes L there,
 // leaves the upper one alone. Returns 0, or the one-based order of the first leading minor that is
 // not positive (or not a number); the matrix is then partly factored.
-Size cholesky(double* a, Size n, Size ld, int threads, Poll& poll);
+template <class T>
+Size cholesky(T* a, Size n, Size ld, int threads, Poll& poll);
 
-// The same for a small matrix, in the calling thread, which may be one of the pool's.
-Size cholesky_serial(double* a, Size n, Size ld);
+// The same, to the last digit, in the calling thread, which may be one of the pool's.
+template <class T>
+Size cholesky_serial(T* a, Size n, Size ld);
 
 // X <- L^-1 X for a lower triangular L of order n and 32 columns X, rows 32 apart.
-void solve_lower(const double* l, Size n, Size ld, double* x);
+template <class T>
+void solve_lower(const T* l, Size n, Size ld, T* x);
 
 }  // namespace mercer::algebra

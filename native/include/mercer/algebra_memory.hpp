@@ -1,4 +1,4 @@
-// Scratch memory of the dense algorithms: doubles from the arena, whose pages are touched already.
+// Scratch memory of the dense algorithms: numbers from the arena, whose pages are touched already.
 #pragma once
 
 #include <algorithm>
@@ -13,45 +13,48 @@ namespace mercer::algebra {
 
 constexpr std::size_t kAlignment = 64;
 
-// Uninitialised doubles. Constness is that of the handle, not of the numbers: parallel tasks write
+// Uninitialised numbers. Constness is that of the handle, not of the numbers: parallel tasks write
 // to disjoint parts of a buffer they share.
-class Buffer {
+template <class T>
+class BufferOf {
  public:
-  Buffer() = default;
-  explicit Buffer(std::size_t count) : data_(allocate(count)), count_(count) {}
-  Buffer(Buffer&& other) noexcept { swap(other); }
-  Buffer& operator=(Buffer&& other) noexcept {
+  BufferOf() = default;
+  explicit BufferOf(std::size_t count) : data_(allocate(count)), count_(count) {}
+  BufferOf(BufferOf&& other) noexcept { swap(other); }
+  BufferOf& operator=(BufferOf&& other) noexcept {
     swap(other);
     return *this;
   }
-  ~Buffer() {
+  ~BufferOf() {
     if (data_ != nullptr) give_memory(data_);
   }
 
-  double* data() const noexcept { return data_; }
+  T* data() const noexcept { return data_; }
   std::size_t count() const noexcept { return count_; }
   void clear() const noexcept {
-    if (count_ > 0) std::memset(data_, 0, count_ * sizeof(double));
+    if (count_ > 0) std::memset(data_, 0, count_ * sizeof(T));
   }
   // Gives the memory to a new owner, who returns it with give_memory.
-  double* release() noexcept {
+  T* release() noexcept {
     count_ = 0;
     return std::exchange(data_, nullptr);
   }
 
  private:
-  static double* allocate(std::size_t count) {
+  static T* allocate(std::size_t count) {
     if (count > (std::size_t{1} << 58)) throw std::bad_alloc();
-    return static_cast<double*>(take_memory(std::max<std::size_t>(1, count) * sizeof(double)));
+    return static_cast<T*>(take_memory(std::max<std::size_t>(1, count) * sizeof(T)));
   }
 
-  void swap(Buffer& other) noexcept {
+  void swap(BufferOf& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(count_, other.count_);
   }
 
-  double* data_ = nullptr;
+  T* data_ = nullptr;
   std::size_t count_ = 0;
 };
+
+using Buffer = BufferOf<double>;
 
 }  // namespace mercer::algebra

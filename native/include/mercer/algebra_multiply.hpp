@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 namespace mercer::algebra {
 
@@ -14,8 +15,9 @@ using Size = std::ptrdiff_t;
 constexpr Size kStrip = 32;  // columns of the right factor and of the result
 
 // Element (i, k) at data[i * row + k * step].
+template <class T>
 struct Left {
-  const double* data;
+  const T* data;
   Size row;
   Size step;
 };
@@ -27,8 +29,9 @@ enum class Shape { full, upper, lower };
 
 // C[rows x 32] (=, +=, -=) left[rows x depth] * right[depth x 32]; `right_step` and `c_step` are
 // the distances between rows. C must not overlap the factors.
-void multiply(Into into, Shape shape, Size rows, Size depth, Left left, const double* right,
-              Size right_step, double* c, Size c_step);
+template <class T>
+void multiply(Into into, Shape shape, Size rows, Size depth, std::type_identity_t<Left<T>> left,
+              std::type_identity_t<const T*> right, Size right_step, T* c, Size c_step);
 
 constexpr Size round_up(Size value, Size unit) { return (value + unit - 1) / unit * unit; }
 

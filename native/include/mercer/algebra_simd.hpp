@@ -23,25 +23,12 @@ inline Level level() { return g_level.load(std::memory_order_relaxed); }
 // throws std::runtime_error. Called at the start of every verb, so one process can test all.
 void choose_level();
 
-// Vectors of `lanes` doubles; a width the processor lacks is split by the compiler. The loose
-// alignment and may_alias make loads through these types legal on any array of doubles.
-template <int lanes>
-struct Vector;
-
-template <>
-struct Vector<2> {
-  typedef double type __attribute__((vector_size(16)));
-  typedef double loose __attribute__((vector_size(16), aligned(8), may_alias));
-};
-template <>
-struct Vector<4> {
-  typedef double type __attribute__((vector_size(32)));
-  typedef double loose __attribute__((vector_size(32), aligned(8), may_alias));
-};
-template <>
-struct Vector<8> {
-  typedef double type __attribute__((vector_size(64)));
-  typedef double loose __attribute__((vector_size(64), aligned(8), may_alias));
+// Vectors of `lanes` numbers; a width the processor lacks is split by the compiler. The loose
+// alignment and may_alias make loads through these types legal on any array of such numbers.
+template <class T, int lanes>
+struct Vector {
+  typedef T type __attribute__((vector_size(lanes * sizeof(T))));
+  typedef T loose __attribute__((vector_size(lanes * sizeof(T)), aligned(sizeof(T)), may_alias));
 };
 
 }  // namespace mercer::algebra

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mercer/arena.hpp"
+#include "mercer/svm_finish.hpp"
 #include "mercer/svm_passes.hpp"
 #include "mercer/svm_problem.hpp"
 
@@ -209,18 +210,21 @@ struct Descent {
 template <class Entry>
 Descent descend(Level<Entry>& level, double tol, std::int64_t limit, const Worker& worker);
 
-// Memory for sub-matrices, one per depth, kept from one compaction to the next.
+// What descents keep from one compaction, and from one programme, to the next.
 template <class Entry>
 class Scratch {
  public:
+  // Memory for sub-matrices, one per depth.
   Entry* at(std::size_t depth, Size entries);
+
+  Finish finish;
 
  private:
   std::vector<Buffer<Entry>> held_;
 };
 
 // Descends, and goes on with the variables that can still move on a smaller matrix, recursively: as
-// soon as `since` and the steps made would have paid for it.
+// soon as `since` and the steps made would have paid for it. Newton's steps finish what takes long.
 template <class Entry>
 Descent solve_level(Level<Entry>& level, double tol, std::int64_t limit, const Worker& worker,
                     Scratch<Entry>& scratch, int depth = 0, std::int64_t since = 0);

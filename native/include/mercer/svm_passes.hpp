@@ -97,6 +97,10 @@ struct Passes {
                 const double* high, Size n, double* next);
   // to[t] = from[index[t]]
   void (*gather)(const Entry* from, const std::int32_t* index, Size count, Entry* to);
+  // The sum of row[t] x[t].
+  double (*project)(const Entry* row, const double* x, Size n);
+  // x[t] -= factor row[t]
+  void (*subtract)(double* x, double factor, const Entry* row, Size n);
   // sum[t] += the sum over r of weights[r] rows[r][t], for four rows
   void (*accumulate)(const Entry* const* rows, const double* weights, Size count, double* sum);
 };

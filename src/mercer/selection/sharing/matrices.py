@@ -6,7 +6,7 @@ import numpy as np
 
 from mercer._types import Array
 
-_COMPACTED = 1.7  # times K: what a descent takes with the smaller matrices it works on
+_COMPACTED = 2.3  # times K: with the smaller matrices, and a factor, that a descent works on
 _LOOKED_AT = 1000  # rows of a given matrix, to tell whether it is positive
 _ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 may have made
 
