@@ -144,6 +144,22 @@ def test_large_faces(kind, dtype, isa):
     check(K, box, answer)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("degree", [1, 3])
+def test_flat_faces_are_left_along_their_edges(degree, dtype):
+    # K has a low rank and C is large: pair steps alone take millions
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((500, 4))
+    K = ((degree > 1) + X @ X.T) ** degree
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(500) > 0, 1.0, -1.0)
+    box = Box(y, 0 * y, np.where(y > 0, 0.0, -1e3), np.where(y > 0, 1e3, 0.0))
+    (answer,) = box_qps(K.astype(dtype), [box], 1e-2, 10**6, None)
+    assert answer.violation <= 1e-2
+    Truth(K, box).check_feasible(answer.b)
+    if dtype == np.float64:
+        assert Truth(K, box).violation(answer.b) <= 1.01e-2
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_solution_is_that_of_pair_steps(kind):
     K, box = KINDS[kind](120, np.float64)

@@ -11,6 +11,8 @@ namespace {
 
 using algebra::kStrip;
 
+constexpr std::size_t kFew = 6;  // columns; more are solved together
+
 // x <- a^-1 x by elimination with row exchanges, a of the order of x; false when a is singular.
 bool eliminate(std::vector<double>& a, std::vector<double>& x) {
   const Size n = static_cast<Size>(x.size());
@@ -44,8 +46,8 @@ bool eliminate(std::vector<double>& a, std::vector<double>& x) {
 template <class Real>
 Real* Bordered<Real>::begin(Size n) {
   n_ = n;
+  next_ = 0;
   pending_.clear(), at_.clear(), strips_.clear(), products_.clear();
-  solved_ = 0;
   if (l_.size() < n * n) {
     // few different sizes, so that the next factor finds pages of this one again
     Size room = 1 << 16;
@@ -66,42 +68,71 @@ bool Bordered<Real>::factor(const Worker& worker) {
 }
 
 template <class Real>
-void Bordered<Real>::take_in() {
-  for (std::size_t first = 0; first < pending_.size(); first += kStrip) {
-    const std::size_t some = std::min<std::size_t>(kStrip, pending_.size() - first);
-    Buffer<Real> strip(n_ * kStrip);
-    std::fill_n(strip.data(), n_ * kStrip, Real(0));
-    for (std::size_t c = 0; c < some; ++c) {
-      at_.push_back(static_cast<Size>(strips_.size()) * kStrip + static_cast<Size>(c));
-      for (Size i = 0; i < n_; ++i)
-        strip[i * kStrip + static_cast<Size>(c)] =
-            pending_[first + c][static_cast<std::size_t>(i)];
-    }
-    algebra::solve_lower(l_.data(), n_, n_, strip.data());
-    strips_.push_back(std::move(strip));
-    grow_products();
-  }
-  solved_ += pending_.size();
-  pending_.clear();
+void Bordered<Real>::begin_strip() {
+  next_ = static_cast<Size>(strips_.size()) * kStrip;
+  strips_.emplace_back(n_ * kStrip);
+  std::fill_n(strips_.back().data(), n_ * kStrip, Real(0));
+  const std::size_t s = strips_.size();
+  products_.resize(s * (s + 1) / 2 * kStrip * kStrip, Real(0));
 }
 
 template <class Real>
-void Bordered<Real>::grow_products() {
-  const Real* last = strips_.back().data();
-  for (const Buffer<Real>& strip : strips_) {
-    std::vector<Real> square(kStrip * kStrip);
-    algebra::multiply(algebra::Into::assign, algebra::Shape::full, kStrip, n_, {last, 1, kStrip},
-                      strip.data(), kStrip, square.data(), kStrip);
-    products_.push_back(std::move(square));
-  }
+Real* Bordered<Real>::square(Size s, Size t) {
+  return products_.data() + (s * (s + 1) / 2 + t) * kStrip * kStrip;
 }
 
 template <class Real>
 double Bordered<Real>::product(Size a, Size b) const {
   if (a < b) std::swap(a, b);
   const Size s = a / kStrip, t = b / kStrip;
-  const auto& square = products_[static_cast<std::size_t>(s * (s + 1) / 2 + t)];
-  return static_cast<double>(square[static_cast<std::size_t>(a % kStrip * kStrip + b % kStrip)]);
+  const Size at = (s * (s + 1) / 2 + t) * kStrip * kStrip + a % kStrip * kStrip + b % kStrip;
+  return static_cast<double>(products_[static_cast<std::size_t>(at)]);
+}
+
+template <class Real>
+void Bordered<Real>::take_in() {
+  if (pending_.size() <= kFew) {
+    for (auto& column : pending_) take_in_one(std::move(column));
+  } else {
+    for (std::size_t first = 0; first < pending_.size(); first += kStrip)
+      take_in_strip(first, std::min<std::size_t>(kStrip, pending_.size() - first));
+  }
+  pending_.clear();
+}
+
+template <class Real>
+void Bordered<Real>::take_in_one(std::vector<double> column) {
+  if (next_ == static_cast<Size>(strips_.size()) * kStrip) begin_strip();
+  forward(column);
+  const Size s = next_ / kStrip, lane = next_ % kStrip;
+  Real* to = strips_[static_cast<std::size_t>(s)].data() + lane;
+  for (Size i = 0; i < n_; ++i, to += kStrip)
+    *to = static_cast<Real>(column[static_cast<std::size_t>(i)]);
+  std::vector<double> sums;
+  project(column, sums);
+  for (Size b = 0; b <= next_; ++b)
+    square(s, b / kStrip)[lane * kStrip + b % kStrip] =
+        static_cast<Real>(sums[static_cast<std::size_t>(b)]);
+  at_.push_back(next_++);
+}
+
+template <class Real>
+void Bordered<Real>::take_in_strip(std::size_t first, std::size_t count) {
+  begin_strip();
+  const Size s = static_cast<Size>(strips_.size()) - 1;
+  Real* strip = strips_.back().data();
+  for (std::size_t c = 0; c < count; ++c) {
+    Real* to = strip + c;
+    for (const double value : pending_[first + c]) {
+      *to = static_cast<Real>(value);
+      to += kStrip;
+    }
+    at_.push_back(next_++);
+  }
+  algebra::solve_lower(l_.data(), n_, n_, strip);
+  for (Size t = 0; t <= s; ++t)
+    algebra::multiply(algebra::Into::assign, algebra::Shape::full, kStrip, n_, {strip, 1, kStrip},
+                      strips_[static_cast<std::size_t>(t)].data(), kStrip, square(s, t), kStrip);
 }
 
 template <class Real>
@@ -123,6 +154,16 @@ void Bordered<Real>::backward(std::vector<double>& x) const {
   }
 }
 
+// (L^-1 B)' x, by places.
+template <class Real>
+void Bordered<Real>::project(const std::vector<double>& x, std::vector<double>& sums) const {
+  sums.assign(strips_.size() * kStrip, 0.0);
+  for (std::size_t s = 0; s < strips_.size(); ++s)
+    for (Size i = 0; i < n_; ++i)
+      pass_.subtract(sums.data() + s * kStrip, -x[static_cast<std::size_t>(i)],
+                     strips_[s].data() + i * kStrip, kStrip);
+}
+
 template <class Real>
 bool Bordered<Real>::solve(const std::vector<double>& right, const std::vector<Size>& used,
                            std::vector<double>& corner, const std::vector<double>& wanted,
@@ -130,29 +171,26 @@ bool Bordered<Real>::solve(const std::vector<double>& right, const std::vector<S
   take_in();
   x = right;
   forward(x);
-  std::vector<double> factors(strips_.size() * kStrip, 0.0);  // first minus (L^-1 B)' x
-  for (std::size_t s = 0; s < strips_.size(); ++s)
-    for (Size i = 0; i < n_; ++i)
-      pass_.subtract(factors.data() + s * kStrip, x[static_cast<std::size_t>(i)],
-                     strips_[s].data() + i * kStrip, kStrip);
+  std::vector<double> sums;
+  project(x, sums);
   const Size m = static_cast<Size>(used.size());
   const auto place = [&](Size i) {
     return at_[static_cast<std::size_t>(used[static_cast<std::size_t>(i)])];
   };
   z = wanted;
   for (Size i = 0; i < m; ++i) {
-    z[static_cast<std::size_t>(i)] += factors[static_cast<std::size_t>(place(i))];
+    z[static_cast<std::size_t>(i)] -= sums[static_cast<std::size_t>(place(i))];
     for (Size j = 0; j < m; ++j)
       corner[static_cast<std::size_t>(i * m + j)] -= product(place(i), place(j));
   }
   if (!eliminate(corner, z)) return false;
-  std::fill(factors.begin(), factors.end(), 0.0);  // then z, by place
+  std::fill(sums.begin(), sums.end(), 0.0);  // z, by places
   for (Size i = 0; i < m; ++i)
-    factors[static_cast<std::size_t>(place(i))] = z[static_cast<std::size_t>(i)];
+    sums[static_cast<std::size_t>(place(i))] = z[static_cast<std::size_t>(i)];
   for (std::size_t s = 0; s < strips_.size(); ++s)
     for (Size i = 0; i < n_; ++i)
       x[static_cast<std::size_t>(i)] -=
-          pass_.project(strips_[s].data() + i * kStrip, factors.data() + s * kStrip, kStrip);
+          pass_.project(strips_[s].data() + i * kStrip, sums.data() + s * kStrip, kStrip);
   backward(x);
   return true;
 }

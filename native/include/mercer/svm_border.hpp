@@ -1,6 +1,7 @@
 // Linear systems with one Cholesky factor, and some rows and columns more.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "mercer/arena.hpp"
@@ -19,32 +20,36 @@ class Bordered {
   bool factor(const Worker& worker);
 
   Size order() const { return n_; }
-  Size count() const { return static_cast<Size>(solved_ + pending_.size()); }
+  Size count() const { return static_cast<Size>(at_.size() + pending_.size()); }
 
   // Adds a column of B; they are numbered from 0.
-  void add(std::vector<Real> column) { pending_.push_back(std::move(column)); }
+  void add(std::vector<double> column) { pending_.push_back(std::move(column)); }
 
-  // x and z of A x + B z = right, B' x + D z = wanted, with the `used` columns of B only; `corner` is
-  // D by rows, and is overwritten. False when the system is singular.
+  // x and z of A x + B z = right, B' x + D z = wanted, with the `used` columns of B only; `corner`
+  // is D by rows, and is overwritten. False when the system is singular.
   bool solve(const std::vector<double>& right, const std::vector<Size>& used,
              std::vector<double>& corner, const std::vector<double>& wanted,
              std::vector<double>& x, std::vector<double>& z);
 
  private:
   void take_in();
-  void grow_products();
+  void take_in_strip(std::size_t first, std::size_t count);
+  void take_in_one(std::vector<double> column);
+  void begin_strip();
+  Real* square(Size s, Size t);
   double product(Size a, Size b) const;
   void forward(std::vector<double>& x) const;
   void backward(std::vector<double>& x) const;
+  void project(const std::vector<double>& x, std::vector<double>& sums) const;
 
   const Passes<Real>& pass_ = passes<Real>();
   Size n_ = 0;
   Buffer<Real> l_;
-  std::vector<std::vector<Real>> pending_;
-  std::size_t solved_ = 0;
-  std::vector<Size> at_;                // place of a border in the strips
-  std::vector<Buffer<Real>> strips_;    // L^-1 B, 32 columns at a time
-  std::vector<std::vector<Real>> products_;  // of strips s and t <= s, 32 x 32
+  std::vector<std::vector<double>> pending_;
+  std::vector<Size> at_;              // places of borders in the strips
+  std::vector<Buffer<Real>> strips_;  // L^-1 B, 32 columns at a time
+  Size next_ = 0;                     // place that is not taken
+  std::vector<Real> products_;        // of strips s and t <= s, 32 x 32 each
 };
 
 }  // namespace mercer::svm
