@@ -15,7 +15,7 @@ namespace {
 
 constexpr Size kLarge = 192;        // columns of a block; a tile and its factors then fit level 2
 constexpr Size kTile = 6 * kStrip;  // rows and columns of a tile of the update
-constexpr Size kSolve = 12;          // rows solved one by one before the next product
+constexpr Size kSolve = 8;          // rows solved one by one before the next product
 
 // Where tasks run: in the pool, or (poll is null) here, without looking at signals.
 struct Place {
