@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("mercer._native")
 
 from mercer import _native as native
+from mercer.backends import RowParts
 from mercer.backends.native import Native
 
 ROUNDING = {np.float32: 2e-6, np.float64: 3e-15}
@@ -53,9 +54,10 @@ def test_strides(columns, dtype):
 @pytest.mark.parametrize("columns", [1, 3, 5, 6, 8, 9])
 def test_threads_do_not_change_a_bit(columns, dtype):
     K, V = symmetric(1001, dtype), np.random.default_rng(2).standard_normal((1001, columns))
-    alone = native.symmetric_product(K, V, 1)
+    alone = native.symmetric_product(K, V, None, None, None, 1)
     for threads in (2, 3, 8):
-        np.testing.assert_array_equal(native.symmetric_product(K, V, threads), alone)
+        again = native.symmetric_product(K, V, None, None, None, threads)
+        np.testing.assert_array_equal(again, alone)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -72,3 +74,57 @@ def test_what_is_not_finite_stays_where_it_belongs(columns, dtype):
         [5, 200, 396] if columns > 1 else []
     )
     assert found[:, -1].all()
+
+
+def parts_of(rng, n, columns, count):
+    ends = np.append(np.sort(rng.integers(0, n + 1, count - 1)), n)
+    reads, writes = (rng.random((count, columns)) < 0.5 for _ in range(2))
+    return RowParts(ends, reads, writes)
+
+
+def at_rows(flags, parts):
+    return np.repeat(flags, np.diff(parts.ends, prepend=0), axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 7, 193, 397, 1201])
+def test_parts_read_and_write_what_they_are_told_to(n, dtype):
+    """Columns have parts of their own; some have none at all, some parts have no rows."""
+    rng = np.random.default_rng(n)
+    K = symmetric(n, dtype)
+    for columns, count in ((1, 2), (5, 5), (13, 4), (4, 9)):
+        parts = parts_of(rng, n, columns, count)
+        V = np.where(at_rows(parts.reads, parts), rng.standard_normal((n, columns)), 0.0)
+        found = Native().symmetric_product(K, V, parts)
+        wanted = at_rows(parts.writes, parts)
+        assert not found[~wanted].any()
+        wide = K.astype(np.longdouble)
+        size = np.abs(wide) @ np.abs(V)
+        error = np.abs(found - wide @ V)
+        assert (error <= ROUNDING[dtype] * size)[wanted].all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_do_not_change_a_bit_of_parts(dtype):
+    rng = np.random.default_rng(3)
+    K, parts = symmetric(1500, dtype), parts_of(rng, 1500, 6, 5)
+    V = np.where(at_rows(parts.reads, parts), rng.standard_normal((1500, 6)), 0.0)
+    alone = native.symmetric_product(K, V, *parts, 1)
+    for threads in (2, 3, 8):
+        np.testing.assert_array_equal(native.symmetric_product(K, V, *parts, threads), alone)
+
+
+def test_parts_that_do_not_fit_are_refused():
+    K, V, flags = np.eye(4), np.ones((4, 2)), np.ones((2, 2), dtype=bool)
+    for ends, reads in (
+        (np.array([3, 2]), flags),
+        (np.array([2, 3]), flags),
+        (np.array([2, 5]), flags),
+        (np.array([2, 4]), flags[:1]),
+        (np.array([2, 4]), flags[:, :1]),
+        (np.array([-1, 4]), flags),
+    ):
+        with pytest.raises(ValueError, match="part"):
+            native.symmetric_product(K, V, ends, np.ascontiguousarray(reads), flags, 1)
+    with pytest.raises(ValueError, match="part"):
+        native.symmetric_product(K, V, np.array([2, 4]), flags, None, 1)

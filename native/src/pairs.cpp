@@ -454,7 +454,7 @@ void Pairs<T>::multiply(RowSet set, const Externals<T>& externals, const double*
       const Columns c = columns_of(tile);
       make_tile(s, c, externals, [&](int first, int count, const T* strip) {
         tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, vectors,
-                         rows_out + first * vectors, vectors, false});
+                         rows_out + first * vectors, vectors});
       });
     }
   };
@@ -481,11 +481,11 @@ void Pairs<T>::multiply_symmetric(const double* v, int vectors, double* out, Wor
       double* to = rows_out + first * vectors;
       if (s.row_tile == column_tile) {
         tiles_.multiply({strip, c.ld, count, c.count, right.at(c.begin), right.width, vectors,
-                         to, vectors, false});
+                         to, vectors});
       } else {
         tiles_.multiply_both({strip, c.ld, count, c.count, right.at(c.begin),
                               right.of_rows(first_row + first), right.width, vectors, to, vectors,
-                              s.sums.data(), false});
+                              s.sums.data()});
       }
     });
     if (s.row_tile != column_tile) {

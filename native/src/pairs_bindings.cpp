@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "mercer/pairs.hpp"
@@ -201,15 +202,30 @@ Result<double> multiply_half(Pairs<T>& pairs, Matrix<double> v, int threads) {
 }
 
 template <class T>
-Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, int threads) {
-  require(extent(k, 0) == extent(k, 1), "a symmetric matrix is square");
-  require(extent(v, 0) == extent(k, 0), "V does not match the matrix");
-  const Size vectors = extent(v, 1);
-  Result<double> out = empty<double>(extent(k, 0), vectors);
+Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, std::optional<Vector<Size>> ends,
+                                 std::optional<Matrix<bool>> reads,
+                                 std::optional<Matrix<bool>> writes, int threads) {
+  const Size n = extent(k, 0), vectors = extent(v, 1);
+  require(n == extent(k, 1), "a symmetric matrix is square");
+  require(extent(v, 0) == n, "V does not match the matrix");
+  RowParts parts{};
+  if (ends) {
+    parts.ends.assign(ends->data(), ends->data() + extent(*ends, 0));
+    Size last = 0;
+    for (const Size end : parts.ends) require(end >= std::exchange(last, end), "parts have to be in ascending order");
+    require(last == n, "parts have to cover all rows");
+    for (const auto* flags : {&reads, &writes}) {
+      require(flags->has_value() && extent(**flags, 0) == extent(*ends, 0) &&
+                  extent(**flags, 1) == vectors,
+              "flags for every part and column were expected");
+    }
+    parts.reads = reads->data(), parts.writes = writes->data();
+  }
+  Result<double> out = empty<double>(n, vectors);
   Poll poll;
   nb::gil_scoped_release released;
-  multiply_symmetric<T>(k.data(), extent(k, 0), v.data(), static_cast<int>(vectors), out.data(),
-                        {threads, &poll});
+  multiply_symmetric<T>(k.data(), n, v.data(), static_cast<int>(vectors), ends ? &parts : nullptr,
+                        out.data(), {threads, &poll});
   return out;
 }
 
@@ -243,7 +259,9 @@ void bind_pairs(nb::module_& m) {
   bind_class<double>(m, "PairsDouble");
   m.def("empty_float", &empty<float>, "rows"_a, "columns"_a);
   m.def("empty_double", &empty<double>, "rows"_a, "columns"_a);
-  m.def("symmetric_product", &symmetric_product<float>, "k"_a.noconvert(), "v"_a, "threads"_a);
-  m.def("symmetric_product", &symmetric_product<double>, "k"_a.noconvert(), "v"_a, "threads"_a);
+  m.def("symmetric_product", &symmetric_product<float>, "k"_a.noconvert(), "v"_a, "ends"_a.none(),
+        "reads"_a.none(), "writes"_a.none(), "threads"_a);
+  m.def("symmetric_product", &symmetric_product<double>, "k"_a.noconvert(), "v"_a, "ends"_a.none(),
+        "reads"_a.none(), "writes"_a.none(), "threads"_a);
   m.def("instruction_sets", &instruction_sets);
 }

@@ -8,6 +8,7 @@
 #include "tiles/select.hpp"
 #include "tiles/sparse.hpp"
 #include "tiles/statistics.hpp"
+#include "tiles/stripes.hpp"
 
 #define MERCER_TEXT_(x) #x
 #define MERCER_TEXT(x) MERCER_TEXT_(x)
@@ -32,6 +33,7 @@ constexpr Tiles<T> kTable = {MERCER_TEXT(MERCER_VARIANT),
                              multiply<T>,
                              multiply_both<T>,
                              collect<T>,
+                             multiply_stripes<T>,
                              select<T>};
 
 }  // namespace

@@ -121,8 +121,18 @@ class Tournament {
   std::vector<std::atomic<Size>> played_;
 };
 
-// out (n x vectors) gets K V for a stored symmetric K (C order); reads the triangle above.
+// Rows in parts: column c of V is read in part g only if reads[g * vectors + c], and its product
+// is only made there if writes[g * vectors + c]; it is zero elsewhere.
+struct RowParts {
+  std::vector<Size> ends;
+  const bool* reads;
+  const bool* writes;
+};
+
+// out (n x vectors) gets K V for a stored symmetric K (C order); reads the triangle above. All of
+// it where no parts are given.
 template <class T>
-void multiply_symmetric(const T* k, Size n, const double* v, int vectors, double* out, Work work);
+void multiply_symmetric(const T* k, Size n, const double* v, int vectors, const RowParts* parts,
+                        double* out, Work work);
 
 }  // namespace mercer

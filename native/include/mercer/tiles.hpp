@@ -139,7 +139,6 @@ struct ProductArgs {
   int vectors;
   double* out;
   int64_t out_ld;
-  bool far;  // the tile comes from memory
 };
 
 // The same for a tile above the diagonal of a symmetric matrix, and its transpose times the vectors
@@ -157,7 +156,22 @@ struct BothArgs {
   double* out;  // of the first row
   int64_t out_ld;
   T* turned;
-  bool far;  // the tile comes from memory
+};
+
+// A part of a stored symmetric matrix times right-hand sides, each on its own: of the columns for
+// the sums of the rows, of the rows for those of the columns. What lies beyond the last column of
+// `v` and `turned` up to a whole vector is read, and does not matter.
+template <class T>
+struct StripeArgs {
+  const T* strip;
+  int64_t ld;
+  int rows;
+  int columns;
+  int vectors;
+  const T* const* v;    // from the first column on
+  const T* const* u;    // from the first row on
+  double* const* out;   // of the rows
+  T* const* turned;     // of the columns; null: only the rows
 };
 
 // --- one instruction set ---------------------------------------------------------------------
@@ -187,6 +201,7 @@ struct Tiles {
   void (*multiply_both)(const BothArgs<T>&);
   // Adds `turned` to float64 sums (columns x vectors), and clears it.
   void (*collect)(T* turned, int width, int columns, int vectors, double* out);
+  void (*multiply_stripes)(const StripeArgs<T>&);
   // Positions of the entries of a row that are at most `limit`, ascending; returns how many. `out`
   // has room for `columns`, rounded up to lanes.
   int (*select)(const T* row, int columns, T limit, int32_t* out);

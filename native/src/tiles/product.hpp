@@ -61,7 +61,7 @@ template <class T>
 void multiply(const ProductArgs<T>& p) {
   if (p.width == 0) {
     return multiply_few<T, false>({p.strip, p.ld, p.rows, p.columns, p.v, nullptr, 0, p.vectors,
-                                   p.out, p.out_ld, nullptr, p.far});
+                                   p.out, p.out_ld, nullptr});
   }
   int i = 0;
   for (; i + kMr <= p.rows; i += kMr) multiply_rows<T, kMr>(p, i);
@@ -71,14 +71,11 @@ void multiply(const ProductArgs<T>& p) {
 // --- tiles of symmetric matrices: the strip and its transpose in one go -----------------------
 
 // M rows times N vectors of right-hand sides, and the columns times the vectors of the M rows:
-// each entry is fetched once and used twice. Rows that come next are fetched
-// meanwhile if the tile is `far`.
+// each entry is fetched once and used twice.
 template <class T, int M, int N>
 __attribute__((noinline)) void multiply_both_block(const BothArgs<T>& p, int row, int vector) {
   constexpr int W = kLanes<T>;
   const T* a = p.strip + row * p.ld;
-  const T* ahead = a + M * p.ld;
-  const bool fetch = p.far && vector == 0 && row + 2 * M <= p.rows;
   const T *v = p.v + vector, *u = p.u + row * p.width + vector;
   T* t = p.turned + vector;
   Vec<T> sum[M][N] = {}, x[M][N];
@@ -89,10 +86,6 @@ __attribute__((noinline)) void multiply_both_block(const BothArgs<T>& p, int row
   }
 #pragma GCC unroll 1
   for (int k = 0; k < p.columns; ++k) {
-    if (k % W == 0 && fetch) {
-#pragma GCC unroll 12
-      for (int i = 0; i < M; ++i) __builtin_prefetch(ahead + i * p.ld + k, 0, 2);
-    }
     Vec<T> b[N], s[2][N] = {};  // two chains: one alone would wait for its own sums
 #pragma GCC unroll 2
     for (int j = 0; j < N; ++j) b[j] = load(v + j * W), s[0][j] = load(t + j * W);

@@ -18,8 +18,6 @@ constexpr int few_rows(int group) {
   return rows;
 }
 
-constexpr int kAhead = kMr;  // rows from those at work to those that are fetched
-
 // The tile may hold anything beyond its last column, or nothing.
 template <class T>
 MERCER_INLINE Vec<T> load_first(const T* p, int count) {
@@ -49,18 +47,16 @@ MERCER_INLINE void sum_all_lanes(const Vec<T>* v, T* sums) {
 }
 
 // M rows times N right-hand sides; with Both also the columns times x, the right-hand sides of the
-// rows ([row][vector]). Rows that come next are fetched meanwhile if the tile is `far`. Compilers
-// cannot know that `turned` is not x, and read x again for every vector of columns; copies of it
-// in all lanes would not find room in registers.
+// rows ([row][vector]). Compilers cannot know that `turned` is not x, and read x again for every
+// vector of columns; copies of it in all lanes would not find room in registers.
 template <class T, int M, int N, bool Both>
 __attribute__((noinline)) void multiply_few_block(const BothArgs<T>& p, int row, int vector,
                                                   const T* x) {
   constexpr int W = kLanes<T>;
   const T *a = p.strip + row * p.ld, *v = p.v + vector * W;
   T* t = Both ? p.turned + vector * W : nullptr;
-  const int64_t ld = p.ld, next = p.vectors * W, ahead = kAhead * ld;
+  const int64_t ld = p.ld, next = p.vectors * W;
   const int columns = p.columns;
-  const bool fetch = p.far && vector == 0 && row + kAhead + M <= p.rows;
   Vec<T> sum[M * N] = {}, e[M];
   const auto step = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 6
@@ -81,10 +77,6 @@ __attribute__((noinline)) void multiply_few_block(const BothArgs<T>& p, int row,
   int k = 0;
 #pragma GCC unroll 1
   for (; k + W <= columns; k += W) {
-    if (fetch) {
-#pragma GCC unroll 8
-      for (int i = 0; i < M; ++i) __builtin_prefetch(a + ahead + i * ld + k, 0, 2);
-    }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) e[i] = load(a + i * ld + k);
     step();

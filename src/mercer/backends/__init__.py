@@ -11,9 +11,9 @@ import warnings
 from functools import cache
 
 from mercer._config import get_config
-from mercer.backends.contract import Backend, Band, Pairs
+from mercer.backends.contract import Backend, Band, Pairs, RowParts
 
-__all__ = ["Backend", "Band", "Pairs", "available_backends", "choose_backend"]
+__all__ = ["Backend", "Band", "Pairs", "RowParts", "available_backends", "choose_backend"]
 
 
 def choose_backend() -> Backend:

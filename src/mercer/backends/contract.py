@@ -21,12 +21,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mercer._types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
 from mercer.backends.rules import Rules, Walked
 from mercer.expression import Expression
+
+
+class RowParts(NamedTuple):
+    """Where columns of V, each for itself, are read and their products are wanted.
+
+    Attributes
+    ----------
+    ends : (g,) int64 array
+        Where parts of the rows end, ascending, the last at the last row.
+    reads : (g, k) bool array
+        Whether column c is read in part g; it is taken to be zero where it is not.
+    writes : (g, k) bool array
+        Whether the product is wanted there; it is zero where it is not.
+    """
+
+    ends: Array
+    reads: Array
+    writes: Array
 
 
 class Pairs(ABC):
@@ -258,9 +276,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def symmetric_product(self, K: Array, V: Array) -> Array:
+    def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
         """Give K V in float64 for a stored symmetric K (float32 or float64) and V (n, k).
 
+        Parts say what of V is to be read, and what of the product is wanted: the rest is no work.
         Only one triangle of K need be read. Entries of float32 may be multiplied in float32, with
         sums in float64 over tiles. Does not depend on the number of threads. Interruptible.
         """

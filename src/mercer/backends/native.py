@@ -22,6 +22,7 @@ from mercer.backends.contract import (
     Groups,
     Pairs,
     Poll,
+    RowParts,
 )
 from mercer.backends.diagonal import diagonal, row_values
 from mercer.backends.evaluate import evaluate, matern_profile
@@ -296,11 +297,12 @@ class Native(Backend):
         """Take pages from the arena."""
         return np.asarray(_native.empty_double(n, m))
 
-    def symmetric_product(self, K: Array, V: Array) -> Array:
+    def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
         """Read each tile above the diagonal once, for both of its places."""
         K, V = np.ascontiguousarray(K), np.ascontiguousarray(V, dtype=np.float64)
         threads = call_threads(float(K.size) * (1 + V.shape[1]))
-        return _native.symmetric_product(K, V, threads)
+        ends, reads, writes = parts or (None, None, None)
+        return _native.symmetric_product(K, V, ends, reads, writes, threads)
 
     def cholesky(self, A: Array) -> int:
         """Factor in place, interruptible."""

@@ -26,6 +26,7 @@ from mercer.backends.contract import (
     Groups,
     Pairs,
     Poll,
+    RowParts,
 )
 from mercer.backends.evaluate import diagonal, evaluate
 from mercer.backends.features import ReferenceFeatures
@@ -122,8 +123,13 @@ class Reference(Backend):
         """Leave it to NumPy."""
         return np.empty((n, m))
 
-    def symmetric_product(self, K: Array, V: Array) -> Array:
+    def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
         """Multiply block by block, so that no float64 copy of K is made."""
+        if parts is not None:
+            sizes = np.diff(parts.ends, prepend=0)
+            read = np.where(np.repeat(parts.reads, sizes, axis=0), V, 0.0)
+            product = self.symmetric_product(K, read)
+            return np.where(np.repeat(parts.writes, sizes, axis=0), product, 0.0)
         out = np.empty((len(K), V.shape[1]))
         height = max(1, _BLOCK_ENTRIES // max(1, len(K)))
         with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from mercer._points import is_sparse, row_count, take
 from mercer._types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Box, BoxAnswer
-from mercer.backends.contract import Backend
+from mercer.backends.contract import Backend, RowParts
 from mercer.backends.reference import Reference
 from mercer.expression import (
     AbsDist,
@@ -290,6 +290,12 @@ def _check_symmetric_products(backend: Backend) -> None:
                 size = np.abs(V).sum(axis=0) * max(1.0, float(np.abs(K).max(initial=0.0)))
                 error = np.abs(found - K.astype(np.float64) @ V)
                 assert found.shape == (n, k) and (error <= tolerance * size).all(), (n, k, K.dtype)
+                ends = np.append(np.sort(rng.integers(0, n + 1, 4)), n)
+                flags = rng.random((2, len(ends), k)) < 0.6
+                read, wanted = np.repeat(flags, np.diff(ends, prepend=0), axis=1)
+                found = backend.symmetric_product(K, V * read, RowParts(ends, *flags))
+                error = np.abs(found - wanted * (K.astype(np.float64) @ (V * read)))
+                assert (error <= tolerance * size).all(), (n, k, K.dtype, flags)
     K = np.eye(300)
     K[5, 200] = K[200, 5] = np.inf
     K[7, 7] = np.nan

@@ -47,6 +47,7 @@ from mercer.selection.sharing.ridge_cholesky import FEW, by_cholesky
 from mercer.selection.sharing.ridge_features import Features
 from mercer.selection.sharing.ridge_krylov import FEWEST_ROWS, by_krylov, room
 from mercer.selection.sharing.ridge_left_out import leaves_one_out, left_out
+from mercer.selection.sharing.ridge_parts import fold_order
 from mercer.selection.sharing.ridge_scores import one_by_one
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 from mercer.selection.sharing.share import register
@@ -150,6 +151,13 @@ class FeaturePath(Path):
 class MatrixPath(Path):
     """A kernel by its matrix; folds are one unit, as they share passes over it.
 
+    Parameters
+    ----------
+    make : callable
+        Gives the matrix.
+    order : (n,) int array
+        Rows in the order in which they are in it.
+
     Attributes
     ----------
     broad : bool
@@ -159,11 +167,12 @@ class MatrixPath(Path):
 
     broad = False
 
-    def __init__(self, make: Callable[[], Array], *args: Any) -> None:
+    def __init__(self, make: Callable[[], Array], order: Array, *args: Any) -> None:
         super().__init__(*args)
-        self.make = make
+        self.make, self.order = make, order
         self.units = (tuple(range(len(self.task.splits))),)
         n = len(self.y)
+        self._place = np.argsort(order)
         self.size = max(8.0 * n**2 * (1 + _COPIES), 8.0 * n**2 + room(n, len(self.task.splits)))
         self._K: Array = np.empty((0, 0))
         self._answers: list[FoldAnswer] = []
@@ -187,7 +196,9 @@ class MatrixPath(Path):
 
     def _system(self, fold: int) -> FoldSystem:
         train, _ = self.task.splits[fold]
-        return FoldSystem.of(self._K, train, self.y, self.task.weights, self.bias)
+        weights = None if self.task.weights is None else self.task.weights[self.order]
+        rows = np.sort(self._place[train])
+        return FoldSystem.of(self._K, rows, self.y[self.order], weights, self.bias)
 
     def _fits(self, folds: tuple[int, ...], stop: Stop) -> list[FoldAnswer]:
         """Give what subspaces have answered, and factor for the rest."""
@@ -198,18 +209,18 @@ class MatrixPath(Path):
                 way = by_cholesky if len(rest) <= FEW else by_band
                 again = way(self._system(fold), self.penalties[rest], stop)
                 answer.values[:, rest], answer.met[rest] = again.values, again.met
-        return answers
+        return [FoldAnswer(answer.values[self._place], answer.met) for answer in answers]
 
     def _machine(self, position: int) -> Rows:
         machine = self.task.machine_at(self.settings[position]).set_params(kernel=Precomputed())
-        return Rows(machine, self._K, True)
+        return Rows(machine, self._K[np.ix_(self._place, self._place)], True)
 
 
 class LeftOutPath(MatrixPath):
     """A kernel by its matrix, where each fold is one row."""
 
-    def __init__(self, make: Callable[[], Array], *args: Any) -> None:
-        super().__init__(make, *args)
+    def __init__(self, make: Callable[[], Array], order: Array, *args: Any) -> None:
+        super().__init__(make, order, *args)
         self.size = 8.0 * len(self.y) ** 2 * (2 + _COPIES)
         self._answered: FoldAnswer | None = None
 
@@ -254,6 +265,9 @@ def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
     if y is None or not asks_only_for_answers(task.scorers, task.machine):
         return []
     alone = leaves_one_out(task.splits, len(y)) and not task.train_scores
+    trains = [] if alone else [train for train, _ in task.splits]
+    order = fold_order(trains, task.weights, len(y))
+    path = LeftOutPath if alone else MatrixPath
     made: list[Group] = []
     found = _kernels(task, points)
     parts = _parts(found)
@@ -261,15 +275,14 @@ def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
         settings = {position: points[position] for position in positions}
         rest = (task, settings, y, bias)
         if isinstance(kernel, Precomputed):
-            made.append((LeftOutPath if alone else MatrixPath)(_given(rows), *rest))
+            made.append(path(_given(rows, order), order, *rest))
             continue
         expression = bind_columns(kernel.expression(), names)
         count = _feature_count(expression, rows)
         if count is not None and not alone:
             made.append(FeaturePath(kernel, _features(expression, rows), count, *rest))
         else:
-            source = Source(expression, rows, np.dtype(np.float64))
-            made.append((LeftOutPath if alone else MatrixPath)(_matrix(source, parts), *rest))
+            made.append(path(_matrix(expression, rows, order, parts), order, *rest))
             made[-1].size += 8.0 * len(y) ** 2 * parts.count
     for group in made:
         if isinstance(group, MatrixPath):
@@ -364,12 +377,23 @@ def _features(expression: Expression, rows: Points) -> Callable[[], Array]:
     return make
 
 
-def _matrix(source: Source, parts: Parts) -> Callable[[], Array]:
-    return lambda: _finite(parts.dense(source))
+def _matrix(
+    expression: Expression, rows: Points, order: Array, parts: Parts
+) -> Callable[[], Array]:
+    def make() -> Array:
+        source = Source(expression, take_rows(rows, order), np.dtype(np.float64))
+        return _finite(parts.dense(source))
+
+    return make
 
 
-def _given(K: Points) -> Callable[[], Array]:
-    return lambda: _finite(np.ascontiguousarray(symmetrised(np.asarray(K, dtype=np.float64))))
+def _given(K: Points, order: Array) -> Callable[[], Array]:
+    def make() -> Array:
+        whole = symmetrised(np.asarray(K, dtype=np.float64))
+        as_is = np.array_equal(order, np.arange(len(whole)))
+        return _finite(np.ascontiguousarray(whole if as_is else whole[np.ix_(order, order)]))
+
+    return make
 
 
 def _finite(K: Array) -> Array:

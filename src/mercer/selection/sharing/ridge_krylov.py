@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Array
-from mercer.backends import choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.selection.sharing.base import Stop, Stopped
 from mercer.selection.sharing.ridge_chain import Chain
+from mercer.selection.sharing.ridge_parts import FoldParts
 from mercer.selection.sharing.ridge_pole import Pole
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 
@@ -80,6 +80,7 @@ class _Search:
     def __init__(self, systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> None:
         self.systems, self.penalties, self.K = systems, penalties, systems[0].K
         self.stop = stop
+        self.parts = FoldParts([system.rows for system in systems], len(self.K))
         self.most = _most(min(len(system.rows) for system in systems))
         self.chains = [Chain(system, penalties, self.most) for system in systems]
         largest = [(s.root**2 * self.K.diagonal()[s.rows]).max(initial=0.0) for s in systems]
@@ -129,11 +130,11 @@ class _Search:
         return False
 
     def _values(self, blocks: Sequence[Array]) -> list[Array]:
-        """Give the values at all rows of a block of each fold, in one pass over the matrix."""
+        """Give the values at its own rows of a block of each fold, in one pass over K."""
         if self.stop():
             raise Stopped
         full = [system.spread(block) for system, block in zip(self.systems, blocks, strict=True)]
-        values = choose_backend().symmetric_product(self.K, np.hstack(full))
+        values = self.parts.product(self.K, full, reads=True, writes=True)
         return np.split(values, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
 
     def _digits(self) -> Array:

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mercer._types import Array
-from mercer.backends import choose_backend
 from mercer.backends.lapack import invert
+from mercer.selection.sharing.ridge_parts import FoldParts
 from mercer.selection.sharing.ridge_system import FoldSystem
 
 _BLOCK = 256  # rows at a time
@@ -73,6 +73,7 @@ class Pole:
         self._systems = systems
         self._M = _inverse(systems[0].K, rows, root, shift, np.dtype(dtype))
         self._places = [_Place.of(self._M, np.searchsorted(rows, s.rows)) for s in systems]
+        self._parts = FoldParts([place.inside for place in self._places], len(rows))
         along = [system.along for system in systems if system.along is not None]
         self._along = self._solve([w[:, None] for w in along]) if along else []
 
@@ -88,18 +89,16 @@ class Pole:
         return [system.project(X) for system, X in zip(self._systems, found, strict=True)]
 
     def _solve(self, blocks: Sequence[Array]) -> list[Array]:
-        ends = np.cumsum([block.shape[1] for block in blocks])
-        W = np.zeros((len(self._M), ends[-1]))
-        columns = [
-            slice(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True)
-        ]
-        for place, block, own in zip(self._places, blocks, columns, strict=True):
-            W[place.inside, own] = block
-        X = choose_backend().symmetric_product(self._M, W)
-        for place, own in zip(self._places, columns, strict=True):
-            place.correct(W[:, own], X[:, own])
-        X = choose_backend().symmetric_product(self._M, W)
-        return [X[place.inside, own] for place, own in zip(self._places, columns, strict=True)]
+        full = [np.zeros((len(self._M), block.shape[1])) for block in blocks]
+        ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+        for place, block, W in zip(self._places, blocks, full, strict=True):
+            W[place.inside] = block
+        X = self._parts.product(self._M, full, reads=True, writes=False)
+        for place, W, own in zip(self._places, full, np.split(X, ends, axis=1), strict=True):
+            place.correct(W, own)
+        X = self._parts.product(self._M, full, writes=True)
+        found = zip(self._places, np.split(X, ends, axis=1), strict=True)
+        return [own[place.inside] for place, own in found]
 
 
 def _inverse(K: Array, rows: Array, root: Array, shift: float, dtype: np.dtype[Any]) -> Array:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Array
-from mercer.backends import choose_backend
+from mercer.selection.sharing.ridge_parts import FoldParts
 
 _ENOUGH = 1e-9  # of the targets: residuals from here on are answers
 _BOUND = 1e-5  # of the targets: what a prediction may be off at most
@@ -68,7 +68,8 @@ class FoldSystem:
 
     def values(self, X: Array) -> Array:
         """Give K a at all rows for a = R x."""
-        return choose_backend().symmetric_product(self.K, self.spread(X))
+        parts = FoldParts([self.rows], len(self.K))
+        return parts.product(self.K, [self.spread(X)], reads=True)
 
     def operate(self, values: Array) -> Array:
         """Give the projected R K R x from the values of x at all rows."""
