@@ -29,8 +29,6 @@ from mercer._points import is_objects, is_sparse
 from mercer._threads import call_threads
 from mercer._types import Array, Points
 from mercer.expression import Expression, bind_columns
-from mercer.gram import Source
-from mercer.gram.precomputed import symmetrised
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import dimension, feature_map
 from mercer.machines import KernelRidge
@@ -47,6 +45,7 @@ from mercer.selection.sharing.ridge_cholesky import FEW, by_cholesky
 from mercer.selection.sharing.ridge_features import Features
 from mercer.selection.sharing.ridge_krylov import FEWEST_ROWS, by_krylov, room
 from mercer.selection.sharing.ridge_left_out import leaves_one_out, left_out
+from mercer.selection.sharing.ridge_matrix import given_matrix, matrix_of
 from mercer.selection.sharing.ridge_parts import fold_order
 from mercer.selection.sharing.ridge_scores import one_by_one
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
@@ -154,9 +153,9 @@ class MatrixPath(Path):
     Parameters
     ----------
     make : callable
-        Gives the matrix.
+        Gives the matrix of rows in some order.
     order : (n,) int array
-        Rows in the order in which they are in it.
+        Rows in the order that products of folds are fastest in.
 
     Attributes
     ----------
@@ -167,7 +166,7 @@ class MatrixPath(Path):
 
     broad = False
 
-    def __init__(self, make: Callable[[], Array], order: Array, *args: Any) -> None:
+    def __init__(self, make: Callable[[Array], Array], order: Array, *args: Any) -> None:
         super().__init__(*args)
         self.make, self.order = make, order
         self.units = (tuple(range(len(self.task.splits))),)
@@ -179,7 +178,7 @@ class MatrixPath(Path):
 
     def prepare(self) -> None:
         """Evaluate the kernel."""
-        self._K = self.make()
+        self._K = self.make(self.order)
         if self.broad:
             self._answers = self._search(lambda: False)
 
@@ -212,21 +211,22 @@ class MatrixPath(Path):
         return [FoldAnswer(answer.values[self._place], answer.met) for answer in answers]
 
     def _machine(self, position: int) -> Rows:
+        """Give the matrix as if no one had sorted it: its rounding is part of such answers."""
         machine = self.task.machine_at(self.settings[position]).set_params(kernel=Precomputed())
-        return Rows(machine, self._K[np.ix_(self._place, self._place)], True)
+        return Rows(machine, self.make(np.arange(len(self.y))), True)
 
 
 class LeftOutPath(MatrixPath):
     """A kernel by its matrix, where each fold is one row."""
 
-    def __init__(self, make: Callable[[], Array], order: Array, *args: Any) -> None:
+    def __init__(self, make: Callable[[Array], Array], order: Array, *args: Any) -> None:
         super().__init__(make, order, *args)
         self.size = 8.0 * len(self.y) ** 2 * (2 + _COPIES)
         self._answered: FoldAnswer | None = None
 
     def prepare(self) -> None:
         """Reduce the matrix, with all threads; what is left to judge is a formula."""
-        self._K = self.make()
+        self._K = self.make(self.order)
         self._started = time.perf_counter()
         self._answered = left_out(self._K, self.y, self.task.weights, self.bias, self.penalties)
         self._took = time.perf_counter() - self._started
@@ -275,14 +275,14 @@ def by_path(task: Task, points: Sequence[Point]) -> list[Group]:
         settings = {position: points[position] for position in positions}
         rest = (task, settings, y, bias)
         if isinstance(kernel, Precomputed):
-            made.append(path(_given(rows, order), order, *rest))
+            made.append(path(given_matrix(rows), order, *rest))
             continue
         expression = bind_columns(kernel.expression(), names)
         count = _feature_count(expression, rows)
         if count is not None and not alone:
             made.append(FeaturePath(kernel, _features(expression, rows), count, *rest))
         else:
-            made.append(path(_matrix(expression, rows, order, parts), order, *rest))
+            made.append(path(matrix_of(expression, rows, parts), order, *rest))
             made[-1].size += 8.0 * len(y) ** 2 * parts.count
     for group in made:
         if isinstance(group, MatrixPath):
@@ -375,28 +375,3 @@ def _features(expression: Expression, rows: Points) -> Callable[[], Array]:
         return np.ascontiguousarray(found(np.asarray(rows, dtype=np.float64)))
 
     return make
-
-
-def _matrix(
-    expression: Expression, rows: Points, order: Array, parts: Parts
-) -> Callable[[], Array]:
-    def make() -> Array:
-        source = Source(expression, take_rows(rows, order), np.dtype(np.float64))
-        return _finite(parts.dense(source))
-
-    return make
-
-
-def _given(K: Points, order: Array) -> Callable[[], Array]:
-    def make() -> Array:
-        whole = symmetrised(np.asarray(K, dtype=np.float64))
-        as_is = np.array_equal(order, np.arange(len(whole)))
-        return _finite(np.ascontiguousarray(whole if as_is else whole[np.ix_(order, order)]))
-
-    return make
-
-
-def _finite(K: Array) -> Array:
-    if not np.isfinite(K).all():
-        raise ValueError("the kernel is not finite on all rows")
-    return K

@@ -21,6 +21,7 @@ from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 _TINY = float(np.finfo(np.float64).tiny)
 _REFINED = 2  # times
 _NEW = 1e-6  # of a vector's length: less than that beside the subspace is rounding
+_PURE = 1e-3  # the same: with more than that, a vector is orthogonal to it at once
 
 
 class Chain:
@@ -76,13 +77,16 @@ class Chain:
         """Give an orthonormal basis of what vectors have beside the subspace."""
         V, Z = self._V[:, : self.size], self._Z[:, : self.width]
         W = W[:, : self._Z.shape[1] - self.width]
-        for _ in range(2):  # the second time for what rounding left
+        for _ in range(2):
             W = np.array(W / np.maximum(np.linalg.norm(W, axis=0), _TINY), order="F")
             for j in range(W.shape[1]):  # products with two or three vectors at once are slower
                 W[:, j] -= V @ (V.T @ W[:, j])
                 W[:, j] -= Z @ (Z.T @ W[:, j])
             W, R = np.linalg.qr(self.system.project(W))
-            W = W[:, np.abs(np.diagonal(R)) > _NEW]
+            beside = np.abs(np.diagonal(R))
+            W = W[:, beside > _NEW]
+            if not (beside <= _PURE).any():
+                break  # rounding left nothing along the subspace that would matter
         return W
 
     def widen(self, W: Array, values: Array) -> None:

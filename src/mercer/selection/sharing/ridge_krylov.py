@@ -1,6 +1,7 @@
 """All penalties of all folds in one subspace for each fold, which grows until it answers them.
 
-A step multiplies one vector of each fold by the matrix: one pass over it serves all folds. The
+A step multiplies one vector of each fold by the matrix: one pass over it serves all folds, each of
+which uses the blocks of rows and columns that it has. The
 vectors of a fold do not depend on the penalty, which only shifts the matrix, so one sequence of
 Lanczos' steps answers all penalties, and tells when. Few steps are needed for smooth kernels, whose
 eigenvalues fall fast, for narrow ones, whose smallest eigenvalues are not small, and for large
@@ -30,7 +31,7 @@ from mercer.selection.sharing.ridge_pole import Pole
 from mercer.selection.sharing.ridge_system import FoldAnswer, FoldSystem
 
 # costs, in passes over the matrix
-_INVERSE = 27  # rows for each pass that an inverse in float32 costs, half as many in float64
+_INVERSE = 21  # rows for each pass that an inverse in float32 costs, half as many in float64
 _FACTOR = 33  # as many for a Cholesky factor, of which every fold and penalty needs its own
 _ROUND = 5.0
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mercer._types import Array
 from mercer.backends.lapack import invert
@@ -25,26 +24,24 @@ _BLOCK = 256  # rows at a time
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where a fold is among all rows: what it has, what it leaves out, and U'U = M_FF."""
+    """Where a fold is among all rows: what it has, what it leaves out, and M_FF^-1."""
 
     inside: Array
     outside: Array
-    U: Array
+    S: Array
 
     @classmethod
     def of(cls, M: Array, inside: Array) -> _Place:
         outside = np.setdiff1d(np.arange(len(M)), inside, assume_unique=True)
-        potrf, _ = _routines(M.dtype)
-        U, info = potrf(M[np.ix_(outside, outside)], lower=0, clean=0)
-        if info != 0:
+        S = M[np.ix_(outside, outside)]
+        if not invert(S):
             raise np.linalg.LinAlgError("an inverse that is not positive definite")
-        return cls(inside, outside, U)
+        return cls(inside, outside, _mirrored(S))
 
     def correct(self, W: Array, X: Array) -> None:
         """Change W at rows left out, so that M W is zero there; X is M W."""
         if self.outside.size and W.size:
-            _, potrs = _routines(self.U.dtype)
-            W[self.outside] -= potrs(self.U, X[self.outside].astype(self.U.dtype), lower=0)[0]
+            W[self.outside] -= self.S @ X[self.outside].astype(self.S.dtype)
 
 
 class Pole:
@@ -115,14 +112,13 @@ def _inverse(K: Array, rows: Array, root: Array, shift: float, dtype: np.dtype[A
     A.flat[:: n + 1] += shift / unit
     if not invert(A):
         raise np.linalg.LinAlgError("not positive definite")
-    for i in range(0, n, _BLOCK):  # what is above the diagonal is below it as well
+    return _mirrored(A)
+
+
+def _mirrored(A: Array) -> Array:
+    """Copy what is above the diagonal below it."""
+    for i in range(0, len(A), _BLOCK):
         j = i + _BLOCK
         A[i:j, i:j] = np.triu(A[i:j, i:j]) + np.triu(A[i:j, i:j], 1).T
         A[j:, i:j] = A[i:j, j:].T
     return A
-
-
-def _routines(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Give LAPACK's factor, and solution with one."""
-    prefix = "s" if dtype == np.float32 else "d"
-    return getattr(lapack, prefix + "potrf"), getattr(lapack, prefix + "potrs")
