@@ -1,11 +1,10 @@
 """All penalties of all folds in one subspace for each fold, which grows until it answers them.
 
 A step multiplies one vector of each fold by the matrix: one pass over it serves all folds, each of
-which uses the blocks of rows and columns that it has. The
-vectors of a fold do not depend on the penalty, which only shifts the matrix, so one sequence of
-Lanczos' steps answers all penalties, and tells when. Few steps are needed for smooth kernels, whose
-eigenvalues fall fast, for narrow ones, whose smallest eigenvalues are not small, and for large
-penalties.
+which uses the blocks whose rows and columns it has. The vectors of a fold do not depend on the
+penalty, which only shifts the matrix, so one sequence of Lanczos' steps answers all penalties, and
+tells when. Few steps are needed for smooth kernels, whose eigenvalues fall fast, for narrow ones,
+whose smallest eigenvalues are not small, and for large penalties.
 
 For what is left the matrix is inverted at a shift s between the penalties, once for all folds.
 Solving with that inverse for what the equations leave adds vectors to the subspace: a round.
