@@ -238,7 +238,8 @@ def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance(widened, monkeypa
     )
     group.judge(0, never)
     assert (group.wide is not None) == widened
-    (train, test), by_C = splits[0], {}
+    (train, _), by_C = splits[0], {}
+    ((test, _),) = group._scored(0)
     for (values, offsets, setting), question in seen:
         by_C[setting.C] = question.known(values, offsets, setting).decision
     for C, decision in by_C.items():
@@ -331,15 +332,17 @@ def test_constants_of_balanced_classes_are_those_of_fits():
 
 
 def decisions(task, points, fold):
-    """Give the settings of a fold with the values that were scored."""
+    """Give the settings of a fold with the values that were scored, in the order of its rows."""
     (group,) = groups(task, points)
     group.prepare()
     seen, original = [], group._score
+    back = np.argsort(np.argsort(group.rows.place[task.splits[fold][1]]))
 
     def score(question, answer, *rest):
         values, offsets, setting = answer
         known = question.known(values, offsets, setting)
-        seen.append((setting, getattr(known, "decision", getattr(known, "values", None))))
+        found = getattr(known, "decision", getattr(known, "values", None))
+        seen.append((setting, found[back]))
         return original(question, answer, *rest)
 
     group._score = score

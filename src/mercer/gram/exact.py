@@ -100,10 +100,10 @@ def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
     held, used = layers(gram), np.flatnonzero(coef)
     shifted = 0.0 if held.shift is None else held.shift[rows] * coef[rows]
     if held.index is None:
-        return _rectangle(held.base, rows, used, coef[used]) + shifted
+        return exact_sums(held.base, rows, used, coef[used])[:, 0] + shifted
     points, where = np.unique(held.index[used], return_inverse=True)
     merged = np.bincount(where, coef[used], len(points))
-    return _rectangle(held.base, held.index[rows], points, merged) + shifted
+    return exact_sums(held.base, held.index[rows], points, merged)[:, 0] + shifted
 
 
 def exact_block(gram: Gram, index: Array) -> Array:
@@ -132,14 +132,30 @@ def exact_block(gram: Gram, index: Array) -> Array:
     return block
 
 
-def _rectangle(gram: Gram, rows: Array, columns: Array, coef: Array) -> Array:
+def exact_sums(gram: Gram, rows: Array, columns: Array, coef: Array) -> Array:
+    """Give a rectangle of K, in float64 from the points, times coefficients.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    rows, columns : (m,), (u,) int array
+        Which of its rows and columns.
+    coef : (u,) or (u, k) array
+        What they are multiplied by.
+
+    Returns
+    -------
+    (m, k) array
+        The products.
+    """
+    coef = columns_of(coef)
     if not len(columns):
-        return np.zeros(len(rows))
+        return np.zeros((len(rows), coef.shape[1]))
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
         source = gram.source.in_float64()
-        cross = source.only(columns).cross(take(source.X, rows))
-        return np.asarray((cross @ columns_of(coef))[:, 0])
-    gram, product = exact(gram), np.empty(len(rows))
+        return source.only(columns).cross(take(source.X, rows)) @ coef
+    gram, product = exact(gram), np.empty((len(rows), coef.shape[1]))
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = slice(first, first + _ROWS_AT_ONCE)
         product[part] = gram.rows(rows[part])[:, columns] @ coef

@@ -168,14 +168,19 @@ class OneVsOne(Scheme):
 
     def decide(self, values: Array) -> Array:
         """Count votes; a confidence below one third of a vote breaks ties between classes."""
-        decision = np.empty((len(values), self.count))
-        for c in range(self.count):
-            # the other classes come in order, so the first c pairs have this class as their later
-            mine = values[:, self.columns(c)]
-            votes = (mine[:, :c] > 0).sum(axis=1) + (mine[:, c:] <= 0).sum(axis=1)
-            confidence = mine[:, :c].sum(axis=1) - mine[:, c:].sum(axis=1)
-            decision[:, c] = votes + confidence / (3 * (np.abs(confidence) + 1))
-        return decision
+        values = np.ascontiguousarray(values.T)
+        later, earlier = values > 0, values <= 0
+        few = np.min_scalar_type(self.count)
+        votes = np.zeros((self.count, values.shape[1]), dtype=few)
+        confidence = np.zeros(votes.shape)
+        mine = slice(0, 0)
+        for c in range(self.count - 1):
+            mine = slice(mine.stop, mine.stop + self.count - 1 - c)  # against all later classes
+            votes[c] += earlier[mine].sum(axis=0, dtype=few)
+            votes[c + 1 :] += later[mine]
+            confidence[c] -= values[mine].sum(axis=0)
+            confidence[c + 1 :] += values[mine]
+        return np.asarray((votes + confidence / (3 * (np.abs(confidence) + 1))).T)
 
 
 class OneVsRest(Scheme):

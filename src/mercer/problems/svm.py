@@ -388,8 +388,8 @@ def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
 
 def _hardened(gram: Gram, C: Array) -> Array:
     # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
-    largest = float(gram.diag().max(initial=0.0))
     C = np.asarray(C, dtype=np.float64)
+    largest = float(gram.diag().max()) if C.max(initial=0.0) >= HARDEST else 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(np.isinf(C) | (np.minimum(C, C * largest) >= HARDEST), np.inf, C)
 

@@ -81,6 +81,10 @@ class Part:
             close[m] |= (rising[m] > level - width) | (falling[m] < other + width)
         return np.flatnonzero(close)
 
+    def points(self, index: Array) -> Array:
+        """Give the points of the base that some variables stand at."""
+        return index if self.held.index is None else self.held.index[index]
+
     def on_base(self, changed: Array, step: Array) -> tuple[Array, Array]:
         """Give the points of the base that steps of some variables add up at, and the sums."""
         index = self.held.index

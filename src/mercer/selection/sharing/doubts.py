@@ -17,7 +17,7 @@ import numpy as np
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Chain, ChainAnswer, Stage
-from mercer.gram.exact import exact_rows
+from mercer.gram.exact import exact_sums
 from mercer.selection.sharing.questions import Question, Setting
 from mercer.solvers.descent import Part
 from mercer.solvers.refine import refine
@@ -65,6 +65,11 @@ class Walked:
         """Give the sums of |b| (settings, programmes)."""
         return np.stack([np.abs(end.b).sum(axis=1) for end in self.ends], axis=1)
 
+    def answer(self, s: int) -> tuple[Array, Array]:
+        """Give sums (programmes, rows) and multipliers (programmes, groups) of a setting."""
+        values = np.array([end.values[s] for end in self.ends])
+        return values, np.array([end.offsets[s] for end in self.ends])
+
     def part(self, s: int, k: int) -> Part:
         """Give where a programme of a setting stands."""
         end, problem = self.ends[k], self.question.problem(k, self.settings[s])
@@ -90,15 +95,12 @@ def doubts(engine: Stored, walked: Walked, tol: float, wide: Wide) -> list[tuple
     sizes = walked.sizes
     wrong = ~(np.stack([end.violation for end in walked.ends], axis=1) <= tol)
     rates = np.zeros(2)
-    entries = float(np.abs(engine.K.diagonal()).max(initial=0.0))
-    seen = _DOUBLE * entries * float(sizes.max(initial=0.0)) > _ALLOWED * tol
-    if engine.rounding > _EXACT or seen:
+    if engine.rounding > _EXACT or _seen_in_float64(engine.K, sizes, tol):
         order = np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1]
         looks = [divmod(int(at), len(walked.ends)) for at in order[:_LOOKS]]
         K = wide(sum(2 * _SAMPLE * walked.used(s, k) + _ASKING for s, k in looks))
-        for s, k in looks:
-            size = max(float(sizes[s, k]), np.finfo(float).tiny)
-            rates = np.maximum(rates, _errors(walked, s, k, K) / size)
+        scale = np.maximum([sizes[look] for look in looks], np.finfo(float).tiny)
+        rates = (_errors(walked, looks, K) / scale).max(axis=1)
     errors = np.where(wrong, np.inf, rates[0] * sizes)
     doubtful = (errors > _ALLOWED * tol) | (rates[1] * sizes > tol)
     return [(int(s), int(k), float(errors[s, k])) for s, k in np.argwhere(doubtful)]
@@ -123,7 +125,7 @@ def settle(
         good = refine(engine, part, aim).confirmed
         if engine.watch.stopped:
             return
-        values = _sums(part, walked.judged)
+        values = _sums([part], walked.judged)[:, 0]
         walked.keep(s, k, values, part.problem.offsets(part.b, part.F), good)
 
 
@@ -145,32 +147,51 @@ def _descend(
         walked.keep(s, k, end.values[0], end.offsets[0], bool(end.violation[0] <= aim))
 
 
-def _errors(walked: Walked, s: int, k: int, K: Array | None) -> Array:
-    """Give the largest errors of F, at support vectors, and of sums at judged rows, by a sample."""
-    part, judged = walked.part(s, k), walked.judged
-    used = np.flatnonzero(part.free())
-    own = _some(used if len(used) else np.flatnonzero(part.b))
-    others = _some(np.arange(len(judged)))
-    held = part.held
-    points = np.concatenate([own if held.index is None else held.index[own], judged[others]])
-    true, beyond = np.split(_sums(part, points, K), [len(own)])
-    if held.shift is not None:
-        true = true + held.shift[own] * part.b[own]
-    of_F = np.abs(part.problem.linear[own] - true - part.F[own]).max(initial=0.0)
-    of_sums = np.abs(beyond - walked.ends[k].values[s, others]).max(initial=0.0)
-    return np.array([of_F, of_sums])
+def _seen_in_float64(K: Array, sizes: Array, tol: float) -> bool:
+    entries = float(np.abs(K.diagonal()).max(initial=0.0))
+    return _DOUBLE * entries * float(sizes.max(initial=0.0)) > _ALLOWED * tol
+
+
+def _errors(walked: Walked, looks: Sequence[tuple[int, int]], K: Array | None) -> Array:
+    """Give errors of F at support vectors, and of sums at judged rows: the largest of a sample.
+
+    A column for each of some settings and programmes, all evaluated together.
+    """
+    parts = [walked.part(s, k) for s, k in looks]
+    own = [_some_used(part) for part in parts]
+    others = _some(np.arange(len(walked.judged)))
+    rows = [part.points(index) for part, index in zip(parts, own, strict=True)]
+    true = _sums(parts, np.concatenate([*rows, walked.judged[others]]), K)
+    ends = np.cumsum([len(index) for index in own])
+    errors = np.empty((2, len(looks)))
+    for number, ((s, k), part, index) in enumerate(zip(looks, parts, own, strict=True)):
+        at_own = true[ends[number] - len(index) : ends[number], number]
+        if part.held.shift is not None:
+            at_own = at_own + part.held.shift[index] * part.b[index]
+        of_F = part.problem.linear[index] - at_own - part.F[index]
+        of_sums = true[ends[-1] :, number] - walked.ends[k].values[s, others]
+        errors[:, number] = [np.abs(e).max(initial=0.0) for e in (of_F, of_sums)]
+    return errors
+
+
+def _some_used(part: Part) -> Array:
+    """Give some support vectors, none of them at its bound where there are others."""
+    free = np.flatnonzero(part.free())
+    return _some(free if len(free) else np.flatnonzero(part.b))
 
 
 def _some(index: Array) -> Array:
     return index[:: max(1, len(index) // _SAMPLE)][:_SAMPLE]
 
 
-def _sums(part: Part, points: Array, K: Array | None = None) -> Array:
-    """Give f without its constant in float64, from its matrix or from the points."""
-    base = part.held.base
-    used, coef = part.on_base(np.flatnonzero(part.b), part.b[part.b != 0])
+def _sums(parts: Sequence[Part], points: Array, K: Array | None = None) -> Array:
+    """Give f without its constant (points, parts) in float64: from its matrix, or the points."""
+    base = parts[0].held.base
+    coef = np.zeros((base.shape[0], len(parts)))
+    for column, part in zip(coef.T, parts, strict=True):
+        used = np.flatnonzero(part.b)
+        np.add.at(column, part.points(used), part.b[used])
+    used = np.flatnonzero(coef.any(axis=1))
     if K is not None:
-        return np.asarray(K[np.ix_(points, used)] @ coef)
-    full = np.zeros(base.shape[0])
-    full[used] = coef
-    return exact_rows(base, points, full)
+        return np.asarray(K[np.ix_(points, used)] @ coef[used])
+    return exact_sums(base, points, used, coef[used])

@@ -46,8 +46,8 @@ class KnownClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Give the share of right labels, without the checks that strangers' arrays need."""
-        if sample_weight is None and _alike(self.labels, y):
-            return float(np.mean(self.labels == y))
+        if sample_weight is None and _alike(self.labels, y) and len(y):
+            return np.count_nonzero(self.labels == y) / len(y)
         return float(super().score(X, y, sample_weight))
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer._points import is_objects
-from mercer._resources import memory_budget, within_budget
+from mercer._resources import memory_budget
 from mercer._threads import call_threads
 from mercer._types import Array
 from mercer.expression import bind_columns
@@ -149,33 +149,41 @@ class Margins(Group):
         self, members: Sequence[Member], fold: int, stop: Stop
     ) -> list[tuple[Member, Judged]]:
         started = time.perf_counter()
-        train, test = self.task.splits[fold]
         machine = members[0].machine
-        question = self._question(machine, train, [member.setting for member in members])
+        question = self._question(
+            machine, self.task.splits[fold][0], [member.setting for member in members]
+        )
         good = [m for m in members if question is not None and _feasible(question, m)]
         refitted = [member for member in members if member not in good]
         out = [(member, self._refit(member, fold, stop)) for member in refitted]
         if question is None or not good:
             return out
         settings, starts = ladder([member.setting for member in good])
-        seen = np.concatenate([test, train]) if self.task.train_scores else test
-        places = self.rows.place[seen]
-        order = np.argsort(places)
-        walked = walk(
-            question, settings, starts, places[order], float(machine.tol), self._widen, stop
-        )
-        back = np.argsort(order)
+        scored = self._scored(fold)
+        judged = self.rows.place[np.concatenate([index for index, _ in scored])]
+        walked = walk(question, settings, starts, judged, float(machine.tol), self._widen, stop)
         seconds = (time.perf_counter() - started) / len(members)
+        number = {setting: s for s, setting in enumerate(settings)}
         for member in good:
-            s = settings.index(member.setting)
+            s = number[member.setting]
             one = None
             if walked.settled[s]:
-                values = np.stack([end.values[s] for end in walked.ends])
-                offsets = np.stack([end.offsets[s] for end in walked.ends])
-                answer = (values.take(back, axis=1), offsets, member.setting)
-                one = self._score(question, answer, fold, seconds)
+                one = self._score(question, (*walked.answer(s), member.setting), scored, seconds)
             out.append((member, one or self._refit(member, fold, stop)))
         return out
+
+    def _scored(self, fold: int) -> list[tuple[Array, tuple[Any, ...]]]:
+        """Give the rows left out, in the order of the matrix, and their targets.
+
+        The same of those learnt from, if they are scored, too.
+        """
+        train, test = self.task.splits[fold]
+        found = []
+        for rows in (test, train) if self.task.train_scores else (test,):
+            index = rows[np.argsort(self.rows.place[rows])]
+            y = () if self.task.y is None else (take_rows(self.task.y, index),)
+            found.append((index, y))
+        return found
 
     def _question(self, machine: Any, train: Array, settings: list[Setting]) -> Question | None:
         """Write the programmes of a fold; None where no fit is possible, which a fit explains."""
@@ -204,22 +212,24 @@ class Margins(Group):
             return self.wide
 
     def _score(
-        self, question: Question, answer: tuple[Array, Array, Setting], fold: int, seconds: float
+        self,
+        question: Question,
+        answer: tuple[Array, Array, Setting],
+        scored: Sequence[tuple[Array, tuple[Any, ...]]],
+        seconds: float,
     ) -> Judged | None:
         """Score a setting; None where it has no decision function, which a fit explains."""
         started = time.perf_counter()
-        (values, offsets, setting), splits = answer, self.task.splits[fold]
-        ends = np.cumsum([0, len(splits[1]), len(splits[0])])
+        values, offsets, setting = answer
         found: list[dict[str, float]] = []  # of rows left out, and of those learnt from
-        for index, a, b in zip(reversed(splits), ends[:-1], ends[1:], strict=True):
-            if b > values.shape[1]:
-                break
+        end = 0
+        for index, y in scored:
+            begin, end = end, end + len(index)
             try:
-                known = question.known(values[:, a:b], offsets, setting)
+                known = question.known(values[:, begin:end], offsets, setting)
             except ValueError:
                 return None
-            y = () if self.task.y is None else (take_rows(self.task.y, index),)
-            found.append(score(self.task, known, np.empty((b - a, 0)), y, index))
+            found.append(score(self.task, known, np.empty((len(index), 0)), y, index))
         seen = found[1] if self.task.train_scores else {}
         return Judged(found[0], seen, seconds, time.perf_counter() - started)
 
@@ -284,10 +294,11 @@ def _walkable(machine: Any) -> bool:
 
 
 def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
-    by_kernel: list[tuple[Kernel, list[Member]]] = []
+    by_kernel: list[tuple[Kernel, float, list[Member]]] = []
     rows: dict[bool, Sorted] = {}
     named: dict[str, Kernel] = {}
     several: bool | None = None  # lowest points on a given matrix
+    budget = memory_budget()
     for member in members:
         kernel = member.machine.kernel
         given = _is_given(member.machine)
@@ -300,17 +311,19 @@ def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
         kernel = resolve(kernel)
         if given and several is None:
             several = indefinite(rows[given].X)
-        if (given and several) or not _stored(kernel, rows[given], member):
+        if given and several:
             continue
-        held = next((some for other, some in by_kernel if other == kernel), None)
+        held = next((one for one in by_kernel if one[0] == kernel), None)
         if held is None:
-            by_kernel.append((kernel, held := []))
-        held.append(member)
-    parts = _parts([kernel for kernel, _ in by_kernel], rows.get(False))
-    budget = memory_budget()
+            held = (kernel, _hardest(kernel, rows[given], budget), [])
+            by_kernel.append(held)
+        if member.setting.C < held[1]:
+            held[2].append(member)
+    kept = [(kernel, some) for kernel, _, some in by_kernel if some]
+    parts = _parts([kernel for kernel, _ in kept], rows.get(False))
     return [
         Margins(task, rows[isinstance(kernel, Precomputed)], kernel, some, parts, budget)
-        for kernel, some in by_kernel
+        for kernel, some in kept
     ]
 
 
@@ -327,24 +340,22 @@ def _is_given(machine: Any) -> bool:
     return isinstance(kernel, Precomputed) or kernel == "precomputed"
 
 
-def _stored(kernel: Kernel, rows: Sorted, member: Member) -> bool:
-    """Tell whether a fit would descend on a stored K, which has one lowest point."""
+def _hardest(kernel: Kernel, rows: Sorted, budget: float) -> float:
+    """Give the C below which fits would descend on a stored K, which has one lowest point."""
     n = len(rows.place)
-    if (
-        n > _LARGEST
-        or not within_budget(of_matrix(n, 8.0 if n <= _SMALL else 4.0))
-        or not kernel.psd
-    ):
-        return False
+    fits = of_matrix(n, 8.0 if n <= _SMALL else 4.0) <= budget
+    if n > _LARGEST or not fits or not kernel.psd:
+        return 0.0
     if isinstance(kernel, Precomputed) or is_objects(rows.X):
-        return True
+        return np.inf
     expression = bind_columns(kernel.expression(), rows.names)
     features = feature_map(expression, rows.X.shape[1])
     if features is None:
-        return True
+        return np.inf
+    if features.dimension <= _NARROW and n >= _SMALL:
+        return 0.0
     largest = float(Source(expression, rows.X).diag().max(initial=0.0))
-    stiff = not member.setting.C * largest < _STIFF and features.dimension < n
-    return not (stiff or (features.dimension <= _NARROW and n >= _SMALL))
+    return np.inf if features.dimension >= n or largest == 0 else _STIFF / largest
 
 
 def _of_answers(task: Task, rows: Sorted, members: Sequence[Member]) -> float:

@@ -123,18 +123,21 @@ class Classes(Question):
 
     def known(self, values: Array, offsets: Array, setting: Setting) -> KnownClassifier:
         """Let the two-class decisions vote."""
-        box = self._box(setting)
-        found = np.empty(values.shape)
-        for row, value, offset in zip(found, values, offsets, strict=True):
-            if len(offset) > 1:
-                self._refuse_doubt(offset)
-            dual = box.decision(Dual(value, float(offset[0]) if len(offset) == 1 else offset))
-            np.add(dual.coef, dual.intercept, out=row)
+        found = values + offsets if self.machine.nu is None else self._scaled(values, offsets)
         if len(self.classes) == 2:
             decision = found[0]
             return KnownClassifier(self.classes, decision, self.classes[(decision > 0).astype(int)])
         decision = self.scheme.decide(found.T)
         return KnownClassifier(self.classes, decision, self.classes[np.argmax(decision, axis=1)])
+
+    def _scaled(self, values: Array, offsets: Array) -> Array:
+        """Give the decisions of the nu form, which have their margins at 1."""
+        found = np.empty(values.shape)
+        for row, value, offset in zip(found, values, offsets, strict=True):
+            self._refuse_doubt(offset)
+            dual, _ = svm.nu_svc_margin(Dual(value, offset))
+            np.add(dual.coef, dual.intercept, out=row)
+        return found
 
     def _refuse_doubt(self, offset: Array) -> None:
         """Leave margins of nu that are not far above the tolerance to fits.
