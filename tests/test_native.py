@@ -232,6 +232,18 @@ def test_blocks_evaluated_by_python(rng, monkeypatch, height):
     np.testing.assert_allclose(cross, X @ Y.T + plain, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 15, 16, 193, 1100])  # the last is written past the cache
+def test_rows_that_begin_at_cache_lines(rng, n, dtype):
+    X = rng.standard_normal((n, 7))
+    for formula in (GAUSSIAN, GAUSSIAN + Opaque(lambda a, b: a @ b.T)):
+        pairs = gram(X, dtype, formula)
+        K = pairs.dense(padded=True)
+        assert K.shape == (n, n) and K.strides[0] % (16 * K.itemsize) == 0
+        np.testing.assert_array_equal(K, pairs.dense())
+        np.testing.assert_array_equal(K, K.T)
+
+
 def test_points_may_change_after_binding(rng):
     X = rng.standard_normal((50, 20))
     pairs = gram(X, np.float64)

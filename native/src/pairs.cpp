@@ -379,7 +379,8 @@ void Pairs<T>::fill(RowSet set, const Externals<T>& externals, T* out, Work work
 }
 
 template <class T>
-void Pairs<T>::fill_symmetric(RowSet set, const Externals<T>& externals, T* out, Work work) {
+void Pairs<T>::fill_symmetric(RowSet set, const Externals<T>& externals, T* out, Size ld,
+                              Work work) {
   Team team(*this, work);
   const Size across = column_tiles(), above = set.begin / kTile;
   const bool stream = worth_streaming(rows_ * columns_);
@@ -389,9 +390,9 @@ void Pairs<T>::fill_symmetric(RowSet set, const Externals<T>& externals, T* out,
     Scratch<T>& s = team.member(worker);
     enter_rows(s, set, tile / across);
     const Columns c = columns_of(column_tile);
-    T* corner = out + row_tile * kTile * columns_ + c.begin;
-    if (row_tile == column_tile) return fill_diagonal(s, c, externals, corner);
-    fill_mirrored(s, c, externals, corner, out + c.begin * columns_ + row_tile * kTile, stream);
+    T* corner = out + row_tile * kTile * ld + c.begin;
+    if (row_tile == column_tile) return fill_diagonal(s, c, externals, corner, ld);
+    fill_mirrored(s, c, externals, corner, out + c.begin * ld + row_tile * kTile, ld, stream);
     tiles_.finish_streaming();
   };
   parallel_for(row_tiles(set) * across, task, work.threads, *work.poll);
@@ -400,13 +401,13 @@ void Pairs<T>::fill_symmetric(RowSet set, const Externals<T>& externals, T* out,
 // One half of the tile is copied to the other: not every statistic rounds alike in both orders.
 template <class T>
 void Pairs<T>::fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& externals,
-                             T* corner) const {
+                             T* corner, Size ld) const {
   make_tile(s, c, externals, [](int, int, const T*) {});
   T* tile = s.registers[0].data();
   for (int i = 0; i < s.rows; ++i) {
     for (int j = 0; j < i; ++j) tile[i * c.ld + j] = tile[j * c.ld + i];
   }
-  tiles_.place(tile, c.ld, s.rows, c.count, corner, columns_, false);
+  tiles_.place(tile, c.ld, s.rows, c.count, corner, ld, false);
 }
 
 // The tile to its place and its transpose to the mirror place. Where rows of the matrix begin on
@@ -414,21 +415,21 @@ void Pairs<T>::fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& exter
 // else a turned tile is made first, whose rows are long enough to have few ragged ends.
 template <class T>
 void Pairs<T>::fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner,
-                             T* mirror, bool stream) const {
+                             T* mirror, Size ld, bool stream) const {
   const int lanes = tiles_.lanes;
   const bool aligned = reinterpret_cast<std::uintptr_t>(mirror) % (lanes * sizeof(T)) == 0 &&
-                       columns_ % lanes == 0 && s.rows % lanes == 0 && stream;
+                       ld % lanes == 0 && s.rows % lanes == 0 && stream;
   const T* tile = s.registers[0].data();
   make_tile(s, c, externals, [&](int first, int count, const T* strip) {
-    tiles_.place(strip, c.ld, count, c.count, corner + first * columns_, columns_, stream);
+    tiles_.place(strip, c.ld, count, c.count, corner + first * ld, ld, stream);
     for (int i = first / lanes * lanes; aligned && i + lanes <= first + count; i += lanes) {
-      tiles_.stream_turned(tile + i * c.ld, c.ld, c.count, mirror + i, columns_);
+      tiles_.stream_turned(tile + i * c.ld, c.ld, c.count, mirror + i, ld);
     }
   });
   if (aligned) return;
   if (s.turned.size() == 0) s.turned = Buffer<T>(kTile * kTile);
   tiles_.transpose(tile, c.ld, s.rows, c.count, s.turned.data(), kTile);
-  tiles_.place(s.turned.data(), kTile, c.count, s.rows, mirror, columns_, stream);
+  tiles_.place(s.turned.data(), kTile, c.count, s.rows, mirror, ld, stream);
 }
 
 // --- products --------------------------------------------------------------------------------

@@ -166,12 +166,12 @@ void symmetric(Pairs<T>& pairs, Result<T> out, Size begin, Size end, const Block
   const RowSet set = range_of(pairs, begin, end);
   require(begin % kTile == 0, "symmetric blocks begin at whole tiles");
   require(pairs.rows() == pairs.columns() && extent(out, 0) == pairs.rows() &&
-              extent(out, 1) == pairs.rows(),
+              extent(out, 1) >= pairs.rows(),
           "the result has the wrong shape");
   const Externals<T> externals = externals_of(blocks, pairs, set, begin);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.fill_symmetric(set, externals, out.data(), {threads, &poll});
+  pairs.fill_symmetric(set, externals, out.data(), extent(out, 1), {threads, &poll});
 }
 
 template <class T>

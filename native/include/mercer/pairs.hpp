@@ -76,9 +76,9 @@ class Pairs {
   // out (set.count x columns) gets the rows of the set.
   void fill(RowSet set, const Externals<T>& externals, T* out, Work work);
 
-  // For Y = X: out is the whole matrix; rows begin .. begin + count get their entries from the
+  // For Y = X: out is the whole matrix, its rows `ld` apart; rows begin .. begin + count get their entries from the
   // diagonal on, and the mirror entries. `begin` is a multiple of kTile.
-  void fill_symmetric(RowSet set, const Externals<T>& externals, T* out, Work work);
+  void fill_symmetric(RowSet set, const Externals<T>& externals, T* out, Size ld, Work work);
 
   // out (set.count x vectors), float64, gets the product with V (columns x vectors, C order).
   void multiply(RowSet set, const Externals<T>& externals, const double* v, int vectors,
@@ -119,9 +119,10 @@ class Pairs {
   template <class F>
   void make_tile(Scratch<T>& s, Columns c, const Externals<T>& externals, F&& done) const;
 
-  void fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner) const;
+  void fill_diagonal(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner,
+                     Size ld) const;
   void fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& externals, T* corner, T* mirror,
-                     bool stream) const;
+                     Size ld, bool stream) const;
 
   std::unique_ptr<Scratch<T>> make_scratch() const;
   std::unique_ptr<Scratch<T>> take_scratch();

@@ -66,8 +66,11 @@ class Pairs(ABC):
         """Evaluate the rows `index` (slice or integer array) against all columns: (len, m)."""
 
     @abstractmethod
-    def dense(self) -> Array:
-        """Evaluate the whole matrix; exactly symmetric when Y is X."""
+    def dense(self, *, padded: bool = False) -> Array:
+        """Evaluate the whole matrix; exactly symmetric when Y is X.
+
+        Its rows may be some entries apart where it is `padded`: large ones are sooner written so.
+        """
 
     @abstractmethod
     def matmul(self, V: Array) -> Array:

@@ -58,6 +58,7 @@ _STATISTICS: dict[type[Statistic], int] = {
     SymmetricSum: 6,
 }
 _TILE = 192  # rows of a tile; blocks of symmetric matrices begin at multiples of it
+_LINE = 16  # entries: rows so far apart begin at cache lines, and are written past the cache
 _BLOCK_ENTRIES = 1 << 22  # entries that Python evaluates at a time, where it must
 _ENTRY_COST = 16  # operations on a pair besides its features: exp and the like
 
@@ -101,16 +102,16 @@ class NativePairs(Pairs):
         numbers = _row_numbers(index, self.shape[0])
         return native.gather(numbers, self._blocks(numbers), threads(len(numbers)))
 
-    def dense(self) -> Array:
+    def dense(self, *, padded: bool = False) -> Array:
         """Evaluate the whole matrix; a symmetric one from half of its tiles."""
         n = self.shape[0]
         if self._symmetric:
             empty = _native.empty_float if self.dtype == np.float32 else _native.empty_double
-            out = empty(n, n)
+            out = empty(n, -(-n // _LINE) * _LINE if padded else n)
             for part in self._parts():
                 blocks = self._blocks(part, part.start)
                 self._core.native.symmetric(out, part.start, part.stop, blocks, self._threads(n))
-            return out
+            return out[:, :n]
         if not self._externals:
             return self.rows(slice(0, n))
         out = np.empty(self.shape, dtype=self.dtype)

@@ -54,7 +54,7 @@ class ReferencePairs(Pairs):
             block = evaluate(self._expression, take(self._X, index), self._Y)
             return block.astype(self.dtype, copy=False)
 
-    def dense(self) -> Array:
+    def dense(self, *, padded: bool = False) -> Array:
         """Evaluate everything; one triangle is copied to the other, so symmetry is exact."""
         out = np.empty(self.shape, dtype=self.dtype)
         for part in self.blocks():

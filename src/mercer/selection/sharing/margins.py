@@ -128,7 +128,7 @@ class Margins(Group):
         if self.source is None:
             self.gram = PrecomputedGram(self.rows.X)
             return
-        gram = DenseGram(self.source, self.parts.dense(self.source))
+        gram = DenseGram(self.source, self.parts.dense(self.source, padded=True))
         refuse_overflow(gram, self.kernel, None)
         self.gram = gram
 
@@ -208,7 +208,7 @@ class Margins(Group):
             return None
         with self.widening:
             if self.wide is None:
-                self.wide = source.in_float64().pairs().dense()
+                self.wide = source.in_float64().pairs().dense(padded=True)
             return self.wide
 
     def _score(

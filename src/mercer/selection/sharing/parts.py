@@ -56,10 +56,10 @@ class Parts:
         """Count the matrices that are kept."""
         return len(self._common)
 
-    def dense(self, source: Source) -> Array:
-        """Give K, from its parts where it has common ones."""
+    def dense(self, source: Source, *, padded: bool = False) -> Array:
+        """Give K, from its parts where it has common ones; else its rows may be `padded`."""
         if not any(part in self._common for part in walk(source.expression)):
-            return source.pairs().dense()
+            return source.pairs().dense(padded=padded)
         K = self._put_together(source.expression, source)
         # a part alone is K itself, and stays as it is
         return np.array(K, dtype=source.dtype, order="C")
