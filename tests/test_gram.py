@@ -21,6 +21,7 @@ from mercer.gram import (
     pivoted_cholesky,
     scaled,
 )
+from mercer.gram.exact import exact_sums
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.testing import check_gram
 
@@ -163,6 +164,18 @@ def test_exact_forgets_what_was_stored():
     stored[0, 0] = 99.0
     assert exact(ShiftedGram(CenteredGram(gram), 1.0)).dense()[0, 0] != gram.dense()[0, 0]
     np.testing.assert_allclose(exact(gram).dense(), K, atol=1e-12)
+
+
+def test_sums_over_a_rectangle():
+    rows, columns = np.array([3, 1, 3]), np.array([0, 5, 7, 2])
+    coef = np.arange(8.0).reshape(4, 2)
+    expected = K[np.ix_(rows, columns)] @ coef
+    single = Source(bind_columns(KERNEL.expression(), None), X, np.dtype(np.float32))
+    for gram in (DenseGram(single), PrecomputedGram(K)):
+        np.testing.assert_allclose(exact_sums(gram, rows, columns, coef), expected, rtol=1e-12)
+        one = exact_sums(gram, rows, columns, coef[:, 1])
+        np.testing.assert_allclose(one, expected[:, 1:], rtol=1e-12)
+        assert not exact_sums(gram, rows, columns[:0], coef[:0]).any()
 
 
 def test_stored_matrix_is_read_only():

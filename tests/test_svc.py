@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from mercer import SVC, Status, certify
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.machines._multiclass import OneVsOne
 from mercer.problems import Dual, svm
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -280,6 +281,21 @@ def test_prediction_is_the_largest_decision(kernel, multiclass, nu):
     assert machine.intercept_.shape == ((45,) if multiclass == "ovo" else (10,))
     assert machine.dual_coef_.shape[1] == (9 if multiclass == "ovo" else 10)
     assert machine.certificate_.ok
+
+
+@pytest.mark.parametrize("count", [3, 4, 10, 258])
+def test_votes_are_counted(count):
+    scheme = OneVsOne(np.arange(count + 1))
+    values = np.random.default_rng(count).normal(size=(5, count * (count - 1) // 2))
+    values[0, :2], values[1, 0] = np.inf, 0.0
+    votes, clear = np.zeros((5, count)), np.zeros((5, count))
+    for value, (a, b) in zip(values.T, scheme.pairs(), strict=True):
+        votes[:, b], votes[:, a] = votes[:, b] + (value > 0), votes[:, a] + (value <= 0)
+        clear[:, b], clear[:, a] = clear[:, b] + value, clear[:, a] - value
+    with np.errstate(invalid="ignore"):
+        expected = votes + clear / (3 * (abs(clear) + 1))
+        np.testing.assert_allclose(scheme.decide(values), expected, rtol=1e-13)
+    np.testing.assert_array_equal(expected[1:].round(), votes[1:])
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()], ids=repr)
