@@ -122,11 +122,20 @@ class Judge {
     return out;
   }
 
+  // Asks for what the next tile will be made of, while there is other work to do.
+  static void fetch(const Entry* row, const std::vector<Stretch>& parts) {
+    constexpr Size line = 64 / sizeof(Entry);
+    for (const Stretch& part : parts)
+      for (Size t = 0; t < part.length; t += line)
+        __builtin_prefetch(row + part.column + t, 0, 2);
+  }
+
   // From all rows to some of the judged columns, a tile at a time.
   void add_columns(Size first, Entry* tile) const {
     const Size columns = std::min(kTileColumns, count_ - first);
     const std::vector<Stretch> parts = stretches(first, first + columns);
     const auto add_up = expand<Entry>();
+    const std::size_t ahead = kTileRows / std::max<std::size_t>(1, terms_.size()) + 1;
     for (std::size_t r = 0, block = 0; r < rows_.size(); r += kTileRows, ++block) {
       const std::size_t rows = std::min<std::size_t>(kTileRows, rows_.size() - r);
       for (std::size_t i = 0; i < rows; ++i)
@@ -134,8 +143,11 @@ class Judge {
           std::memcpy(tile + static_cast<Size>(i) * kTileColumns + part.place,
                       rows_[r + i] + part.column,
                       static_cast<std::size_t>(part.length) * sizeof(Entry));
+      std::size_t fetched = r + kTileRows;
+      const std::size_t end = std::min(rows_.size(), fetched + kTileRows);
       for (const Terms<Entry>& terms : terms_) {
         const Size from = block == 0 ? 0 : terms.ends[block - 1];
+        for (std::size_t i = 0; i < ahead && fetched < end; ++i) fetch(rows_[fetched++], parts);
         add_up(tile, columns, terms.places.data() + from,
                terms.weights.data() + from * kStagesAtOnce, terms.ends[block] - from, terms.stages,
                terms.sums + first, count_);
