@@ -897,6 +897,22 @@ def test_groups_are_prepared_once_in_order_and_released():
     assert (1, 0) not in skipped
 
 
+def test_the_last_unit_may_use_all_threads():
+    class Counting(Told):
+        def judge(self, unit, stop):
+            seen[self.points[0], unit] = call_threads(np.inf)
+            return super().judge(unit, stop)
+
+    for spreads, last in ((True, 2), (False, 1)):
+        seen = {}
+        made = [Counting(k, folds=3) for k in range(3)]
+        made[0].spreads, made[2].spreads = True, spreads
+        with mercer.config(threads=2):
+            judged_by(made)
+        assert seen.pop((2, 2)) == min(last, call_threads(np.inf))
+        assert set(seen.values()) == {1}
+
+
 def test_memory_that_groups_hold_stays_within_the_budget():
     for budget, most in ((10**6, 10**6), (2.5 * 10**6, 2 * 10**6)):
         with mercer.config(memory=budget):

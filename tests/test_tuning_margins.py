@@ -331,6 +331,19 @@ def test_constants_of_balanced_classes_are_those_of_fits():
             np.testing.assert_allclose(decision, machine.decision_function(X[test]), atol=1e-4)
 
 
+def test_a_fold_is_the_same_on_any_number_of_threads():
+    D, y = load_digits(return_X_y=True)
+    D, y = D[:900], y[:900]
+    task = task_of(SVC(Gaussian(20.0)), D, y, tuple(StratifiedKFold(3).split(D, y)))
+    found = []
+    for threads in (1, 3):
+        with config(threads=threads):
+            found.append(decisions(task, [{"C": C} for C in (0.1, 10.0, 1000.0)], 1))
+    for (_, alone), (_, spread) in zip(*found, strict=True):
+        np.testing.assert_array_equal(alone, spread)
+    assert Margins.spreads
+
+
 def decisions(task, points, fold):
     """Give the settings of a fold with the values that were scored, in the order of its rows."""
     (group,) = groups(task, points)

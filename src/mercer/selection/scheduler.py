@@ -1,10 +1,10 @@
 """Groups on the cores: prepared one after the other, their units judged side by side.
 
 As many threads as the library may use judge units, each with one thread of its own, linear algebra
-on one thread, and an equal share of the memory. The calling thread prepares groups, with the
-threads that are idle then, and otherwise listens: to results, to Ctrl-C, to whoever may ask to
-stop. What prepared groups hold together stays within the memory budget; a group that is too large
-alone is replaced by others.
+on one thread, and an equal share of the memory; the last unit may spread over all threads. The
+calling thread prepares groups, with the threads that are idle then, and otherwise listens: to
+results, to Ctrl-C, to whoever may ask to stop. What prepared groups hold together stays within the
+memory budget; a group that is too large alone is replaced by others.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Shift:
                     raise
                 continue
             self.held[id(group)] = (group, len(units))
-            self.pool.give([(group, unit) for unit in units])
+            self.pool.give(group, units, last=not self.waiting)
 
     def _can_take(self, group: Group) -> bool:
         """Tell whether a thread would be idle otherwise, and the memory suffices."""
@@ -186,7 +186,7 @@ class _Pool:
     def __init__(self, size: int, memory: int) -> None:
         self.size, self.memory = size, memory
         self.pending = 0  # units given and not collected
-        self._jobs: queue.SimpleQueue[tuple[Group, int] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Group, int, int] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stop = threading.Event()
         settings = sklearn.get_config()
@@ -203,10 +203,12 @@ class _Pool:
         """Count the threads that have nothing to do; negative where units wait for a thread."""
         return self.size - self.pending
 
-    def give(self, jobs: Sequence[tuple[Group, int]]) -> None:
-        self.pending += len(jobs)
-        for job in jobs:
-            self._jobs.put(job)
+    def give(self, group: Group, units: Sequence[int], last: bool) -> None:
+        """Hand units to whoever is idle; `last` tells that no other will follow."""
+        self.pending += len(units)
+        for unit in units:
+            spread = last and group.spreads and unit == units[-1]
+            self._jobs.put((group, unit, self.size if spread else 1))
 
     def collect(self, timeout: float) -> list[Finished]:
         """Give all units that are finished, waiting a little for the first."""
@@ -231,16 +233,16 @@ class _Pool:
 
     def _serve(self, settings: dict[str, Any]) -> None:
         share = max(1, self.memory // self.size)
-        with config(threads=1, memory=share), sklearn.config_context(**settings):
+        with config(memory=share), sklearn.config_context(**settings):
             while (job := self._jobs.get()) is not None:
                 if self._stop.is_set():
                     continue
                 self._results.put(self._judged(*job))
 
-    def _judged(self, group: Group, unit: int) -> Finished:
+    def _judged(self, group: Group, unit: int, threads: int) -> Finished:
         memory = {"memory": self.memory} if group.alone else {}
         try:
-            with one_blas_thread(), config(**memory):
+            with one_blas_thread(), config(threads=threads, **memory):
                 return Finished(group, unit, group.judge(unit, self._stop.is_set))
         except BaseException as error:  # handed to the calling thread
             return Finished(group, unit, {}, error)

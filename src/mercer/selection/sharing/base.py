@@ -61,12 +61,16 @@ class Group(ABC):
     alone : bool
         Whether nothing else may be at work meanwhile, so that a unit may take all of the memory;
         there is one unit then.
+    spreads : bool
+        Whether a unit has use for several threads, and gives the same numbers on any count of them:
+        the last one gets all, since the others will soon be idle.
     """
 
     points: tuple[int, ...]
     units: tuple[tuple[int, ...], ...]
     size: float = 0.0
     alone: bool = False
+    spreads: bool = False
 
     @property
     def kind(self) -> str:

@@ -82,6 +82,8 @@ class Margins(Group):
         Bytes that may be taken.
     """
 
+    spreads = True
+
     def __init__(
         self,
         task: Task,

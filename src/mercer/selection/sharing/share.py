@@ -65,7 +65,7 @@ class _Renumbered(Group):
     def __init__(self, group: Group, positions: Sequence[int]) -> None:
         self.group, self.positions = group, list(positions)
         self.points = tuple(self.positions[position] for position in group.points)
-        self.units, self.size = group.units, group.size
+        self.units, self.size, self.spreads = group.units, group.size, group.spreads
 
     @property
     def kind(self) -> str:
