@@ -225,8 +225,7 @@ def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     array([ 0.25, -0.25])
     """
     free = np.full(len(targets), np.inf)
-    linear = np.asarray(targets, dtype=np.float64)
-    return BoxQP(_slackened(gram, C), linear, -free, free, 0.0, eps)
+    return BoxQP(_slackened(gram, C), np.asarray(targets, np.float64), -free, free, 0.0, eps)
 
 
 def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
@@ -387,11 +386,12 @@ def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
 
 
 def _hardened(gram: Gram, C: Array) -> Array:
-    # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
     C = np.asarray(C, dtype=np.float64)
-    largest = float(gram.diag().max()) if C.max(initial=0.0) >= HARDEST else 0.0
+    if not C.max(initial=0.0) >= HARDEST:
+        return C
+    # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(np.isinf(C) | (np.minimum(C, C * largest) >= HARDEST), np.inf, C)
+        return np.where(np.isinf(C) | (np.minimum(C, C * gram.diag().max()) >= HARDEST), np.inf, C)
 
 
 def _slackened(gram: Gram, C: Array) -> Gram:
