@@ -53,7 +53,7 @@ from mercer.selection.question import question
 from mercer.selection.scheduler import Work, run
 from mercer.selection.sharing import Group, Judged, Stopped, groups, register
 from mercer.selection.sharing.refit import Refit
-from mercer.selection.task import Task
+from mercer.selection.task import Task, machine_at
 
 SOURCE = str(Path(mercer.__file__).parents[1])
 
@@ -1031,6 +1031,15 @@ def test_fitted_parts_are_told_apart():
     assert digest(near) != digest(far)
     found = tune(make_pipeline(near, svc), X, c, grid={"frozenestimator": [near, far]})
     assert len(found.points) == 2
+
+
+def test_threads_do_not_share_frozen_parts():
+    frozen = FrozenEstimator(StandardScaler().fit(X))
+    pipeline = make_pipeline(frozen, svc)
+    made = [machine_at(pipeline, {}), machine_at(pipeline, {"frozenestimator": frozen})]
+    shells = [one.named_steps["frozenestimator"] for one in made]
+    assert len({id(shell) for shell in [frozen, *shells]}) == 3
+    assert all(shell.estimator is frozen.estimator for shell in shells)
 
 
 def test_values_are_told_apart():

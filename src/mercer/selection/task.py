@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 from mercer._types import Array
 from mercer.selection.rows import Rows, count_rows, take_rows
@@ -19,7 +22,17 @@ Point = Mapping[str, Any]
 def machine_at(machine: Any, point: Point) -> Any:
     """Give a new machine with the parameters of a point; both are left as they are."""
     values = {name: clone(value, safe=False) for name, value in point.items()}
-    return clone(machine).set_params(**values)
+    made = clone(machine).set_params(**values)
+    return unshared(made) if isinstance(made, Pipeline) else made
+
+
+def unshared(machine: Any) -> Any:
+    """Give frozen parts of a clone, which are those of the original, a shell of their own.
+
+    Fits in several threads write to it what they are called from.
+    """
+    parts = {n: copy(p) for n, p in machine.get_params().items() if isinstance(p, FrozenEstimator)}
+    return machine.set_params(**parts) if parts else machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.refit import failed, listening, refits
 from mercer.selection.sharing.share import groups, register
-from mercer.selection.task import Point, Task
+from mercer.selection.task import Point, Task, unshared
 
 
 class SharedSteps(Group):
@@ -85,7 +85,7 @@ class SharedSteps(Group):
         if stop():
             raise Stopped
         train, test = self.task.splits[fold]
-        steps, last = clone(self.pipeline[:-1]), clone(self.pipeline.steps[-1][1])
+        steps, last = unshared(clone(self.pipeline[:-1])), clone(self.pipeline.steps[-1][1])
         given = Rows.of(self.pipeline, self.task.X)
         rows = given.train(train)
         y = None if self.task.y is None else take_rows(self.task.y, train)
