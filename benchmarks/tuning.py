@@ -33,7 +33,8 @@ NOTE = """\
 Everybody judges the same points on the same folds with LIBSVM's criterion 1e-3; the rivals through
 `GridSearchCV(n_jobs=2)` and otherwise with their defaults. Where a rival would take minutes it
 judges one point in k only, each value of each axis equally often, and its time is that of these
-times k: the table says so. "apart" is the largest difference between its mean score of a point and
+times k: the table says so; covertype 5000 whole took scikit-learn 170 s, 30 times as long as Mercer
+in that run. "apart" is the largest difference between its mean score of a point and
 Mercer's: some rows near the border fall to the one or the other side within the tolerance. With
 many classes scikit-learn gives ties of votes to the first class, Mercer to the clearer one: where C
 and gamma are small, many rows are ties.
@@ -66,13 +67,8 @@ class Grid:
 
     def some(self) -> list[dict[str, float]]:
         """Give the rivals' points: along each axis every value comes as often as any other."""
-        axes = [self.gammas, self.costs, *([self.tubes] if self.tubes else [])]
-        places = product(*(range(len(axis)) for axis in axes))
-        steps = (3, 1, 2)
-        chosen = [
-            sum(step * k for step, k in zip(steps, place, strict=False)) % self.every == 0
-            for place in places
-        ]
+        places = product(range(len(self.gammas)), range(len(self.costs)), self.tubes or (0.0,))
+        chosen = [(3 * gamma + cost) % self.every == 0 for gamma, cost, _ in places]
         return [point for point, taken in zip(self.points(), chosen, strict=True) if taken]
 
     def splits(self, X: Any, y: Any) -> list[Any]:
@@ -138,7 +134,6 @@ GRIDS = [
         np.logspace(-1, 2, 5),
         30,
         (0.05, 0.1, 0.2),
-        every=5,
         needs="kin8nm",
     ),
 ]

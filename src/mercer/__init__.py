@@ -47,7 +47,7 @@ from mercer.machines import (
 )
 from mercer.solvers import Solution, SolverError, Status, solve
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__ = [
     "CCA",
