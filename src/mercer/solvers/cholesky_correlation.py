@@ -100,7 +100,8 @@ class CholeskyCorrelation(Solver):
 
 def tiny(gram: Gram, penalty: float) -> bool:
     """Tell whether a penalty is too small for a Cholesky factor; features never need one."""
-    return not has_features(gram) and penalty <= SMALLEST * float(gram.diag().sum())
+    trace = max(0.0, float(gram.diag().sum()))  # of a constant view it is rounding, of any sign
+    return not has_features(gram) and penalty <= SMALLEST * trace
 
 
 def _size(gram: Gram) -> int:
