@@ -13,6 +13,7 @@ from mercer.backends.blas import one_blas_thread
 
 _LOST = 1e-13  # of the operator's size: what is left of a direction that lay inside the basis
 _SKEW = 1e-6  # ratio of extreme pivots below which Cholesky of W'W is not trusted
+_SQUARED = 1e-140  # norms whose squares have all their digits
 
 
 class Basis:
@@ -192,7 +193,7 @@ def _unit(W: Array, least: float) -> tuple[Array, Array, list[int]]:
     try:
         R = linalg.cholesky(G, check_finite=False)
         pivots = R.diagonal()
-        if pivots.min() > max(_SKEW * pivots.max(), 1e3 * least):
+        if pivots.min() > max(_SKEW * pivots.max(), 1e3 * least, _SQUARED):
             inverse = linalg.solve_triangular(R, np.eye(len(R)), check_finite=False)
             return W @ inverse, R, []
     except linalg.LinAlgError:
