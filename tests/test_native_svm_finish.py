@@ -213,10 +213,11 @@ def test_an_interrupted_finish_leaves_a_feasible_answer():
     seen = []
 
     def poll(steps, violation):
-        seen.append(steps)
+        seen.append(violation)
         return len(seen) > 20
 
     b, gradient, *_ = on_threads(K, box, 1, poll)
     truth = Truth(K, box)
     truth.check_feasible(b)
+    assert np.isfinite(seen).all()
     np.testing.assert_allclose(gradient, truth.gradient(b), atol=1e-12 * np.abs(b).sum())

@@ -16,9 +16,10 @@ constexpr double kJoining = 0.45;  // of the tolerance: by how much what joins v
 template <class Entry, class Real>
 bool Face<Entry, Real>::jump() {
   if (!factor()) return false;
+  const double known = gap();  // what the outside is told: on the way b may be out of the box
   double most = kMany * static_cast<double>(system_.order());
   for (int round = 0; round < kRounds; ++round) {
-    worker_.tick(0, kNever);
+    worker_.tick(0, known);
     if (worker_.stopped() || !solve() || !move()) return false;
     const Size changes = change();
     if (changes == 0 && gap() <= tol_) {

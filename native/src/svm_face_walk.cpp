@@ -7,9 +7,10 @@
 namespace mercer::svm {
 namespace {
 
-constexpr Size kTogether = 16;  // variables that join at once
-constexpr double kHalf = 0.5;   // of the strongest pull: what joins with it
-constexpr int kIdle = 3;        // rounds that change nothing but rounding
+constexpr Size kTogether = 16;   // variables that join at once
+constexpr double kStrong = 0.5;  // of the strongest pull: what joins with it
+constexpr double kWeak = 0.25;   // of the tolerance: what need not join
+constexpr int kIdle = 3;         // rounds that change nothing but rounding
 constexpr double kRounding = 1e-12;
 
 }  // namespace
@@ -20,9 +21,8 @@ bool Face<Entry, Real>::walk(Size rounds) {
   bool found = false, sound = true;
   int idle = 0;
   for (Size round = 0; round < rounds && sound && !found && idle < kIdle; ++round) {
-    worker_.tick(0, kNever);
-    if (worker_.stopped()) break;
-    if (!solve()) break;
+    worker_.tick(0, gap());
+    if (worker_.stopped() || !solve()) break;
     if (refuse()) {
       sound = renew();
       continue;
@@ -92,7 +92,7 @@ bool Face<Entry, Real>::join_some() {
   Size joined = 0;
   level_.each([&](Size t) {
     if (is_free(t) || joined == kTogether) return;
-    if (!(pull(t) > 0.25 * tol_) || pull(t) < kHalf * strongest) return;
+    if (!(pull(t) > kWeak * tol_) || pull(t) < kStrong * strongest) return;
     join(t);
     ++joined;
   });

@@ -65,7 +65,7 @@ class Face {
     if (!(b_[t] > level_.lower[t])) return kNever;
     return f_[t] + (b_[t] > 0.0 ? -level_.kink[t] : level_.kink[t]);
   }
-  // By how much a variable at a bound should leave it; the piece it then is in.
+  // By how much a variable at a bound should leave it.
   double pull(Size t) const {
     return std::max(rising(t) - offset_[group(t)], offset_[group(t)] - falling(t));
   }
