@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from box_truth import Truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.backends import smo
 from mercer.backends.boxes import Box
 from mercer.backends.native_boxes import box_qps
 from mercer.backends.reference import Reference
@@ -42,41 +42,6 @@ def svc(n, seed=0, C=10.0, dtype=np.float64):
     noise = np.random.default_rng(seed + 1).standard_normal(n)
     y = np.where(X[:, 0] + noise > 0, 1.0, -1.0)
     return K, Box(y, np.zeros(n), np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0))
-
-
-class Truth:
-    """Objective and violation of a box, in float64 and by definition."""
-
-    def __init__(self, K, box):
-        m = len(box.start)
-        own = np.arange(m) if box.rows is None else box.rows
-        self.K = K.astype(np.float64)[np.ix_(own, own)]
-        if box.shift is not None:
-            self.K = self.K + np.diag(box.shift)
-        self.box = box
-        self.kink = np.zeros(m) if box.kink is None else box.kink
-        self.group = np.zeros(m, dtype=int) if box.group is None else box.group
-        self.linear = box.gradient + self.K @ box.start
-
-    def gradient(self, b):
-        return self.linear - self.K @ b
-
-    def objective(self, b):
-        return b @ self.K @ b / 2 - self.linear @ b + np.sum(self.kink * np.abs(b))
-
-    def violation(self, b):
-        rising = self.gradient(b) + smo.up(b, self.box.upper, self.kink)
-        falling = self.gradient(b) + smo.low(b, self.box.lower, self.kink)
-        groups = [self.group == g for g in np.unique(self.group)]
-        return max((smo._apart(rising[g], falling[g]) for g in groups), default=-np.inf)
-
-    def check_feasible(self, b):
-        box = self.box
-        assert ((box.lower <= b) & (b <= box.upper)).all()
-        scale = 1e-12 * (1.0 + np.abs(b).sum() + np.abs(box.start).sum())
-        if len(b):
-            sums = np.bincount(self.group, b) - np.bincount(self.group, box.start)
-            assert np.abs(sums).max() <= scale
 
 
 def check(K, box, tol=1e-5, compare=True):

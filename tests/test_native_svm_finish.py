@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from box_truth import Truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.backends import smo
 from mercer.backends.boxes import Box
 from mercer.backends.native_boxes import box_qps
 
@@ -26,37 +26,6 @@ def on_threads(K, box, threads, poll=None):
     arrays = (b.gradient, b.start, b.lower, b.upper, b.kink, b.shift, b.group, b.rows)
     (answer,) = native.box_qps(K, [arrays], 1e-3, 10**6, poll, threads)
     return answer
-
-
-class Truth:
-    """What a box asks for, in float64 and by definition."""
-
-    def __init__(self, K, box):
-        m = len(box.start)
-        own = np.arange(m) if box.rows is None else box.rows
-        self.K = K.astype(np.float64)[np.ix_(own, own)]
-        self.K += np.diag(np.zeros(m) if box.shift is None else box.shift)
-        self.box = box
-        self.kink = np.zeros(m) if box.kink is None else box.kink
-        self.group = np.zeros(m, dtype=int) if box.group is None else box.group
-        self.linear = box.gradient + self.K @ box.start
-
-    def gradient(self, b):
-        return self.linear - self.K @ b
-
-    def objective(self, b):
-        return b @ self.K @ b / 2 - self.linear @ b + np.sum(self.kink * np.abs(b))
-
-    def violation(self, b):
-        rising = self.gradient(b) + smo.up(b, self.box.upper, self.kink)
-        falling = self.gradient(b) + smo.low(b, self.box.lower, self.kink)
-        groups = [self.group == g for g in np.unique(self.group)]
-        return max(rising[g].max() - falling[g].min() for g in groups)
-
-    def check_feasible(self, b):
-        assert ((self.box.lower <= b) & (b <= self.box.upper)).all()
-        sums = np.bincount(self.group, b) - np.bincount(self.group, self.box.start)
-        assert np.abs(sums).max() <= 1e-12 * (1.0 + np.abs(b).sum())
 
 
 def check(K, box, answer, tol=1e-3):
