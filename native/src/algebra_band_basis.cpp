@@ -45,7 +45,8 @@ struct Step {
 };
 
 // C -= left * right where only `columns` < 32 of the strip exist.
-void subtract_edge(Size rows, Size depth, Left<double> left, const double* right, double* c, Size c_step,
+void subtract_edge(Size rows, Size depth, Left<double> left, const double* right, double* c,
+                   Size c_step,
                    Size columns) {
   alignas(kAlignment) double strip[kRows * kStrip];
   multiply(Into::assign, Shape::full, rows, depth, left, right, kStrip, strip, kStrip);

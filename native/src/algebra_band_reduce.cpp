@@ -256,7 +256,8 @@ class Reduction {
   }
 
   // Rows i .. of U (+)= left times rows j .. of X.
-  void add_product(Left<double> left, Size rows, Size depth, Size i, Size j, Into into, Slot& slot) {
+  void add_product(Left<double> left, Size rows, Size depth, Size i, Size j, Into into,
+                   Slot& slot) {
     for (Size c = 0; c < ld_; c += kStrip)
       multiply(into, Shape::full, rows, depth, left, x_.data() + j * ld_ + c, ld_,
                slot.u.data() + i * ld_ + c, ld_);

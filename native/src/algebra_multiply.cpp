@@ -20,7 +20,8 @@ MERCER_INLINE void block(Size begin, Size end, const T* left, Size row, Size ste
   if constexpr (into != Into::assign) {
     // C often comes from far memory; it arrives while the products run.
     for (int i = 0; i < rows; ++i)
-      for (int v = 0; v < vectors * lanes; v += 64 / sizeof(T)) __builtin_prefetch(c + i * c_step + v, 1);
+      for (int v = 0; v < vectors * lanes; v += 64 / static_cast<int>(sizeof(T)))
+        __builtin_prefetch(c + i * c_step + v, 1);
   }
   const T* r = right + begin * right_step;
   const T* l = left + begin * step;

@@ -81,7 +81,8 @@ MERCER_TARGET_256 void dots_256(const double* x, Size x_rows, Size x_step, const
 #endif
 
 // Subtracts sum_k weight(i, k) v_k from `rows` rows, for `depth` rows v of the same length.
-void subtract_rows(Left<double> weight, Size depth, const double* v, double* rows, Size count, Size length,
+void subtract_rows(Left<double> weight, Size depth, const double* v, double* rows, Size count,
+                   Size length,
                    Size ld) {
   for (Size at = 0; at < length; at += kStrip)
     multiply(Into::subtract, Shape::full, count, depth, weight, v + at, ld, rows + at, ld);

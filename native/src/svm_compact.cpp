@@ -20,8 +20,8 @@ constexpr double kCapped = 0.3;            // of them, when all that can move ar
 constexpr double kRoomForFree = 1.2;       // free variables must all fit, or the descent crawls
 // Of the gap, to be reached on a part: on all that can move, and on the strongest of them.
 constexpr double kTighter = 0.005, kLooser = 0.3;
-// Times the sweeps of a step: what a matrix costs, by its entries, and by the entries of the rows that
-// are summed when its result is taken over.
+// Times the sweeps of a step: what a matrix costs, by its entries, and by the entries of the rows
+// that are summed when its result is taken over.
 constexpr double kGathered = 1.7, kSummed = 0.4;
 constexpr double kBelow = 0.9;       // of the tolerance: what a part leaves for rounding
 constexpr Size kRowsAtOnce = 16;     // rows of one task of gather_square

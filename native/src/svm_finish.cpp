@@ -6,8 +6,9 @@
 namespace mercer::svm {
 namespace {
 
-// In nanoseconds, about: of a step, and of a byte that it sweeps; of a factor by the cube, of rounds
-// by the square of the free variables, and by them times the columns, for each byte of an entry.
+// In nanoseconds, about: of a step, and of a byte that it sweeps; of a factor by the cube, of
+// rounds by the square of the free variables, and by them times the columns, for each byte of an
+// entry.
 constexpr double kStep = 250.0, kSwept = 0.125;
 constexpr double kFactored = 0.001, kSolved = 0.35, kMoved = 0.1;
 constexpr double kJumps = 4.0;        // rounds of a jump

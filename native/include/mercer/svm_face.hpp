@@ -13,8 +13,8 @@ template <class Entry>
 Size face_size(const Level<Entry>& level);
 
 // The variables strictly inside their pieces of the box span a face, on which the objective is a
-// quadratic: a Cholesky factor of K there gives its lowest point. Faces that differ by few variables
-// are solved with the same factor, bordered by those.
+// quadratic: a Cholesky factor of K there gives its lowest point. Faces that differ by few
+// variables are solved with the same factor, bordered by those.
 template <class Entry, class Real>
 class Face {
  public:

@@ -20,8 +20,8 @@ struct Moves {
   std::vector<double> weights;
 };
 
-// sums[t] = the sum over the moves of weight K_rt, for every place of the runs of the level. Goes on
-// when the poll asks to stop: half a sum would be a wrong F.
+// sums[t] = the sum over the moves of weight K_rt, for every place of the runs of the level. Goes
+// on when the poll asks to stop: half a sum would be a wrong F.
 template <class Entry>
 void sum_rows(const Level<Entry>& level, Moves<Entry> moves, const Worker& worker, double* sums);
 

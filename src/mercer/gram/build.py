@@ -33,7 +33,7 @@ SQUARED = 2000  # features: up to here F'F is formed and factored in less time t
 _NARROW = 500  # features: up to here that also beats descents on a stored K
 _SMALL_BOX = 1000  # rows: below, descents on a stored K are done before F'F pays
 _ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
-_COMPACTED = 2.3  # times K: with the smaller matrices, and a factor, that a descent works on
+COMPACTED = 2.3  # times K: with the smaller matrices, and a factor, that a descent works on
 _WALK = 10  # times an entry of K: what a nonzero of a feature costs in a product
 _IN_RANGE = 1e-30  # entries of K that float32 holds are above, and below its inverse
 _LARGEST_STORED = 30_000  # rows of a box programme: beyond, few rows of K are ever looked at
@@ -125,7 +125,7 @@ def _choose(
     expression = bind_columns(kernel.expression(), names)
     needed = dense_bytes(row_count(X), dtype) * copies
     if need is Need.BOX:
-        needed = int(_COMPACTED * needed)
+        needed = int(COMPACTED * needed)
     fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array
+from mercer.gram.build import COMPACTED
 
-_COMPACTED = 2.3  # times K: with the smaller matrices, and a factor, that a descent works on
 _LOOKED_AT = 1000  # rows of a given matrix, to tell whether it is positive
 _ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 may have made
 
 
 def of_matrix(n: int, entry: float) -> float:
     """Give the bytes of a matrix between n rows, with what a descent copies of it."""
-    return _COMPACTED * entry * n * n
+    return COMPACTED * entry * n * n
 
 
 def of_answers(n: int, classes: int, judged: int) -> float:
