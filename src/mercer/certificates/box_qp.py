@@ -8,6 +8,10 @@ distance to the optimum by
 a sum of nonnegative terms: unlike primal minus dual it does not cancel near the optimum. For a
 classifier it is exactly the primal objective (half the squared norm plus the weighted losses)
 minus the dual one.
+
+The bound needs K0 to be positive semidefinite on the differences of feasible points. Where that is
+known but for rounding, it is a bound for K0 + shift I, and the shift is counted in the gap. Where
+it is not known there is no bound, and no answer is certified.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import exact
+from mercer.gram import Definiteness, definiteness, exact
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
@@ -35,7 +39,8 @@ class BoxQPQuantities:
     ----------
     primal, dual : float
         Upper and lower bound on the optimal value (of the maximised form
-        p'b - b'Kb/2 - kink'|b|).
+        p'b - b'Kb/2 - kink'|b|). The upper one is infinite where K is not shown to be positive
+        semidefinite: then nothing is known about other answers.
     gap : float
         Their difference.
     relative_gap : float
@@ -58,6 +63,10 @@ class BoxQPQuantities:
         Share of variables that are not zero, and that are at a bound other than zero.
     radius : float
         Length of the longest feature vector, max sqrt(k(x, x)).
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite on the differences of
+        feasible points: zero by the construction of the kernel, rounding where K was factored,
+        infinite where that is not shown.
     """
 
     primal: float
@@ -75,43 +84,62 @@ class BoxQPQuantities:
     support_fraction: float
     bound_fraction: float
     radius: float
+    indefiniteness: float = 0.0
 
 
 @certify.register
 def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
     b = np.asarray(value.coef, dtype=np.float64)
+    convex = convexity(problem)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
-        quantities = measure(problem, b, value.intercept, np.asarray(exact(problem.gram) @ b))
-    return judged(quantities, tol)
+        Kb = np.asarray(exact(problem.gram) @ b)
+        quantities = measure(problem, b, value.intercept, Kb, convex)
+    return judged(quantities, tol, convex)
 
 
-def judged(quantities: BoxQPQuantities, tol: float | None) -> Certificate:
+def convexity(*problems: BoxQP) -> Definiteness:
+    """Tell whether programmes on one Gram are convex on the differences of feasible points."""
+    summed = all(p.group is None or bool((p.group >= 0).all()) for p in problems)
+    return definiteness(problems[0].gram, sums_to_zero=summed)
+
+
+def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness) -> Certificate:
     """Give the verdict on what was measured."""
     tol = _TOL if tol is None else tol
     ok = (
         quantities.violation <= tol
         and quantities.intercept_error <= tol
         and quantities.infeasibility <= _FEASIBLE
+        and convex.shown
     )
-    statement = (
-        f"no pair of points violates the optimality conditions by more than "
-        f"{max(quantities.violation, 0.0):.1e}; the objective is within "
-        f"{100 * quantities.relative_gap:.2g} % of the optimum"
+    met = (
+        "no pair of points violates the optimality conditions by more than "
+        f"{max(quantities.violation, 0.0):.1e}"
     )
-    return Certificate(bool(ok), quantities, tol, statement)
+    return Certificate(bool(ok), quantities, tol, f"{met}; {_bounded(quantities, convex)}")
 
 
-def measure(problem: BoxQP, b: Array, intercept: float | Array, Kb: Array) -> BoxQPQuantities:
-    """Measure an answer, given K b in float64 from the data."""
+def _bounded(quantities: BoxQPQuantities, convex: Definiteness) -> str:
+    if not convex.shown:
+        return f"{convex.doubt}, so other points may be better by any amount"
+    return f"the objective is within {100 * quantities.relative_gap:.2g} % of the optimum"
+
+
+def measure(
+    problem: BoxQP, b: Array, intercept: float | Array, Kb: Array, convex: Definiteness
+) -> BoxQPQuantities:
+    """Measure an answer, given K b in float64 from the data, and what is known of K."""
     F = problem.linear - Kb
     shift = problem.held.shift
     offset = problem.spread(intercept)
     lost = float(problem.kinks @ np.abs(b))
     dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
-    gap = problem.gap(b, F - offset)
+    gap = problem.gap(b, F - offset - convex.shift * b) if convex.shown else np.inf
     squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
-    if gap == np.inf:
+    if gap == np.inf and convex.shown:
         gap = _scaled_gap(problem, b, Kb, offset, shift, dual)
+    if convex.shown:
+        gap += convex.shift * float(b @ b)  # what the shift takes from the dual, twice its half
     size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
@@ -127,6 +155,7 @@ def measure(problem: BoxQP, b: Array, intercept: float | Array, Kb: Array) -> Bo
         float(np.mean(~zones[0])) if len(b) else 0.0,
         float(np.mean(zones[2])) if len(b) else 0.0,
         _radius(problem, shift),
+        convex.shift,
     )
 
 

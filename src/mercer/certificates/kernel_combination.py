@@ -3,7 +3,8 @@
 With S_m = f_m b'K_m b, recomputed in float64 and summed over the programmes, the optimum lies
 between the lower bound p'b - kink'|b| - max_m S_m/2 and the primal objective at the weights d. The
 difference has two parts, both sums of nonnegative terms: what the machines leave at their weighted
-kernel, and (max_m S_m - sum_m d_m S_m)/2, what other weights could gain.
+kernel, and (max_m S_m - sum_m d_m S_m)/2, what other weights could gain. The first is a bound only
+if the kernels that are used are positive semidefinite.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.box_qp import measure
-from mercer.gram import exact
+from mercer.gram import BY_CONSTRUCTION, Definiteness, definiteness, exact
 from mercer.problems.kernel_combination import (
     KernelCombination,
     WeightedDuals,
@@ -66,18 +67,31 @@ def _(problem: KernelCombination, value: WeightedDuals, tol: float | None = None
     d = np.asarray(value.weights, dtype=np.float64)
     if len(d) != len(problem.grams):
         raise ValueError(f"{len(problem.grams)} kernels, but {len(d)} weights")
+    convex = _convexity(problem, d)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
-        quantities = _measured(problem, value, d)
+        quantities = _measured(problem, value, d, convex)
     ok = quantities.relative_gap <= tol and quantities.infeasibility <= _FEASIBLE
     statement = (
         f"no weights of the {len(d)} kernels have an objective that is smaller by more than "
         f"{100 * quantities.relative_gap:.2g} %; {quantities.used} of them are used"
+        if convex.shown
+        else f"of the {len(d)} kernels {quantities.used} are used; of one, {convex.doubt}, so "
+        "other weights may be better by any amount"
     )
     return Certificate(bool(ok), quantities, tol, statement)
 
 
+def _convexity(problem: KernelCombination, d: Array) -> Definiteness:
+    """Look at the kernels that are used: weighted shifts add up, and one doubt is enough."""
+    found = [definiteness(gram) for gram, weight in zip(problem.grams, d, strict=True) if weight]
+    worst = max(found, key=lambda one: (one.shift, -one.seen), default=BY_CONSTRUCTION)
+    if not worst.shown:
+        return worst
+    return Definiteness(float(d[d != 0] @ [one.shift for one in found]))
+
+
 def _measured(
-    problem: KernelCombination, value: WeightedDuals, d: Array
+    problem: KernelCombination, value: WeightedDuals, d: Array, convex: Definiteness
 ) -> KernelCombinationQuantities:
     grams = tuple(map(exact, problem.grams))
     programmes = problem.programmes(grams[0])
@@ -89,7 +103,7 @@ def _measured(
         own = np.stack([on_own_rows(programme, column) for column in products[:, :, k]])
         shift = programme.held.shift
         Kb = d @ own + (0.0 if shift is None else shift * b)
-        found = measure(programme, b, dual.intercept, Kb)
+        found = measure(programme, b, dual.intercept, Kb, convex)
         machines, primal = machines + found.gap, primal + found.primal
         squares += own @ b
         outside = max(outside, found.infeasibility)
@@ -101,7 +115,7 @@ def _measured(
         primal,
         primal - gap,
         gap,
-        gap / size,
+        gap / size if np.isfinite(gap) else np.inf,
         machines,
         kernels,
         max(outside, simplex),

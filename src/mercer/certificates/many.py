@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.box_qp import BoxQPQuantities, judged, measure
-from mercer.gram import Gram, exact
+from mercer.certificates.box_qp import BoxQPQuantities, convexity, judged, measure
+from mercer.gram import BY_CONSTRUCTION, Definiteness, Gram, exact
 from mercer.gram.part import Layers
 from mercer.problems import BoxQP, Dual, Duals, Many
 
@@ -36,6 +36,9 @@ class ManyQuantities:
         Shares of all variables.
     radius : float
         The largest.
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite: zero by construction,
+        rounding where K was factored, infinite where that is not shown.
     """
 
     programmes: int
@@ -54,24 +57,30 @@ class ManyQuantities:
     support_fraction: float
     bound_fraction: float
     radius: float
+    indefiniteness: float = 0.0
 
 
 @certify.register
 def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
     if len(problem.problems) != len(value.parts):
         raise ValueError(f"{len(problem.problems)} programmes, but {len(value.parts)} answers")
+    convex = _convexity(problem)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         pairs = zip(problem.problems, value.parts, _products(problem, value), strict=True)
         found = [
-            measure(p, np.asarray(dual.coef, dtype=np.float64), dual.intercept, Kb)
+            measure(p, np.asarray(dual.coef, dtype=np.float64), dual.intercept, Kb, convex)
             for p, dual, Kb in pairs
         ]
         together = _together(found, [len(p.linear) for p in problem.problems])
-    verdicts = [judged(quantities, tol) for quantities in found]
+    verdicts = [judged(quantities, tol, convex) for quantities in found]
     statement = (
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
-        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); each objective "
-        f"is within {100 * together.relative_gap:.2g} % of its optimum"
+        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
+    )
+    statement += (
+        f"each objective is within {100 * together.relative_gap:.2g} % of its optimum"
+        if convex.shown
+        else f"{convex.doubt}, so other points may be better by any amount"
     )
     return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
 
@@ -104,7 +113,17 @@ def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
         share("support_fraction"),
         share("bound_fraction"),
         worst("radius"),
+        worst("indefiniteness"),
     )
+
+
+def _convexity(problem: Many) -> Definiteness:
+    """Look at every Gram once; the worst that is found counts for all programmes."""
+    grams: dict[int, list[BoxQP]] = {}
+    for one in problem.problems:
+        grams.setdefault(id(one.held.base), []).append(one)
+    found = [convexity(*those) for those in grams.values()]
+    return max(found, key=lambda one: (one.shift, -one.seen), default=BY_CONSTRUCTION)
 
 
 def _products(problem: Many, value: Duals) -> list[Array]:

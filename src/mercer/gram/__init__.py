@@ -10,6 +10,7 @@ from mercer.gram.build import Need, make_gram
 from mercer.gram.cached import CachedGram
 from mercer.gram.centered import CenteredGram, centered
 from mercer.gram.components import components
+from mercer.gram.definite import BY_CONSTRUCTION, Definiteness, definiteness
 from mercer.gram.dense import DenseGram
 from mercer.gram.exact import exact
 from mercer.gram.factored import FactoredGram
@@ -25,9 +26,11 @@ from mercer.gram.source import Source
 from mercer.gram.sparse import SparseGram
 
 __all__ = [
+    "BY_CONSTRUCTION",
     "CachedGram",
     "CenteredGram",
     "Cross",
+    "Definiteness",
     "DenseGram",
     "EdgeWeight",
     "Expansion",
@@ -45,6 +48,7 @@ __all__ = [
     "SparseGram",
     "centered",
     "components",
+    "definiteness",
     "exact",
     "make_gram",
     "neighbour_graph",

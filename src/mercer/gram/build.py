@@ -17,7 +17,7 @@ from mercer._resources import (
     within_budget,
 )
 from mercer._types import Array, Points
-from mercer.expression import Expression, Opaque, bind_columns, walk
+from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
 from mercer.gram.cached import CachedGram
 from mercer.gram.dense import DenseGram
@@ -28,6 +28,7 @@ from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.source import Source
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
+from mercer.kernels.validity import is_proven
 
 SQUARED = 2000  # features: up to here F'F is formed and factored in less time than it saves
 _NARROW = 500  # features: up to here that also beats descents on a stored K
@@ -130,7 +131,7 @@ def _choose(
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
-    source = Source(expression, X, dtype, _known_valid(kernel, expression))
+    source = Source(expression, X, dtype, is_proven(kernel))
     if need is Need.PASSES:
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
@@ -165,11 +166,6 @@ def _for_passes(source: Source, copies: int) -> Gram:
         if within_budget(dense_bytes(source.n, dtype) * copies):
             return DenseGram(replace(source, dtype=dtype))
     return LazyGram(replace(source, dtype=single if single in kinds else wanted))
-
-
-def _known_valid(kernel: Kernel, expression: Expression) -> bool:
-    """Tell whether the rules of the algebra prove the kernel: not for functions of one's own."""
-    return kernel.psd and not any(isinstance(part, Opaque) for part in walk(expression))
 
 
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:

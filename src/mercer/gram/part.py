@@ -26,7 +26,7 @@ class PartGram(Gram):
         self.base = base
         self.index = np.ascontiguousarray(index, dtype=np.int64)
         self.shape = (len(index), len(index))
-        self.dtype = base.dtype
+        self.dtype, self.valid = base.dtype, base.valid
 
     def diag(self) -> Array:
         """Read the diagonal."""

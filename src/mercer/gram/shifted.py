@@ -24,6 +24,7 @@ class ShiftedGram(Gram):
         self.base = base
         self.shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), base.shape[:1])
         self.shape, self.dtype = base.shape, base.dtype
+        self.valid = base.valid and bool((self.shift >= 0).all())
 
     def diag(self) -> Array:
         """Shift the diagonal."""

@@ -7,7 +7,8 @@ his arrays in the meantime changes the verdict. Once the certificate is made, th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from mercer.certificates import Certificate, certify
@@ -73,6 +74,8 @@ def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
     found = certify(problem, value, tol)
     measured = found.quantities
     ok = measured.relative_gap <= tol and measured.infeasibility <= _FEASIBLE
+    if not isfinite(measured.indefiniteness):
+        return replace(found, ok=False)  # nothing is known of an optimum
     statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"
     return Certificate(bool(ok), measured, tol, statement)
 

@@ -23,6 +23,7 @@ from mercer.gram import DenseGram, Gram, PrecomputedGram, Source
 from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import feature_map
+from mercer.kernels.validity import is_proven
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines._parameters import is_real
 from mercer.problems.svm import HARDEST
@@ -115,7 +116,7 @@ class Margins(Group):
         if isinstance(self.kernel, Precomputed):
             return None
         expression = bind_columns(self.kernel.expression(), self.rows.names)
-        source = Source(expression, self.rows.X, np.dtype(np.float64), self.kernel.psd)
+        source = Source(expression, self.rows.X, np.dtype(np.float64), is_proven(self.kernel))
         if self._needs_float64(source):
             return source
         return replace(source, dtype=np.dtype(np.float32))

@@ -1,0 +1,183 @@
+"""Is K positive semidefinite? By construction, by a factor of it, or not shown.
+
+Duality gaps, lengths and distances in feature space rest on v'Kv >= 0. Kernels of the library and
+features have a theorem for it. A matrix or a function of the user's own is looked at: a Cholesky
+factor of K + shift I proves that no eigenvalue is below -shift, but for rounding. What is not
+proven must not be claimed; certificates ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+
+from mercer._resources import within_budget
+from mercer._types import Array
+from mercer.backends import choose_backend
+from mercer.gram.base import Gram
+from mercer.gram.exact import exact
+from mercer.gram.part import layers
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.sparse import SparseGram
+
+LARGEST = 6000  # rows: a factor of so many takes seconds, and its time grows with the cube
+_WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
+_STEPS = 24  # products, to see a negative eigenvalue before anything is factored
+_EPS = float(np.finfo(np.float64).eps)
+# Of the Frobenius norm: what rounding to float32 of the entries, or of the points they were
+# computed from, can take from an eigenvalue. What is below is no kernel in any precision.
+_SINGLE = 4 * float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Definiteness:
+    """Whether K is positive semidefinite.
+
+    Attributes
+    ----------
+    shift : float
+        K + shift I is positive semidefinite: zero by construction, rounding where K was factored,
+        infinite where nothing is shown.
+    seen : float
+        A negative number that some eigenvalue of K is not above; zero if none was seen.
+    """
+
+    shift: float
+    seen: float = 0.0
+
+    @property
+    def shown(self) -> bool:
+        """Whether K is positive semidefinite, but for rounding."""
+        return isfinite(self.shift)
+
+    @property
+    def doubt(self) -> str:
+        """What stands in the way, in words."""
+        if self.seen < 0:
+            return (
+                "the kernel matrix is not positive semidefinite (it has an eigenvalue of "
+                f"{self.seen:.2g} or below)"
+            )
+        return (
+            "the kernel matrix was not shown to be positive semidefinite (matrices and functions "
+            f"of one's own are factored for it up to {LARGEST} rows, if memory allows)"
+        )
+
+
+BY_CONSTRUCTION = Definiteness(0.0)
+_OPEN = Definiteness(inf)
+
+
+def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
+    """Tell whether K is positive semidefinite, without what a part or a shift makes of it.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    sums_to_zero : bool
+        Ask for vectors only whose entries add up to zero: those by which two answers with one
+        sum differ. Kernels such as -|x - y|^2 are positive semidefinite there, and nowhere else.
+
+    Returns
+    -------
+    Definiteness
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import PrecomputedGram
+    >>> points = np.arange(4.0)[:, None]
+    >>> distances = PrecomputedGram(-np.square(points - points.T))
+    >>> definiteness(distances).shown, definiteness(distances, sums_to_zero=True).shown
+    (False, True)
+    """
+    base = layers(gram).base
+    if base.valid:
+        return BY_CONSTRUCTION
+    n = base.shape[0]
+    if n == 0:
+        return BY_CONSTRUCTION
+    if n <= LARGEST and within_budget(2 * 8 * n * n):
+        return _factored(base, sums_to_zero)
+    if isinstance(base, PrecomputedGram | SparseGram):  # products are cheap: no proof, but a look
+        return _glanced(base, sums_to_zero)
+    return _OPEN
+
+
+def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
+    K = _matrix(base, sums_to_zero)
+    size = float(np.linalg.norm(K))
+    if not isfinite(size):
+        return _OPEN
+    if len(K) <= _WHOLE:
+        values = np.linalg.eigvalsh(K)
+        rounding = len(K) * _EPS * float(np.abs(values).max())
+        return _judged(float(values[0]), rounding, size)
+    least, largest = _extremes(K.__matmul__, len(K))
+    rounding = len(K) * _EPS * largest
+    limit = max(_SINGLE * size, rounding)
+    if least < -limit:
+        return Definiteness(inf, least)
+    for shift in sorted({max(rounding, -4 * least), limit}):
+        K.flat[:: len(K) + 1] += shift
+        if choose_backend().cholesky(K) == 0:
+            return Definiteness(shift + rounding)
+        K = _matrix(base, sums_to_zero)
+    return Definiteness(inf, -limit)
+
+
+def _judged(least: float, rounding: float, size: float) -> Definiteness:
+    if least < -max(_SINGLE * size, rounding):
+        return Definiteness(inf, least)
+    return Definiteness(max(-least, 0.0) + rounding)
+
+
+def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
+    gram, n = exact(base), base.shape[0]
+
+    def product(v: Array) -> Array:
+        if not sums_to_zero:
+            return np.asarray(gram @ v)
+        found = np.asarray(gram @ (v - v.mean()))
+        return np.asarray(found - found.mean())
+
+    least, largest = _extremes(product, n)
+    # |K|_F <= sqrt(n) |K|_2
+    return Definiteness(inf, least) if least < -_SINGLE * np.sqrt(n) * largest else _OPEN
+
+
+def _matrix(base: Gram, sums_to_zero: bool) -> Array:
+    """Give a new matrix, C-ordered; centred where only sums of zero count."""
+    K = np.array(exact(base).dense(), dtype=np.float64, order="C")
+    if sums_to_zero:
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1)[:, None]
+    return K
+
+
+def _extremes(product: Callable[[Array], Array], n: int) -> tuple[float, float]:
+    """Give the smallest Ritz value of a few Lanczos steps, and the largest in magnitude."""
+    v = np.random.default_rng(0).standard_normal(n)
+    Q, steps = np.zeros((n, min(_STEPS, n))), 0
+    images = np.zeros_like(Q)
+    for steps in range(1, Q.shape[1] + 1):
+        before = float(np.linalg.norm(v))
+        for _ in range(2):  # twice is enough
+            v = v - Q @ (Q.T @ v)
+        length = float(np.linalg.norm(v))
+        if not length > _EPS * n * before:
+            steps -= 1
+            break
+        Q[:, steps - 1] = v / length
+        images[:, steps - 1] = v = np.asarray(product(Q[:, steps - 1]))
+    if not steps:
+        return 0.0, 0.0
+    small = Q[:, :steps].T @ images[:, :steps]
+    if not np.isfinite(small).all():
+        return 0.0, 0.0
+    values = np.linalg.eigvalsh((small + small.T) / 2)
+    return float(values[0]), float(np.abs(values).max())
