@@ -283,7 +283,7 @@ def test_certificate_judges_scikit_learn():
     gram = make_gram(Linear(), X, Need.PRODUCTS)
     problem = SmoothRisk(gram, y, 2, np.ones(len(y)), 1.0, LogLoss(), True)
     theirs = Theirs(tol=1e-10, max_iter=10**4).fit(X, y)
-    value = Coefficients(np.zeros((len(y), 1)), theirs.intercept_, theirs.coef_.T)
+    value = Coefficients(np.empty((0, 1)), theirs.intercept_, theirs.coef_.T)  # weights only
     assert certify(problem, value).ok
     worse = Coefficients(np.zeros((len(y), 1)), theirs.intercept_, 1.1 * theirs.coef_.T)
     assert not certify(problem, worse).ok

@@ -11,6 +11,7 @@ from mercer.gram import exact
 from mercer.problems import ClassMeans, Means
 
 _TOL = 1e-9
+_NEGATIVE = 1e-6  # of the longest row: below minus this a squared length is none
 _ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
 
 
@@ -28,11 +29,16 @@ class ClassMeansQuantities:
     closest_pair : float
         Smallest distance between two means, over the root of the largest k(x, x); at rounding, the
         classes cannot be told apart by their means, and no answer is certified.
+    smallest_square : float
+        The smallest squared length of a mean, of the step between two, or from a mean to a row,
+        over the largest k(x, x); below zero, beyond rounding, K is not positive semidefinite and
+        there are no distances.
     """
 
     share_error: float
     length_error: float
     closest_pair: float
+    smallest_square: float = 0.0
 
 
 @certify.register
@@ -40,16 +46,20 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
     tol = _TOL if tol is None else tol
     shares, gram = problem.shares(), exact(problem.gram)
     size = max(float(np.abs(gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
-    products = shares.T @ (gram @ shares)
+    images = np.asarray(gram @ shares)
+    products = shares.T @ images
     squared = products.diagonal()
     apart = squared[:, None] + squared[None, :] - 2 * products
     pairs = apart[np.triu_indices(problem.count, 1)]
+    to_rows = gram.diag()[:, None] - 2 * images + squared
+    least = float(min(x.min(initial=0.0) for x in (squared, pairs, to_rows))) / size
     quantities = ClassMeansQuantities(
         float(np.abs(value.coef - shares).max() / shares.max()),
         float(np.abs(value.squared - squared).max() / size),
         float(np.sqrt(max(pairs.min(initial=np.inf), 0.0) / size)) if len(pairs) else float("inf"),
+        least,
     )
-    apart_enough = quantities.closest_pair > _ROUNDING
+    apart_enough, lengths = quantities.closest_pair > _ROUNDING, least >= -_NEGATIVE
     ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
     statement = (
         f"the {problem.count} points are the means of their classes; the closest two are "
@@ -57,4 +67,9 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
         if apart_enough
         else "two means are the same to rounding, which then decides between their classes"
     )
-    return Certificate(bool(ok), quantities, tol, statement)
+    if not lengths:
+        statement = (
+            "the kernel matrix is not positive semidefinite: the squared length of a mean, or of "
+            f"a step to one, is {least:.2g} of the longest row, so none is the nearest"
+        )
+    return Certificate(bool(ok and lengths), quantities, tol, statement)

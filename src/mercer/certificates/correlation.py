@@ -6,6 +6,7 @@ steps of block Krylov from random vectors and from the variates of the other vie
 pairs are found exactly. What that gains is a proof that the answer was not the best; where it gains
 nothing, a direction that was missed would have to be orthogonal to all probes. Of features without
 a penalty the whole space is taken, each column by its direction alone: no scale spoils that.
+Variances are squares only if both Grams are positive semidefinite.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import CenteredGram, FactoredGram, Gram, ScaledGram, exact
+from mercer.gram import CenteredGram, FactoredGram, Gram, ScaledGram, definiteness, exact
 from mercer.problems import CanonicalPairs, Correlation
 from mercer.problems.correlation import column_sizes
 from mercer.problems.shrinkage import Shrinkage
@@ -101,7 +102,11 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
     )
     claims_nothing = not np.delete(value.values, used).any()
     ok = claims_nothing and all(np.isfinite(q) and q <= tol for q in measured)
-    return Certificate(bool(ok), quantities, tol, _statement(quantities, len(used), tol))
+    statement = _statement(quantities, len(used), tol)
+    doubts = [c.doubt for gram, _ in problem.views if not (c := definiteness(gram)).shown]
+    if doubts and not np.isnan(quantities.gain):
+        statement = f"of a view, {doubts[0]}, so variances are no squares, nor correlations cosines"
+    return Certificate(bool(ok and not doubts), quantities, tol, statement)
 
 
 def _statement(q: CorrelationQuantities, pairs: int, tol: float) -> str:
@@ -126,8 +131,24 @@ def _side(gram: Gram, penalty: float, c: Array, w: Array | None) -> _Side:
     basis = _basis(gram) if penalty == 0 else None
     if w is None:
         return _Side(gram, penalty, c, np.asarray(gram @ c), basis, 0.0)
+    variates = gram.factor @ w
+    if penalty == 0:
+        return _Side(gram, penalty, c, variates, basis, _away(gram.factor, c, variates))
     away = np.linalg.norm(w - gram.factor.T @ c, axis=0) / np.linalg.norm(w, axis=0)
-    return _Side(gram, penalty, c, gram.factor @ w, basis, 0.0 if penalty == 0 else _most(away))
+    return _Side(gram, penalty, c, variates, basis, _most(away))
+
+
+def _away(F: Array, c: Array, variates: Array) -> float:
+    """Compare the variates of weights with those of coefficients, beyond rounding of the latter.
+
+    Without a penalty the columns may be of any scale: what the large ones leave of the small ones
+    in F F'c is rounding, and says nothing about c.
+    """
+    size = np.abs(F)
+    rounding = (len(F) + F.shape[1]) * _EPS * (size @ (size.T @ np.abs(c)))
+    over = np.maximum(np.abs(F @ (F.T @ c) - variates) - rounding, 0.0)
+    lengths = np.maximum(np.linalg.norm(variates, axis=0), np.finfo(float).tiny)
+    return _most(np.linalg.norm(over, axis=0) / lengths)
 
 
 def _basis(gram: FactoredGram) -> Array:

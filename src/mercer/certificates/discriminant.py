@@ -3,6 +3,7 @@
 Any eigenvector solves the equation, so the answer is also put into a larger space: with what is
 left of the class means when its directions are taken off, and a few steps of block Krylov from
 there. What the best directions of that space gain is a proof that the answer was not the best.
+Scatters are squares of lengths only if K is positive semidefinite.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from mercer._points import is_sparse
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import FactoredGram, Gram, exact
+from mercer.gram import FactoredGram, Gram, definiteness, exact
 from mercer.problems import Directions, Discriminant
 
 _TOL = 1e-6
@@ -91,9 +92,14 @@ def _(problem: Discriminant, value: Directions, tol: float | None = None) -> Cer
         between / inside if inside > 0 else float("inf"),
         _gain(space, W, f, value.values),
     )
-    measured = (quantities.residual, quantities.orthogonality, quantities.gain)
+    measured, convex = (quantities.residual, off, quantities.gain), definiteness(problem.gram)
     ok = all(q <= tol for q in measured) and 0 < len(value.values) <= problem.count
-    return Certificate(bool(ok), quantities, tol, _statement(quantities, len(value.values), tol))
+    statement = (
+        _statement(quantities, len(value.values), tol)
+        if convex.shown
+        else f"{convex.doubt}, so scatters are no squares, and no ratio of them is the largest"
+    )
+    return Certificate(bool(ok and convex.shown), quantities, tol, statement)
 
 
 def _statement(q: DiscriminantQuantities, count: int, tol: float) -> str:

@@ -32,7 +32,7 @@ class EigenQuantities:
     orthonormality : float
         Largest entry of |V'V - I|, and of |V'U| for vectors U that were known beforehand.
     trace_explained : float
-        Sum of the eigenvalues over the trace of K.
+        Sum of the eigenvalues over the trace of K; NaN for a trace below zero.
     largest_outside : float
         Largest Rayleigh quotient found orthogonal to all vectors, over the smallest eigenvalue
         given: above one, a pair was missed.
@@ -63,10 +63,18 @@ def _(problem: Eigenproblem, value: Modes, tol: float | None = None) -> Certific
     statement = (
         "a larger eigenpair outside the given ones was found"
         if missed
-        else f"{len(value.values)} eigenpairs with residual {quantities.residual:.1e} explain "
-        f"{100 * quantities.trace_explained:.1f} % of the trace; probes found no larger one"
+        else f"{len(value.values)} eigenpairs with residual {quantities.residual:.1e} "
+        f"{_share(problem, quantities.trace_explained)}; probes found no larger one"
     )
     return Certificate(bool(ok), quantities, tol, statement)
+
+
+def _share(problem: Eigenproblem, share: float) -> str:
+    """Say how much of K they are: a trace is all variance where no eigenvalue is negative."""
+    if np.isnan(share):
+        return "belong to a matrix whose trace is negative"
+    verb = "explain" if problem.gram.valid else "add up to"
+    return f"{verb} {100 * share:.1f} % of the trace"
 
 
 def _measure(problem: Eigenproblem, value: Modes, tol: float) -> EigenQuantities:
@@ -89,7 +97,7 @@ def _measure(problem: Eigenproblem, value: Modes, tol: float) -> EigenQuantities
     return EigenQuantities(
         float((residuals / np.maximum(np.abs(m), _FLOOR * top)).max(initial=0.0)),
         float(np.abs(overlaps).max(initial=0.0)),
-        float(m.sum()) / trace if trace > 0 else 1.0,
+        float(m.sum()) / trace if trace > 0 else 1.0 if trace >= -rounding * len(V) else np.nan,
         outside.found,
         outside.bound,
     )

@@ -68,8 +68,9 @@ def _(problem: Expectations, value: GibbsAnswer, tol: float | None = None) -> Ce
     met = bool((np.abs(off) <= tol + hidden).all())
     enough = tol * max(1.0, abs(quantities.primal)) + float(np.abs(multipliers) @ hidden)
     ok = abs(quantities.gap) <= enough and met
+    gap = max(quantities.gap, 0.0)  # rounding may take it below
     statement = (
-        f"relative entropy {quantities.primal:.6g}, within {quantities.gap:.1e} of the least; "
+        f"relative entropy {quantities.primal:.6g}, within {gap:.1e} of the least; "
         f"expectations are met to {quantities.infeasibility:.1e}"
     )
     return Certificate(bool(ok and quantities.fault <= 1e-9), quantities, tol, statement)

@@ -16,7 +16,8 @@ import numpy as np
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.box_qp import measure
-from mercer.gram import BY_CONSTRUCTION, Definiteness, definiteness, exact
+from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems.kernel_combination import (
     KernelCombination,
     WeightedDuals,

@@ -9,7 +9,8 @@ import numpy as np
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.box_qp import BoxQPQuantities, convexity, judged, measure
-from mercer.gram import BY_CONSTRUCTION, Definiteness, Gram, exact
+from mercer.gram import Definiteness, Gram, exact
+from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.gram.part import Layers
 from mercer.problems import BoxQP, Dual, Duals, Many
 

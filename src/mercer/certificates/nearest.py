@@ -8,12 +8,13 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import exact
+from mercer.gram import Gram, exact
 from mercer.gram.neighbours import nearness
 from mercer.problems import Nearest, Neighbourhoods
 
 _TOL = 1e-9
 _AT_ONCE = 256
+_NEGATIVE = 1e-6  # of the longest point: below minus this a squared distance is none
 
 
 @dataclass(frozen=True)
@@ -29,31 +30,50 @@ class NearestQuantities:
         relative to its own distance; zero where all are right.
     invalid : int
         Numbers that are no points, or occur twice in a neighbourhood.
+    smallest_distance : float
+        The smallest squared distance that was met, over the largest k(x, x), where the kernel is
+        not known to be one; below zero, beyond rounding, there are no distances.
     """
 
     points: int
     nearer_outside: float
     invalid: int
+    smallest_distance: float = 0.0
 
 
 @certify.register
 def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
-    gram, worst = exact(problem.gram), 0.0
+    gram, worst, least = exact(problem.gram), 0.0, 0.0
     invalid = _invalid(value.index, problem.gram.shape[0])
     for first in range(0, 0 if invalid else len(problem.points), _AT_ONCE):
         part = slice(first, first + _AT_ONCE)
         key, rounding = nearness(gram, problem.points[part])
         worst = max(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
+        least = min(least, _smallest(gram, problem.points[part]))
     complete = value.index.shape == (len(problem.points), problem.count)
-    ok = worst <= tol and invalid == 0 and complete
-    found = NearestQuantities(len(problem.points), worst, invalid)
+    distances = least >= -_NEGATIVE
+    ok = worst <= tol and invalid == 0 and complete and distances
+    found = NearestQuantities(len(problem.points), worst, invalid, least)
     statement = (
-        f"for {found.points} points, no other point is nearer than the {problem.count} given"
+        "the kernel matrix is not positive semidefinite: the squared distance of two points is "
+        f"{least:.2g} of the longest, so none is the nearest"
+        if not distances
+        else f"for {found.points} points, no other point is nearer than the {problem.count} given"
         if ok
         else "a nearer point was left out, or the neighbourhoods are not what was asked for"
     )
     return Certificate(bool(ok), found, tol, statement)
+
+
+def _smallest(gram: Gram, points: Array) -> float:
+    """Give the smallest squared distance from some points, over the largest k(x, x)."""
+    if gram.valid:
+        return 0.0
+    lengths = gram.diag()
+    longest = max(float(np.abs(lengths).max(initial=0.0)), np.finfo(float).tiny)
+    rows = np.asarray(gram.rows(points), dtype=np.float64)
+    return float((lengths[points, None] + lengths - 2.0 * rows).min(initial=0.0)) / longest
 
 
 def _invalid(index: Array, n: int) -> int:

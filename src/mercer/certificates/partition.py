@@ -12,6 +12,7 @@ from mercer.gram import exact
 from mercer.problems import Clusters, Partition
 
 _TOL = 1e-6
+_NEGATIVE = 1e-6  # of the longest point: below minus this a squared distance is none
 _SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains are shares; smaller ones are rounding
 
 
@@ -35,6 +36,9 @@ class PartitionQuantities:
         What moving all of these at once would gain at least, over the objective.
     move_gain : float
         The most that moving one point would gain, over the objective.
+    smallest_distance : float
+        The smallest squared distance between a point and a mean, over the largest k(x, x); below
+        zero, beyond rounding, K is not positive semidefinite and there are no distances.
     """
 
     objective: float
@@ -44,6 +48,7 @@ class PartitionQuantities:
     misplaced: int
     reassignment_gain: float
     move_gain: float
+    smallest_distance: float = 0.0
 
 
 @certify.register
@@ -55,11 +60,17 @@ def _(problem: Partition, value: Clusters, tol: float | None = None) -> Certific
         quantities.empty == 0
         and quantities.reassignment_gain <= tol
         and quantities.move_gain <= tol
+        and quantities.smallest_distance >= -_NEGATIVE
     )
     return Certificate(bool(ok), quantities, tol, _statement(problem, quantities, tol))
 
 
 def _statement(problem: Partition, found: PartitionQuantities, tol: float) -> str:
+    if found.smallest_distance < -_NEGATIVE:
+        return (
+            "the kernel matrix is not positive semidefinite: the squared distance between a point "
+            f"and a mean is {found.smallest_distance:.2g} of the longest, so none is the nearest"
+        )
     if found.empty:
         return f"{found.empty} of {problem.count} clusters have no point"
     if found.reassignment_gain > tol:
@@ -98,8 +109,11 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
     scatter = max(trace - float((w @ sums).sum()) / float(W.sum()), 0.0)
     size = max(objective, _SCATTER * scatter, _TRACE * trace, np.finfo(float).tiny)
     safe = np.where(filled, W, 1.0)
-    D = np.maximum(diagonal[:, None] - 2.0 * sums / safe + within / safe**2, 0.0)
+    D = diagonal[:, None] - 2.0 * sums / safe + within / safe**2
     D[:, ~filled] = np.inf
+    longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
+    least = float(D.min(initial=0.0)) / longest
+    D = np.maximum(D, 0.0)
     excess = D[every, labels] - D.min(axis=1)
     return PartitionQuantities(
         objective,
@@ -109,6 +123,7 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
         int((excess > tol * D[every, labels] + _TRACE * np.abs(diagonal)).sum()),
         float(w @ excess) / size,
         float(_move_gains(D, labels, w, W).max(initial=0.0)) / size,
+        least,
     )
 
 

@@ -2,21 +2,24 @@
 
 Any separator with margin gamma proves that a perceptron makes at most (R / gamma)^2 mistakes, in
 whatever order rows come and however often. The separator it ends with is one. Turned round: after
-M mistakes no separator has a margin above R / sqrt(M).
+M mistakes no separator has a margin above R / sqrt(M). Both need lengths and angles, hence a K that
+is positive semidefinite.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import FactoredGram, exact
+from mercer.gram import Definiteness, FactoredGram, Gram, definiteness, exact
+from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems import Separation, Separator
 
 _ROUNDING = 1e-9
+_SAME = 1e-6  # of the largest weight: both forms of a function are sums of the same rows
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,9 @@ class SeparationQuantities:
     widest : float
         R / sqrt(mistakes): no functions keep the rows seen apart by more than this. Infinite where
         mistakes were forgotten: they prove nothing then.
+    mismatch : float
+        Where functions have weights beside coefficients: how far the ones are from the others, over
+        the largest weight.
     """
 
     mistakes: int
@@ -45,6 +51,7 @@ class SeparationQuantities:
     margin: float
     bound: float
     widest: float
+    mismatch: float = 0.0
 
 
 @certify.register
@@ -61,8 +68,33 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
             squared += float(np.square(value.intercept).sum())
         lead = float(problem.advantages(image + value.intercept).min())
         radius = radius_of(float(gram.diag().max()), problem.bias, problem.columns)
+        apart = _mismatch(gram, value)
     margin = lead / math.sqrt(squared) if squared > 0 else 0.0
-    return judged(value.mistakes, value.forgotten, radius, margin, 0.0 if tol is None else tol)
+    found = judged(
+        value.mistakes,
+        value.forgotten,
+        radius,
+        margin,
+        0.0 if tol is None else tol,
+        definiteness(problem.gram),
+    )
+    quantities = replace(found.quantities, mismatch=apart)
+    if apart <= _SAME:
+        return replace(found, quantities=quantities)
+    statement = f"coefficients and weights are two answers, {apart:.1e} apart"
+    return replace(found, ok=False, quantities=quantities, statement=statement)
+
+
+def _mismatch(gram: Gram, value: Separator) -> float:
+    """Compare both forms of the last function and of the average."""
+    forms = [(value.coef, value.weights), (value.mean_coef, value.mean_weights)]
+    found = 0.0
+    for coef, weights in forms:
+        if weights is None or not isinstance(gram, FactoredGram) or not len(coef):
+            continue
+        largest = max(float(np.abs(weights).max(initial=0.0)), np.finfo(float).tiny)
+        found = max(found, float(np.abs(gram.factor.T @ coef - weights).max()) / largest)
+    return found if np.isfinite(found) else math.inf
 
 
 def radius_of(longest: float, bias: bool, columns: int) -> float:
@@ -71,9 +103,18 @@ def radius_of(longest: float, bias: bool, columns: int) -> float:
 
 
 def judged(
-    mistakes: int, forgotten: int, radius: float, margin: float, tol: float = 0.0
+    mistakes: int,
+    forgotten: int,
+    radius: float,
+    margin: float,
+    tol: float = 0.0,
+    convex: Definiteness = BY_CONSTRUCTION,
 ) -> Certificate:
     """State what mistakes, radius and margin say together."""
+    if not convex.shown:
+        nothing = SeparationQuantities(mistakes, radius, math.nan, math.inf, math.inf)
+        statement = f"{convex.doubt}, so there are no lengths, hence neither margin nor bound"
+        return Certificate(False, nothing, tol, statement)
     apart, all_kept = margin > tol, forgotten == 0
     bound = (radius / margin) ** 2 if apart and all_kept else math.inf
     widest = radius / math.sqrt(mistakes) if mistakes and all_kept else math.inf

@@ -10,7 +10,7 @@ from mercer.gram.build import Need, make_gram
 from mercer.gram.cached import CachedGram
 from mercer.gram.centered import CenteredGram, centered
 from mercer.gram.components import components
-from mercer.gram.definite import BY_CONSTRUCTION, Definiteness, definiteness
+from mercer.gram.definite import Definiteness, definiteness
 from mercer.gram.dense import DenseGram
 from mercer.gram.exact import exact
 from mercer.gram.factored import FactoredGram
@@ -26,7 +26,6 @@ from mercer.gram.source import Source
 from mercer.gram.sparse import SparseGram
 
 __all__ = [
-    "BY_CONSTRUCTION",
     "CachedGram",
     "CenteredGram",
     "Cross",

@@ -109,31 +109,26 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
 
 
 def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
-    K = _matrix(base, sums_to_zero)
-    size = float(np.linalg.norm(K))
-    if not isfinite(size):
+    K, unit = _matrix(base, sums_to_zero)
+    if not isfinite(unit):  # NaN and overflow
         return _OPEN
     if len(K) <= _WHOLE:
         values = np.linalg.eigvalsh(K)
-        rounding = len(K) * _EPS * float(np.abs(values).max())
-        return _judged(float(values[0]), rounding, size)
-    least, largest = _extremes(K.__matmul__, len(K))
+        least, largest = float(values[0]), float(np.abs(values).max())
+    else:
+        least, largest = _extremes(K.__matmul__, len(K))
     rounding = len(K) * _EPS * largest
-    limit = max(_SINGLE * size, rounding)
+    limit = max(_SINGLE * float(np.linalg.norm(K)), rounding)
     if least < -limit:
-        return Definiteness(inf, least)
+        return Definiteness(inf, unit * least)
+    if len(K) <= _WHOLE:
+        return Definiteness(unit * (max(-least, 0.0) + rounding))
     for shift in sorted({max(rounding, -4 * least), limit}):
         K.flat[:: len(K) + 1] += shift
         if choose_backend().cholesky(K) == 0:
-            return Definiteness(shift + rounding)
-        K = _matrix(base, sums_to_zero)
-    return Definiteness(inf, -limit)
-
-
-def _judged(least: float, rounding: float, size: float) -> Definiteness:
-    if least < -max(_SINGLE * size, rounding):
-        return Definiteness(inf, least)
-    return Definiteness(max(-least, 0.0) + rounding)
+            return Definiteness(unit * (shift + rounding))
+        K, unit = _matrix(base, sums_to_zero)
+    return Definiteness(inf, -unit * limit)
 
 
 def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
@@ -145,38 +140,44 @@ def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
         found = np.asarray(gram @ (v - v.mean()))
         return np.asarray(found - found.mean())
 
-    least, largest = _extremes(product, n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        least, largest = _extremes(product, n)
     # |K|_F <= sqrt(n) |K|_2
     return Definiteness(inf, least) if least < -_SINGLE * np.sqrt(n) * largest else _OPEN
 
 
-def _matrix(base: Gram, sums_to_zero: bool) -> Array:
-    """Give a new matrix, C-ordered; centred where only sums of zero count."""
-    K = np.array(exact(base).dense(), dtype=np.float64, order="C")
+def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
+    """Give a new matrix in units of its largest entry, and that; centred if sums of zero count."""
+    with np.errstate(over="ignore", invalid="ignore"):  # found by the unit
+        K = np.array(exact(base).dense(), dtype=np.float64, order="C")
+    unit = float(max(K.max(), -K.min()))
+    if not isfinite(unit) or unit == 0:
+        return K, unit
+    K /= unit
     if sums_to_zero:
         K -= K.mean(axis=0)
         K -= K.mean(axis=1)[:, None]
-    return K
+    return K, unit
 
 
 def _extremes(product: Callable[[Array], Array], n: int) -> tuple[float, float]:
     """Give the smallest Ritz value of a few Lanczos steps, and the largest in magnitude."""
     v = np.random.default_rng(0).standard_normal(n)
-    Q, steps = np.zeros((n, min(_STEPS, n))), 0
-    images = np.zeros_like(Q)
-    for steps in range(1, Q.shape[1] + 1):
+    Q = np.zeros((n, min(_STEPS, n)))
+    images, done = np.zeros_like(Q), 0
+    while done < Q.shape[1]:
         before = float(np.linalg.norm(v))
         for _ in range(2):  # twice is enough
             v = v - Q @ (Q.T @ v)
         length = float(np.linalg.norm(v))
-        if not length > _EPS * n * before:
-            steps -= 1
+        if not length > _EPS * n * before:  # the space is exhausted
             break
-        Q[:, steps - 1] = v / length
-        images[:, steps - 1] = v = np.asarray(product(Q[:, steps - 1]))
-    if not steps:
+        Q[:, done] = v / length
+        images[:, done] = v = np.asarray(product(Q[:, done]))
+        done += 1
+    if not done:
         return 0.0, 0.0
-    small = Q[:, :steps].T @ images[:, :steps]
+    small = Q[:, :done].T @ images[:, :done]
     if not np.isfinite(small).all():
         return 0.0, 0.0
     values = np.linalg.eigvalsh((small + small.T) / 2)

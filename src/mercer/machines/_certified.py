@@ -6,13 +6,26 @@ his arrays in the meantime changes the verdict. Once the certificate is made, th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
+
 from mercer.certificates import Certificate, certify
-from mercer.gram import CachedGram, DenseGram, Gram, LazyGram, Source, SparseGram
+from mercer.gram import (
+    CachedGram,
+    DenseGram,
+    Gram,
+    LazyGram,
+    PrecomputedGram,
+    Source,
+    SparseGram,
+)
+from mercer.gram.definite import LARGEST
+from mercer.solvers import Solution, Status
 
 Judge = Callable[[Any, Any], Certificate]
 
@@ -47,7 +60,7 @@ class Pending:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A certificate to be made from a Gram that is the data itself: sparse, or features."""
+    """A certificate to be made from a Gram that is the data itself: a matrix, or features."""
 
     problem: Any
     value: Any
@@ -64,9 +77,14 @@ def promise(
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap."""
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
         return Pending(gram.source, question, value, judge)
-    if isinstance(gram, SparseGram):
+    if isinstance(gram, SparseGram) or _to_be_factored(gram):
         return Kept(question(gram), value, judge)
     return judge(question(gram), value)
+
+
+def _to_be_factored(gram: Gram) -> bool:
+    """Tell whether judging takes a factor of a given matrix, to see that it is a kernel's."""
+    return isinstance(gram, PrecomputedGram) and not gram.valid and gram.shape[0] <= LARGEST
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
@@ -78,6 +96,19 @@ def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
         return replace(found, ok=False)  # nothing is known of an optimum
     statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"
     return Certificate(bool(ok), measured, tol, statement)
+
+
+def not_convex(solution: Solution, certificate: Certificate) -> tuple[Solution, Certificate]:
+    """Say so where the certificate saw that K is not positive semidefinite, and the solver not.
+
+    A positive definite K + penalty I, which is all that a solver of equations needs, hides it.
+    """
+    hidden = solution.status.ok and not certificate.ok
+    if not hidden or isfinite(certificate.quantities.indefiniteness):
+        return solution, certificate
+    status = Status.NOT_CONVEX
+    warnings.warn(f"{solution.solver}: {status.value}.", ConvergenceWarning, stacklevel=4)
+    return replace(solution, status=status), certificate
 
 
 class Certified:

@@ -13,6 +13,7 @@ from mercer.certificates import Certificate, certify
 from mercer.gram import FactoredGram, Gram, Need, make_gram
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
+from mercer.machines._certified import not_convex
 from mercer.machines._parameters import (
     check_flag,
     check_optional_callable,
@@ -183,12 +184,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
             penalty = self._penalties_for(targets.shape[1])
             system = LinearSystem(gram, targets, penalty, weights, self.bias)
             solution = solve(system, self.solver, **options)
-            return solution, certify(system, solution.value), penalty
+            return *not_convex(solution, certify(system, solution.value)), penalty
         candidates = self._candidates(gram, weights)
         path = RidgePath(gram, targets, weights, candidates, self.bias)
         solution = solve(path, self.solver, **options)
         self.penalties_ = candidates
-        return solution, certify(path, solution.value), candidates[solution.value.best]
+        found = not_convex(solution, certify(path, solution.value))
+        return *found, candidates[solution.value.best]
 
     def _forget(self) -> None:
         """Drop attributes that an earlier fit with other parameters may have left."""

@@ -20,7 +20,8 @@ class Coefficients:
     Attributes
     ----------
     coef : (n, t) array
-        One column a per target.
+        One column a per target; no rows where only the weights are known, as from libraries that
+        have no other form. A form that is there is judged.
     intercept : (t,) array
         The biases b; zero where the system has none.
     weights : (D, t) array or None
