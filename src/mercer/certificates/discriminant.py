@@ -34,7 +34,8 @@ class DiscriminantQuantities:
         Largest |S_B w - lambda (S_W + penalty) w| in feature space, over |S_B w| of the first
         direction.
     orthogonality : float
-        Largest entry of |W'(S_W + penalty) W - I|.
+        Largest entry of |W'(S_W + penalty) W - I|; and by how much weights and coefficients of one
+        direction differ, where there are both.
     ratio : float
         Scatter between classes over scatter within classes along the first direction, on the data
         and without the penalty.
@@ -84,6 +85,7 @@ def _(problem: Discriminant, value: Directions, tol: float | None = None) -> Cer
     f = space.values(W)
     metric = problem.metric(f, space.lengths(W, f))
     off = float(np.abs(metric - np.eye(len(metric))).max(initial=0.0))
+    off = max(off, _mismatch(space, value))
     inside = float(f[:, 0] @ problem.within(f)[:, 0])
     between = float(np.square(problem.contrasts.T @ f[:, 0]).sum())
     quantities = DiscriminantQuantities(
@@ -123,6 +125,14 @@ def _space(problem: Discriminant, value: Directions) -> tuple[_Space, Array]:
         return _Space(problem, gram, near), value.weights
     assert value.coef is not None
     return _Space(problem, gram, None), value.coef
+
+
+def _mismatch(space: _Space, value: Directions) -> float:
+    """Compare both forms of the directions at the rows, where the answer has two."""
+    if value.coef is None or value.weights is None or not isinstance(space.gram, FactoredGram):
+        return 0.0
+    f, g = space.gram.factor @ value.weights, np.asarray(space.gram @ value.coef)
+    return float(np.abs(f - g).max(initial=0.0) / max(np.abs(f).max(initial=0.0), 1e-300))
 
 
 def _residual(space: _Space, W: Array, f: Array, values: Array) -> float:

@@ -1,4 +1,8 @@
-"""Is this the closest distribution? Its relative entropy against the dual, and its expectations."""
+"""Is this the closest distribution? Its relative entropy against the dual, and its expectations.
+
+The gap is small to second order, so the distribution that the multipliers mean is also compared
+with the one that is given.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from mercer.certificates.base import Certificate, certify
 from mercer.problems.entropy import Expectations, GibbsAnswer, span, tilted
 
 _TOL = 1e-7
+_SAME = 1e-6  # of the largest chance: how well multipliers and chances must agree
 _FACE = 1e-6  # of the length of a direction: how well it must fit the points that stay
 
 
@@ -33,6 +38,8 @@ class EntropyQuantities:
         How far p is from summing to one; infinite if it is no distribution.
     pushed_out : int
         Points that no distribution with these expectations gives a chance.
+    mismatch : float
+        Largest difference of a chance from that which the multipliers mean, over the largest.
     """
 
     primal: float
@@ -41,6 +48,7 @@ class EntropyQuantities:
     infeasibility: float
     fault: float
     pushed_out: int
+    mismatch: float = 0.0
 
 
 @certify.register
@@ -62,12 +70,13 @@ def _(problem: Expectations, value: GibbsAnswer, tol: float | None = None) -> Ce
         float(np.abs(off).max(initial=0.0)),
         abs(float(p.sum()) - 1.0),
         int((out & (problem.prior > 0)).sum()),
+        float(np.abs(p - gibbs).max() / max(p.max(), np.finfo(float).tiny)),
     )
     # features and targets are known no better than they were rounded
     hidden = span(problem, inside > -inf)[1]
     met = bool((np.abs(off) <= tol + hidden).all())
     enough = tol * max(1.0, abs(quantities.primal)) + float(np.abs(multipliers) @ hidden)
-    ok = abs(quantities.gap) <= enough and met
+    ok = abs(quantities.gap) <= enough and met and quantities.mismatch <= _SAME
     gap = max(quantities.gap, 0.0)  # rounding may take it below
     statement = (
         f"relative entropy {quantities.primal:.6g}, within {gap:.1e} of the least; "

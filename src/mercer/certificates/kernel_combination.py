@@ -84,11 +84,12 @@ def _(problem: KernelCombination, value: WeightedDuals, tol: float | None = None
 
 def _convexity(problem: KernelCombination, d: Array) -> Definiteness:
     """Look at the kernels that are used: weighted shifts add up, and one doubt is enough."""
-    found = [definiteness(gram) for gram, weight in zip(problem.grams, d, strict=True) if weight]
+    used = np.flatnonzero(d)
+    found = [definiteness(problem.grams[m]) for m in used]
     worst = max(found, key=lambda one: (one.shift, -one.seen), default=BY_CONSTRUCTION)
     if not worst.shown:
         return worst
-    return Definiteness(float(d[d != 0] @ [one.shift for one in found]))
+    return Definiteness(float((d * problem.factors)[used] @ [one.shift for one in found]))
 
 
 def _measured(

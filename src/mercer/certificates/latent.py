@@ -7,7 +7,7 @@ a hundredth lower it by a ten-thousandth.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, nan, pi
+from math import inf, log, nan, pi
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class LatentQuantities:
 @certify.register
 def _(problem: LatentGaussian, value: Plane, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
+    shaped = value.loadings.shape == (problem.X.shape[1], problem.count)
+    if not shaped or not (np.isfinite(value.noise) and value.noise > 0):
+        nothing = LatentQuantities(-inf, inf, inf, inf)
+        return Certificate(False, nothing, tol, "no plane with noise of the shape asked for")
     total = float(problem.weights.sum())
     sums = moments(problem, value)
     mean = sums.log_likelihood / total
@@ -60,8 +64,7 @@ def _(problem: LatentGaussian, value: Plane, tol: float | None = None) -> Certif
     )
     optimal = not quantities.shortfall > tol * max(1.0, abs(mean))
     ok = (
-        value.loadings.shape == (problem.X.shape[1], problem.count)
-        and value.noise >= problem.floor * (1 - 1e-9)
+        value.noise >= problem.floor * (1 - 1e-9)
         and quantities.slope <= max(tol, _rounding(value))
         and optimal
         and quantities.largest_fall <= _FALL
