@@ -3,6 +3,7 @@
 `WITHIN` lists what a certificate lets pass, and why: nothing else may.
 """
 
+import re
 from dataclasses import fields, replace
 from functools import cache, partial
 
@@ -42,7 +43,7 @@ from mercer.problems import (
     svm,
 )
 from mercer.problems.covariance import Full
-from mercer.solvers import SMO, solve
+from mercer.solvers import SMO, Watch, solve
 from mercer.solvers.em import EM
 
 rng = np.random.default_rng(0)
@@ -196,6 +197,35 @@ def spoilt(name, held, share):
 def test_the_answer_is_certified(name):
     value, tol = answered(name)
     assert certify(CASES[name], value, tol).ok
+
+
+def figures_below_zero(statement):
+    """Find negative distances in words; the logarithm of a likelihood is none."""
+    return re.findall(r"(?<![\w.])-\d\S*", re.sub(r"log-likelihood -\S+", "", statement))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_sentence_speaks_of_a_negative_distance(name):
+    value, tol = answered(name)
+    assert not figures_below_zero(certify(CASES[name], value, tol).statement)
+
+
+def test_rounding_below_zero_is_not_put_in_words():
+    draw, gaps, gains = np.random.default_rng(3), [], []
+    for _ in range(30):
+        points = draw.standard_normal((8, 2))
+        asked = Expectations(
+            points, draw.dirichlet(np.ones(8)) @ points, draw.dirichlet(np.ones(8))
+        )
+        found = certify(asked, solve(asked).value)
+        gaps.append(found.quantities.gap)
+        assert not figures_below_zero(found.statement)
+        rows = draw.standard_normal((40, 2)) + 5.0 * (np.arange(40) % 2)[:, None]
+        mix = GaussianMix(rows, np.ones(40), 2, Full(), 1e-6)
+        found = certify(mix, EM(tol=1e-15, max_iter=2000).run(mix, Watch()).value)
+        gains.append(found.quantities.step_gain)
+        assert not figures_below_zero(found.statement)
+    assert min(gaps) < 0 or min(gains) < 0, "these answers are as good as rounding lets them be"
 
 
 @pytest.mark.parametrize("share", [1e-3, 1.0])

@@ -27,8 +27,8 @@ def _(problem: RidgePath, value: PathValue, tol: float | None = None) -> Certifi
     consistent = (best <= value.scores.min(axis=0) * (1 + _TIE)).all()
     agree = np.abs(best - _scores(problem, value)) <= _SAME * best + np.finfo(float).tiny
     statement = (
-        f"{judged.statement}; of the leave-one-out errors that chose the penalty only the agreement "
-        "with one another is judged"
+        f"{judged.statement}; of the leave-one-out errors that chose the penalty only their "
+        "agreement with one another is judged"
     )
     ok = judged.ok and consistent and agree.all()
     return replace(judged, ok=bool(ok), statement=statement)

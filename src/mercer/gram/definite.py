@@ -18,6 +18,7 @@ from mercer._resources import within_budget
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.gram.base import Gram
+from mercer.gram.dense import DenseGram
 from mercer.gram.exact import exact
 from mercer.gram.part import layers
 from mercer.gram.precomputed import PrecomputedGram
@@ -103,9 +104,16 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
         return BY_CONSTRUCTION
     if n <= LARGEST and within_budget(2 * 8 * n * n):
         return _factored(base, sums_to_zero)
-    if isinstance(base, PrecomputedGram | SparseGram):  # products are cheap: no proof, but a look
-        return _glanced(base, sums_to_zero)
-    return _OPEN
+    return _glanced(base, sums_to_zero)
+
+
+def has_negative_curvature(gram: Gram) -> bool:
+    """Tell whether a few products with a stored K, without its shift, meet v'Kv < 0.
+
+    For those who cannot wait for a proof: what is met is one, what is not says nothing.
+    """
+    base = layers(gram).base
+    return not base.valid and base.shape[0] > 0 and _glanced(base, False).seen < 0
 
 
 def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
@@ -132,7 +140,10 @@ def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
 
 
 def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
-    gram, n = exact(base), base.shape[0]
+    """Look without a factor, where products are cheap: a matrix that is there is multiplied."""
+    if not isinstance(base, DenseGram | PrecomputedGram | SparseGram):
+        return _OPEN
+    gram, n = base, base.shape[0]
 
     def product(v: Array) -> Array:
         if not sums_to_zero:

@@ -24,7 +24,7 @@ from mercer.gram import (
     Source,
     SparseGram,
 )
-from mercer.gram.definite import LARGEST
+from mercer.gram.definite import LARGEST, has_negative_curvature
 from mercer.solvers import Solution, Status
 
 Judge = Callable[[Any, Any], Certificate]
@@ -98,17 +98,16 @@ def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
     return Certificate(bool(ok), measured, tol, statement)
 
 
-def not_convex(solution: Solution, certificate: Certificate) -> tuple[Solution, Certificate]:
-    """Say so where the certificate saw that K is not positive semidefinite, and the solver not.
+def not_convex(solution: Solution, gram: Gram) -> Solution:
+    """Say so where K is not positive semidefinite and the solver did not see it.
 
     A positive definite K + penalty I, which is all that a solver of equations needs, hides it.
     """
-    hidden = solution.status.ok and not certificate.ok
-    if not hidden or isfinite(certificate.quantities.indefiniteness):
-        return solution, certificate
+    if not solution.status.ok or not has_negative_curvature(gram):
+        return solution
     status = Status.NOT_CONVEX
     warnings.warn(f"{solution.solver}: {status.value}.", ConvergenceWarning, stacklevel=4)
-    return replace(solution, status=status), certificate
+    return replace(solution, status=status)
 
 
 class Certified:
