@@ -1,8 +1,8 @@
 """A file that remembers finished units, so that a run that was cut short can be taken up again.
 
 Lines of JSON, written once and never changed: the first says what is tuned, by fingerprints of its
-parts; every other is one finished unit. Each ends with a checksum of itself and of the first line, so
-that a changed digit, or a line of another journal, is not believed. What was being written when the
+parts; every other is one finished unit. Each ends with a checksum of itself and of the first line:
+a changed digit, or a line of another journal, is not believed. What was being written when the
 process died, at most the end of the last line, is cut off on reading; what a full disk cut short is
 taken back at once. Numbers come back exactly as they were.
 """

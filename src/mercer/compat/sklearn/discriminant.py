@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array
 from mercer.backends.interruptible import interruptible
@@ -21,6 +21,7 @@ from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram
 from mercer.machines._base import all_or_nothing
 from mercer.machines._certified import Certified, promise
+from mercer.machines._inputs import read_rows, refuse_nonfinite
 from mercer.machines._parameters import (
     check_choice,
     check_flag,
@@ -135,7 +136,8 @@ class LinearDiscriminantAnalysis(
             The fitted machine.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, ensure_min_samples=2, dtype=[np.float64, np.float32])
+        X, y = read_rows(self, X, y, ensure_min_samples=2)
+        refuse_nonfinite(self, X)
         check_classification_targets(y)
         X = X.astype(np.float64, copy=False)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -170,9 +172,29 @@ class LinearDiscriminantAnalysis(
                 "transform not implemented for 'lsqr' solver (use 'svd' or 'eigen')."
             )
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = read_rows(self, X, fitting=False, dtype=np.float64)
+        refuse_nonfinite(self, X)
         away = X - self.xbar_ if self.solver == "svd" else X
         return np.asarray(away @ self.scalings_[:, : self._max_components])
+
+    def decision_function(self, X: Any) -> Array:
+        """Give the lead of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            Of the second class over the first, if there are two.
+        """
+        check_is_fitted(self)
+        X = read_rows(self, X, fitting=False, dtype=np.float64)
+        refuse_nonfinite(self, X)
+        values = X @ self.coef_.T + self.intercept_
+        return np.asarray(values.ravel() if values.shape[1] == 1 else values)
 
     def predict_proba(self, X: Any) -> Array:
         """Give the probabilities of the classes.
