@@ -16,6 +16,7 @@ from mercer.certificates.base import Certificate, certify
 from mercer.gram import FactoredGram, exact
 from mercer.problems import Separation, Separator
 
+_SQUARED = 1e150  # ratios beyond have squares that are no numbers
 _ROUNDING = 1e-9
 
 
@@ -75,7 +76,8 @@ def judged(
 ) -> Certificate:
     """State what mistakes, radius and margin say together."""
     apart, all_kept = margin > tol, forgotten == 0
-    bound = (radius / margin) ** 2 if apart and all_kept else math.inf
+    ratio = radius / margin if apart and all_kept else math.inf
+    bound = ratio**2 if ratio < _SQUARED else math.inf
     widest = radius / math.sqrt(mistakes) if mistakes and all_kept else math.inf
     ok = apart and mistakes <= bound * (1 + _ROUNDING)
     quantities = SeparationQuantities(mistakes, radius, margin, bound, widest)

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -146,15 +147,16 @@ def new_rows(machine: Any, X: Any, precomputed: bool) -> Points:
 
 def _refuse_wrong_rectangle(machine: Any, X: Any) -> None:
     """Explain the matrix that a machine with a precomputed kernel predicts from."""
-    shape, n, name = np.shape(X), machine.n_features_in_, type(machine).__name__
-    if is_sparse(X) or len(shape) != 2 or shape[1] == n:
-        return
-    transposed = " It looks transposed." if shape[0] == n else ""
-    raise ValueError(
-        f"X has {shape[1]} features, but {name} is expecting {n} features as input: with a "
-        "precomputed kernel, pass the matrix of new points (rows) against all training points "
-        f"(columns), of shape (n_new, {n}), not {shape}.{transposed}"
-    )
+    n, name = machine.n_features_in_, type(machine).__name__
+    K = read_array(name, X, "X")
+    refuse_nonfinite(machine, K)
+    if K.shape[1] != n:
+        transposed = " It looks transposed." if len(K) == n else ""
+        raise ValueError(
+            f"X has {K.shape[1]} features, but {name} is expecting {n} features as input: with a "
+            "precomputed kernel, pass the matrix of new points (rows) against all training points "
+            f"(columns), of shape (n_new, {n}), not {K.shape}.{transposed}"
+        )
 
 
 def refuse_dates(owner: str, X: Any) -> None:
@@ -214,6 +216,17 @@ def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
         f"{_called(machine, column)}. {owner} does not accept missing or infinite "
         "values; remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
     )
+
+
+def refuse_large_squares(machine: Any, X: Array, what: str = "X") -> None:
+    """Raise if sums of squares of a column, which variances are made of, leave float64."""
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    bad = np.flatnonzero(largest > sqrt(np.finfo(np.float64).max / (4 * len(X) + 4)))
+    if len(bad):
+        raise ValueError(
+            f"{type(machine).__name__}: the squares of column {bad[0]} of {what}, whose largest "
+            f"entry is {largest[bad[0]]:.0e}, overflow; scale that column"
+        )
 
 
 def _first(X: Points, bad: Array) -> tuple[int, int]:

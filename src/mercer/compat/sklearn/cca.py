@@ -23,7 +23,12 @@ from mercer import machines
 from mercer._types import Array
 from mercer.certificates import Certificate
 from mercer.machines._base import all_or_nothing
-from mercer.machines._inputs import read_array, read_rows, refuse_nonfinite
+from mercer.machines._inputs import (
+    read_array,
+    read_rows,
+    refuse_large_squares,
+    refuse_nonfinite,
+)
 from mercer.machines._parameters import check_count, check_flag, check_real
 from mercer.solvers import Solution
 
@@ -120,10 +125,12 @@ class CCA(
         self._check_parameters()
         X = read_rows(self, X, dtype=np.float64, ensure_min_samples=2)
         refuse_nonfinite(self, X)
+        refuse_large_squares(self, X)
         y = _second(y)
         check_consistent_length(X, y)
         self._predict_1d = y.ndim == 1
         y = y.reshape(len(y), -1)
+        refuse_large_squares(self, y, "y")
         most = min(*X.shape, y.shape[1])
         if self.n_components > most:
             raise ValueError(
