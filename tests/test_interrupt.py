@@ -300,7 +300,7 @@ def test_direct_answers_are_whole_also_past_the_time_limit():
 
 def test_an_iteration_limit_ends_a_fit():
     machine = SVC(Gaussian(0.3), C=1e3, max_iter=5)
-    with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         machine.fit(X, c)
     assert machine.solution_.status is Status.ITERATION_LIMIT
     assert machine.n_iter_ == 5

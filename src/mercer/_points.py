@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer._types import Array, Index, Points
+from mercer.sparse_format import refuse_broken_sparse
 
 
 def as_points(X: Any) -> Points:
@@ -85,6 +86,7 @@ def is_objects(X: Points) -> bool:
 
 
 def _csr(X: Any) -> Points:
+    refuse_broken_sparse(X)
     rows = sparse.csr_array(X, dtype=working_dtype(X.dtype))
     if not rows.has_canonical_format or not rows.data.all():
         rows = rows.copy()  # never sort or shorten the caller's own arrays

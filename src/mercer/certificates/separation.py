@@ -18,6 +18,7 @@ from mercer.gram import Definiteness, FactoredGram, Gram, definiteness, exact
 from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems import Separation, Separator
 
+_SQUARED = 1e150  # ratios beyond have squares that are no numbers
 _ROUNDING = 1e-9
 _SAME = 1e-6  # of the largest weight: both forms of a function are sums of the same rows
 
@@ -116,7 +117,8 @@ def judged(
         statement = f"{convex.doubt}, so there are no lengths, hence neither margin nor bound"
         return Certificate(False, nothing, tol, statement)
     apart, all_kept = margin > tol, forgotten == 0
-    bound = (radius / margin) ** 2 if apart and all_kept else math.inf
+    ratio = radius / margin if apart and all_kept else math.inf
+    bound = ratio**2 if ratio < _SQUARED else math.inf
     widest = radius / math.sqrt(mistakes) if mistakes and all_kept else math.inf
     ok = apart and mistakes <= bound * (1 + _ROUNDING)
     quantities = SeparationQuantities(mistakes, radius, margin, bound, widest)

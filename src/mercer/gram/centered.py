@@ -142,5 +142,6 @@ def centered(gram: Gram, weights: Array | None = None) -> Gram:
 def _(gram: FactoredGram, weights: Array | None = None) -> Gram:
     if is_sparse(gram.factor):  # the mean would fill in every zero
         return CenteredGram(gram, weights)
-    mean = np.average(gram.factor, axis=0, weights=weights)
+    none = gram.factor.shape[1] == 0  # a kernel that is zero: its average divides by that count
+    mean = np.zeros(0) if none else np.average(gram.factor, axis=0, weights=weights)
     return FactoredGram.of(CenteredFeatures(gram.features, mean), gram.factor - mean)

@@ -9,6 +9,9 @@ from mercer.gram.base import Gram
 from mercer.gram.dense import DenseGram
 from mercer.kernels import Kernel
 
+# kernel values beyond have squares that are no normal numbers: solvers multiply two of them
+_RANGE = 1e-150, 1e150
+
 
 def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
     """Raise if the kernel overflows on the training points.
@@ -26,3 +29,34 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
             f"kernel value not finite: {kernel!r} overflows on {len(bad)} row(s) of X ({shown}). "
             "Scale the features, or use a smaller degree."
         )
+
+
+def refuse_extremes(
+    owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
+) -> Gram:
+    """Give the Gram back if products of two kernel values are numbers that have all their digits.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine, for errors.
+    gram : Gram
+        On the training points.
+    kernel : Kernel
+        Whose values they are.
+    rows : (n,) int array, optional
+        Numbers of the rows, if they are not all.
+    small : bool
+        Whether values that are all tiny are refused, too: for machines whose answer does not
+        depend on the scale, and for which zero is no answer.
+    """
+    own = np.abs(gram.diag())
+    largest = float(own.max(initial=0.0))
+    if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
+        return gram
+    row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
+    raise ValueError(
+        f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
+        f"{largest:.0e} (row {row} of X with itself): products of two leave the range of float64. "
+        "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
+    )

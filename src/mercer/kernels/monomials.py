@@ -80,7 +80,8 @@ def _grown(F: Array, tails: list[list[int]]) -> Array:
         for i, length in enumerate(lengths):
             start, end = end, end + length
             tail = level[:, level.shape[1] - length :]
-            np.multiply(tail, F[:, i : i + 1], out=out[:, start:end])
+            with np.errstate(over="ignore"):  # found by `refuse_overflow`
+                np.multiply(tail, F[:, i : i + 1], out=out[:, start:end])
         level = out
     return level
 

@@ -40,6 +40,7 @@ from mercer.kernels.names import KERNELS, plain
 from mercer.kernels.parse import parse
 from mercer.kernels.radial import Gaussian, Laplacian, Matern, RationalQuadratic
 
+_SMALL = sqrt(sys.float_info.min)  # entries below have squares that lose digits, and then vanish
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 _ALIASES = {"rbf": "gaussian", "poly": "polynomial", "chi2": "chisquared"}
 
@@ -94,13 +95,16 @@ def _from_text(text: str, X: Any, sample_weight: Any) -> Kernel:
     if points is None or is_objects(points):
         return _CLASS_DEFAULTS.get(name, KERNELS[name])()
     d = points.shape[1]
-    return _DEFAULTS[name](d, _variance_or_one_over(d, points, sample_weight, text))
+    variance = _variance_or_one_over(d, points, sample_weight, text)
+    try:
+        return _DEFAULTS[name](d, variance)
+    except (ArithmeticError, ValueError) as error:
+        raise no_scale(f"kernel={text!r}", points, "a kernel with a scale of its own") from error
 
 
 def _variance_or_one_over(d: int, X: Points, sample_weight: Any, name: str) -> float:
-    variance = weighted_variance(X, sample_weight)
-    # what equal entries leave, when their mean is rounded, is not a variance
-    if variance > (_ROUNDING * float(abs(X).max())) ** 2:
+    variance = spread_of_entries(X, sample_weight, f"kernel={name!r}", "a kernel with a scale")
+    if variance > 0.0:
         return variance
     warnings.warn(
         f"kernel={name!r}: all entries of X are equal, so they suggest no scale; 1 / (n_features * "
@@ -122,6 +126,32 @@ _DEFAULTS: dict[str, Callable[[int, float], Kernel]] = {
 
 # Without data g = 1 is taken, so that "polynomial" has one degree, not two.
 _CLASS_DEFAULTS: dict[str, Callable[[], Kernel]] = {"polynomial": lambda: Polynomial(degree=3)}
+
+
+def spread_of_entries(X: Points, sample_weight: Any, owner: str, remedy: str) -> float:
+    """Give the variance of all entries of X; zero if they are all equal, to rounding.
+
+    Raises
+    ------
+    ValueError
+        If it is no number of float64: entries beyond 1e154, or all below 1e-154.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = weighted_variance(X, sample_weight)
+    largest = float(abs(X).max())
+    vanishes = largest < _SMALL and X.max() > X.min()
+    if vanishes or not variance < np.inf:
+        raise no_scale(owner, X, remedy)
+    # what equal entries leave, when their mean is rounded, is not a variance
+    return variance if sqrt(variance) > _ROUNDING * largest else 0.0
+
+
+def no_scale(owner: str, X: Points, remedy: str) -> ValueError:
+    """Say that the data suggest no scale that is a number, and what to do."""
+    return ValueError(
+        f"{owner}: entries of X of size {float(abs(X).max()):.0e} suggest a scale that float64 "
+        f"cannot hold. Scale the features, or pass {remedy}."
+    )
 
 
 def weighted_variance(X: Points, sample_weight: Any = None) -> float:

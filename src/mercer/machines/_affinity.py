@@ -6,9 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from mercer._points import as_points, is_sparse
+from mercer._points import is_sparse
 from mercer._types import Array, Points
 from mercer.gram import EdgeWeight, Gram, Need, SparseGram, make_gram, neighbour_graph
 from mercer.kernels import (
@@ -19,7 +18,7 @@ from mercer.kernels import (
     Precomputed,
     RationalQuadratic,
 )
-from mercer.machines._inputs import refuse_nonfinite
+from mercer.machines._inputs import read_rows, refuse_nonfinite
 
 _POSITIVE = (Gaussian, Laplacian, Matern, RationalQuadratic)  # nowhere negative, by their formula
 _ROUNDING = 1e-12  # of the largest entry
@@ -29,9 +28,7 @@ _SAMPLE = 16  # rows that tell what single precision is worth
 
 def sparse_matrix(machine: Any, X: Any, *, reset: bool) -> Points:
     """Check a sparse affinity matrix, or the sparse rows of new points."""
-    options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False}
-    dtypes = [np.float64, np.float32]
-    rows = as_points(validate_data(machine, X, reset=reset, dtype=dtypes, **options))
+    rows: Points = read_rows(machine, X, fitting=reset, accept_sparse="csr")
     refuse_nonfinite(machine, rows)
     return rows
 

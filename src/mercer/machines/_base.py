@@ -15,6 +15,7 @@ from mercer._types import Array, Points
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines._inputs import new_rows, refuse_overflown, training_rows, training_rows_alone
+from mercer.machines._parameters import plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,6 +24,8 @@ def all_or_nothing(method: F) -> F:
     """Make a fitting method leave the machine exactly as it was if it does not finish.
 
     Errors, Ctrl-C and callbacks that raise all count: every fitted attribute is new, or none is.
+    While it runs, parameters that are NumPy's numbers are plain ones: a count of type int8 would
+    otherwise overflow in the first product it is part of.
     """
 
     @functools.wraps(method)
@@ -31,11 +34,22 @@ def all_or_nothing(method: F) -> F:
         # another thread, or a second Ctrl-C, could find half a machine
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        given = {
+            name: twin.__dict__[name] for name in parameters_of(type(self)) & vars(self).keys()
+        }
+        twin.__dict__.update({name: plain(value) for name, value in given.items()})
         method(twin, *args, **kwargs)
+        twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         self.__dict__ = twin.__dict__
         return self
 
     return guarded  # type: ignore[return-value]
+
+
+@functools.cache
+def parameters_of(kind: type) -> frozenset[str]:
+    """Give the names of a machine's parameters; read off the signature once, not in every fit."""
+    return frozenset(kind._get_param_names())  # type: ignore[attr-defined]
 
 
 class NestedKernels(BaseEstimator):

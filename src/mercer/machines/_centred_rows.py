@@ -99,7 +99,7 @@ def _refuse_underflow(machine: Any, X: Points, gram: Gram) -> None:
         raise ValueError(
             f"{type(machine).__name__}: {machine.kernel_!r} underflows on rows of X as small as "
             f"{largest:.0e}: variances would have no digits. Scale the features, e.g. multiply X "
-            f"by {2.0 ** round(-np.log2(largest)):.0e}."
+            f"by {2.0 ** min(round(-np.log2(largest)), 1000):.0e}."
         )
 
 

@@ -254,7 +254,7 @@ def _moments(
             left[gaps] = 0.0
         slip = adder @ left / known  # what rounding left of the mean
         scatter = np.maximum(adder @ np.square(left, out=left) - weight * slip**2, 0.0)
-    return ColumnMoments(weight, mean + slip, scatter)
+        return ColumnMoments(weight, mean + slip, scatter)
 
 
 def check_range(machine: Any, layout: Layout, held: ClassCounts) -> None:

@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_array, validate_data
 from mercer._points import as_points, is_sparse
 from mercer._resources import require_memory
 from mercer._types import Array, Points
-from mercer.machines._inputs import refuse_nonfinite, refuse_twin_columns
+from mercer.machines._inputs import dates, refuse_nonfinite, refuse_twin_columns
+from mercer.sparse_format import refuse_broken_sparse
 
 _NUMBERS = re.compile(r"(u?int\d+|float\d*|bool|boolean|double|halffloat)(\[pyarrow\])?")
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -172,12 +173,14 @@ def read_table(
 
 def _checked(machine: Any, X: Any, sparse_too: bool) -> Any:
     """Give a two-dimensional array, of numbers or objects, or a CSR array."""
-    if not is_sparse(X):
+    if is_sparse(X):
+        refuse_broken_sparse(X)
+    else:
         X = np.asarray(X) if hasattr(X, "__array__") else _from_lists(X)
         if X.dtype.kind in "US":
             X = X.astype(object)
         if X.dtype.kind in "mM":
-            raise _dates(machine, 0)
+            raise dates(type(machine).__name__, 0)
     accept = "csr" if sparse_too else False
     options: dict[str, Any] = {"accept_sparse": accept, "ensure_all_finite": False, "dtype": None}
     X = check_array(X, estimator=machine, input_name="X", **options)
@@ -206,7 +209,7 @@ def _from_frame(machine: Any, X: Any, j: int) -> Column:
     column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
     kind = str(column.dtype).lower()
     if kind.startswith(("date", "time", "duration", "period")):
-        raise _dates(machine, X.columns[j])
+        raise dates(type(machine).__name__, X.columns[j])
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):
         codes = np.asarray(column.cat.codes, dtype=np.intp)
         return _named(machine, codes, column.cat.categories.tolist(), j, declared=True)
@@ -233,7 +236,7 @@ def _from_frame(machine: Any, X: Any, j: int) -> Column:
 def _from_arrow(machine: Any, X: Any, j: int) -> Column:
     column, kind = X.column(j), str(X.schema.field(j).type)
     if kind.startswith(("date", "time", "duration", "month")):
-        raise _dates(machine, X.column_names[j])
+        raise dates(type(machine).__name__, X.column_names[j])
     if _NUMBERS.fullmatch(kind) and not column.null_count:
         return _as_numbers(machine, column.to_numpy(), j)
     return _from_objects(machine, column.to_pylist(), j)
@@ -258,7 +261,7 @@ def _named(
     if any(isinstance(value, complex) and not isinstance(value, Real) for value in kept):
         raise ValueError(f"Complex data not supported: {type(machine).__name__}, column {j} of X")
     if any(isinstance(value, _DATES) for value in kept):
-        raise _dates(machine, j)
+        raise dates(type(machine).__name__, j)
     new = np.where(there, np.cumsum(there) - 1, -1)
     codes = np.append(new, -1)[codes]
     numbers, exact = _floats(kept)
@@ -307,11 +310,4 @@ def _unhashable(machine: Any, j: int, error: Exception) -> TypeError:
     return TypeError(
         f"{type(machine).__name__}: column {j} of X holds an entry that is no value ({error}): an "
         "argument must be a string or a real number, or missing (None, NaN)"
-    )
-
-
-def _dates(machine: Any, column: Any) -> TypeError:
-    return TypeError(
-        f"{type(machine).__name__}: column {column!r} of X holds dates or times; turn them into "
-        "numbers (days since an origin) or categories (the month) first"
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,13 +14,82 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from mercer._points import as_points, is_sequence_data, is_sparse
 from mercer._types import Array, Points
+from mercer.sparse_format import refuse_broken_sparse
 
 _SPREAD = 1e8  # ratio of column scales beyond which one column drowns the others in float64
-_ROWS: dict[str, Any] = {
+_FLOATS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
     "ensure_all_finite": False,  # looked at afterwards, by code that says where
 }
+_NO_TARGETS = "no_validation"  # in place of y, for scikit-learn's validation
+
+
+def read_rows(
+    machine: Any, X: Any, y: Any = _NO_TARGETS, *, fitting: bool = True, **options: Any
+) -> Any:
+    """Check rows of numbers, in the one place where they enter a machine.
+
+    Every machine reads its rows here, so that every machine says the same of dates, of text, of a
+    broken sparse matrix, of integers beyond float64: what, in which row and column, and what to do.
+    Entries that are not finite are left in: see `refuse_nonfinite`.
+
+    Parameters
+    ----------
+    machine : estimator
+        Remembers the columns at a fit, and is named in errors.
+    X : array-like, sparse matrix or data frame
+        Rows.
+    y : array-like, optional
+        Targets.
+    fitting : bool
+        Whether to remember the columns; else they are compared.
+    **options
+        Of scikit-learn's `validate_data`.
+
+    Returns
+    -------
+    Points, or (Points, array) with targets
+    """
+    refuse_twin_columns(machine, X)
+    options = _FLOATS | options
+    with explaining(type(machine).__name__, X, y):
+        found = validate_data(machine, X, y, reset=fitting, **options)
+        if not isinstance(found, tuple):
+            return as_points(found)
+        rows, targets = found
+        return as_points(rows), targets.astype(np.float64) if "y_numeric" in options else targets
+
+
+def read_array(owner: str, values: Any, what: str, **options: Any) -> Any:
+    """Check an array beside the rows (a second view, centres, scores) as `read_rows` does.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine, for errors.
+    values : array-like or sparse matrix
+        The array; entries that are not finite are left in.
+    what : str
+        The name of the argument.
+    **options
+        Of scikit-learn's `check_array`.
+    """
+    with explaining(owner, values, what=what):
+        return check_array(values, input_name=what, estimator=owner, **(_FLOATS | options))
+
+
+@contextmanager
+def explaining(owner: str, X: Any, y: Any = None, what: str = "X") -> Iterator[None]:
+    """Refuse what must not reach scikit-learn, and say where what it refuses is."""
+    refuse_dates(owner, X)
+    if is_sparse(X):
+        refuse_broken_sparse(X)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # long doubles beyond float64 are found
+            yield
+    except (ValueError, OverflowError) as error:
+        raise _explained(owner, error, X, y, what) from error
 
 
 def training_rows(
@@ -26,15 +98,8 @@ def training_rows(
     """Check training rows and targets, and let the machine remember the columns."""
     if is_sequence_data(X):
         return _training_sequences(machine, X, y, **target)
-    refuse_twin_columns(machine, X)
     accept = {"accept_sparse": False if precomputed else "csr"}
-    try:
-        with np.errstate(over="ignore"):  # long doubles beyond float64 are found below
-            rows, targets = validate_data(machine, X, y, **accept, **_ROWS, **target)
-            targets = targets.astype(np.float64) if target.get("y_numeric") else targets
-    except ValueError as error:
-        raise _explained(machine, error, X, y) from error
-    rows = as_points(rows)
+    rows, targets = read_rows(machine, X, y, **accept, **target)
     refuse_nonfinite(machine, rows)
     if not precomputed:
         warn_of_spread(machine, rows)
@@ -47,13 +112,7 @@ def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
         for name in ("n_features_in_", "feature_names_in_"):
             machine.__dict__.pop(name, None)
         return as_points(X)
-    refuse_twin_columns(machine, X)
-    accept = {"accept_sparse": False if precomputed else "csr"}
-    try:
-        with np.errstate(over="ignore"):
-            rows = as_points(validate_data(machine, X, **accept, **_ROWS))
-    except ValueError as error:
-        raise _explained(machine, error, X) from error
+    rows: Points = read_rows(machine, X, accept_sparse=False if precomputed else "csr")
     refuse_nonfinite(machine, rows)
     if not precomputed:
         warn_of_spread(machine, rows)
@@ -78,22 +137,18 @@ def new_rows(machine: Any, X: Any, precomputed: bool) -> Points:
         raise TypeError(f"{name} was fitted to {fitted}, but X holds {got}")
     if sequences:
         return as_points(X)
-    accept = {"accept_sparse": False if precomputed else "csr"}
     if precomputed:
         _refuse_wrong_rectangle(machine, X)
-    try:
-        with np.errstate(over="ignore"):
-            rows = validate_data(machine, X, reset=False, **accept, **_ROWS)
-    except ValueError as error:
-        raise _explained(machine, error, X) from error
-    rows = as_points(rows)
+    accept = {"accept_sparse": False if precomputed else "csr"}
+    rows: Points = read_rows(machine, X, fitting=False, **accept)
     refuse_nonfinite(machine, rows)
     return rows
 
 
 def _refuse_wrong_rectangle(machine: Any, X: Any) -> None:
     """Explain the matrix that a machine with a precomputed kernel predicts from."""
-    K, n, name = check_array(X, **_ROWS), machine.n_features_in_, type(machine).__name__
+    n, name = machine.n_features_in_, type(machine).__name__
+    K = read_array(name, X, "X")
     refuse_nonfinite(machine, K)
     if K.shape[1] != n:
         transposed = " It looks transposed." if len(K) == n else ""
@@ -102,6 +157,26 @@ def _refuse_wrong_rectangle(machine: Any, X: Any) -> None:
             "precomputed kernel, pass the matrix of new points (rows) against all training points "
             f"(columns), of shape (n_new, {n}), not {K.shape}.{transposed}"
         )
+
+
+def refuse_dates(owner: str, X: Any) -> None:
+    """Raise if X holds dates or times, which NumPy would turn into numbers in silence."""
+    kinds = getattr(X, "dtypes", None)  # of a data frame: one for each column
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise dates(owner, 0)
+    if kinds is None or not hasattr(X, "columns"):
+        return
+    for name, kind in zip(X.columns, kinds, strict=False):
+        if getattr(kind, "kind", "") in ("m", "M"):
+            raise dates(owner, name)
+
+
+def dates(owner: str, column: Any) -> TypeError:
+    """Say that a column holds dates, and what to do."""
+    return TypeError(
+        f"{owner}: column {column!r} of X holds dates or times; turn them into numbers (days since "
+        "an origin) or categories (the month) first"
+    )
 
 
 def refuse_twin_columns(machine: Any, X: Any) -> None:
@@ -116,8 +191,18 @@ def refuse_twin_columns(machine: Any, X: Any) -> None:
     )
 
 
-def refuse_nonfinite(machine: Any, X: Points) -> None:
-    """Raise if X holds NaN or infinity, saying how many and where the first one is."""
+def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
+    """Raise if rows hold NaN or infinity, saying how many and where the first one is.
+
+    Parameters
+    ----------
+    machine : estimator or str
+        Whose rows they are, or its name.
+    X : Points
+        Rows.
+    what : str
+        The name of the argument.
+    """
     values = X.data if is_sparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
@@ -125,11 +210,23 @@ def refuse_nonfinite(machine: Any, X: Points) -> None:
     bad = ~np.isfinite(values)
     kind = "NaN" if np.isnan(values).any() else "infinity"
     row, column = _first(X, bad)
+    owner = machine if isinstance(machine, str) else type(machine).__name__
     raise ValueError(
-        f"Input X contains {kind}: {int(bad.sum())} bad value(s), the first in row {row}, "
-        f"{_called(machine, column)}. {type(machine).__name__} does not accept missing or infinite "
+        f"Input {what} contains {kind}: {int(bad.sum())} bad value(s), the first in row {row}, "
+        f"{_called(machine, column)}. {owner} does not accept missing or infinite "
         "values; remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
     )
+
+
+def refuse_large_squares(machine: Any, X: Array, what: str = "X") -> None:
+    """Raise if sums of squares of a column, which variances are made of, leave float64."""
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    bad = np.flatnonzero(largest > sqrt(np.finfo(np.float64).max / (4 * len(X) + 4)))
+    if len(bad):
+        raise ValueError(
+            f"{type(machine).__name__}: the squares of column {bad[0]} of {what}, whose largest "
+            f"entry is {largest[bad[0]]:.0e}, overflow; scale that column"
+        )
 
 
 def _first(X: Points, bad: Array) -> tuple[int, int]:
@@ -137,7 +234,7 @@ def _first(X: Points, bad: Array) -> tuple[int, int]:
     if is_sparse(X):
         first = int(np.flatnonzero(bad)[0])
         return int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
-    row, column = np.argwhere(bad)[0]
+    row, column = np.unravel_index(int(bad.argmax()), bad.shape)
     return int(row), int(column)
 
 
@@ -146,29 +243,43 @@ def _called(machine: Any, column: int) -> str:
     return f"column {column}" + (f" ({str(names[column])!r})" if names is not None else "")
 
 
-def _explained(machine: Any, error: ValueError, X: Any, y: Any = None) -> ValueError:
-    """Say which column holds the text that could not be read as a number."""
-    if "could not convert" not in str(error) or is_sparse(X):
+def _explained(owner: str, error: Exception, X: Any, y: Any, what: str) -> Exception:
+    """Say which entry could not be read as a number."""
+    unread = "could not convert" in str(error) or isinstance(error, OverflowError)
+    if not unread or is_sparse(X):
         return error
-    name, values = type(machine).__name__, np.asarray(X, dtype=object)
+    values = np.asarray(X, dtype=object)
     for row, column in np.ndindex(values.shape) if values.ndim == 2 else ():
-        if not _is_number(values[row, column]):
-            return ValueError(
-                f"{name}: {values[row, column]!r} in row {row}, column {column} of X is not a "
-                "number; encode such columns first, e.g. with sklearn.preprocessing.OneHotEncoder"
-            )
+        problem = _not_a_number(values[row, column])
+        if problem:
+            shown = _shown(values[row, column])
+            return ValueError(f"{owner}: {shown} in row {row}, column {column} of {what} {problem}")
     for row, value in enumerate(np.asarray(y, dtype=object).ravel()):
-        if not _is_number(value):
-            return ValueError(f"{name}: {value!r} in row {row} of y is not a number")
-    return error
+        if _not_a_number(value):
+            return ValueError(f"{owner}: {_shown(value)} in row {row} of y is not a number")
+    return ValueError(f"{owner}: {what} holds an entry that is not a number ({error})")
 
 
-def _is_number(value: Any) -> bool:
+def _not_a_number(value: Any) -> str:
+    """Say why a value is no float64, and the remedy; nothing if it is one."""
     try:
         float(value)
     except (TypeError, ValueError):
-        return False
-    return True
+        return (
+            "is not a number; encode such columns first, e.g. with "
+            "sklearn.preprocessing.OneHotEncoder"
+        )
+    except OverflowError:
+        return "is beyond float64; scale that column, or take its logarithm"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    """Write a value, cut short where it is long: integers may have thousands of digits."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def warn_of_spread(machine: Any, X: Points) -> None:

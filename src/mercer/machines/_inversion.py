@@ -9,12 +9,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from mercer._points import is_objects, to_dense
 from mercer._resources import require_memory
 from mercer._types import Array, Points
 from mercer.kernels import Gaussian, Kernel, Linear, Precomputed
+from mercer.machines._inputs import read_array, refuse_nonfinite
 from mercer.machines._preimage import FixedPoint, Preimages, joined
 from mercer.machines._pulls import pull_of
 from mercer.machines._subspace import FeatureSubspace, PointSubspace
@@ -148,10 +148,11 @@ def choose(machine: Any, rows: Points, training: Array, weights: Array) -> Inver
 
 def check_scores(machine: Any, X: Any, count: int) -> Array:
     """Check scores that are to be turned back."""
-    scores = check_array(X, dtype=np.float64, ensure_min_samples=0)
+    owner = type(machine).__name__
+    scores = read_array(owner, X, "X", dtype=np.float64, ensure_min_samples=0)
+    refuse_nonfinite(owner, scores)
     if scores.shape[1] != count:
         raise ValueError(
-            f"{type(machine).__name__}: X has {scores.shape[1]} columns, but there are {count} "
-            "components"
+            f"{owner}: X has {scores.shape[1]} columns, but there are {count} components"
         )
     return np.asarray(scores)

@@ -15,6 +15,7 @@ from mercer._types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, Source, make_gram
+from mercer.gram.finite import refuse_extremes
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines._base import KernelMachine
 from mercer.machines._certified import Certified, certify_gap, promise
@@ -79,7 +80,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         dtype = np.float64 if small else np.float32
         # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
         need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
-        return make_gram(self.kernel_, X, need, dtype=dtype, **options)
+        gram = make_gram(self.kernel_, X, need, dtype=dtype, **options)
+        return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
 
     def _is_stiff(self, X: Points) -> bool:
         if isinstance(self.kernel_, Precomputed):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from mercer._points import as_points, is_sparse
+from mercer._points import is_sparse
 from mercer._types import Array, Points
-from mercer.machines._inputs import refuse_nonfinite, refuse_twin_columns
+from mercer.machines._inputs import read_rows, refuse_nonfinite
 
 
 def rows_with_gaps(
@@ -30,11 +29,8 @@ def rows_with_gaps(
     sparse : bool
         Whether they may be sparse.
     """
-    refuse_twin_columns(machine, X)
-    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "accept_sparse": False}
-    if sparse:
-        options["accept_sparse"] = "csr"
-    rows = as_points(validate_data(machine, X, reset=fitting, ensure_all_finite=False, **options))
+    accept = "csr" if sparse else False
+    rows: Points = read_rows(machine, X, fitting=fitting, accept_sparse=accept)
     if not gaps or is_sparse(rows):
         refuse_nonfinite(machine, rows)
     elif np.isinf(rows).any():

@@ -22,6 +22,20 @@ def refuse(machine: Any, name: str, value: Any, must: str) -> None:
     raise ParameterError(f"{type(machine).__name__}: {name}={shown} must {must}")
 
 
+def plain(value: Any) -> Any:
+    """Return NumPy's numbers as Python's, and integers beyond int64 as what every step can hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain(np.int8(2)), plain(np.float32(0.5)), plain("auto")
+    (2, 0.5, 'auto')
+    """
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return value.item() if not isinstance(value, np.longdouble) else float(value)
+    return value
+
+
 def check_real(
     machine: Any, name: str, *, above: float = -math.inf, least: float = -math.inf
 ) -> None:

@@ -25,7 +25,15 @@ _RANGE = 2.0**-470, 2.0**505  # of entries whose squares, and the smallest noise
 
 
 def smallest_noise(X: Points, weights: Array) -> float:
-    """Give the smallest variance that the noise may have, for rows with gaps or without."""
+    """Give the smallest variance that the noise may have, for rows with gaps or without.
+
+    Infinite where squares of the rows overflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _smallest_noise(X, weights)
+
+
+def _smallest_noise(X: Points, weights: Array) -> float:
     if is_sparse(X) or not np.isnan(X).any():
         spread = moments(X.astype(np.float64, copy=False), weights)[1]
         variance = spread / (float(weights.sum()) * X.shape[1])
@@ -37,7 +45,7 @@ def smallest_noise(X: Points, weights: Array) -> float:
         variance = float((squares / count).mean())
     values = X.data if is_sparse(X) else X
     largest = float(np.nanmax(np.abs(values), initial=0.0))
-    return float(max(_SMALLEST * variance, (16 * _EPS * largest) ** 2)) or _NOTHING
+    return float(max(_SMALLEST * variance, float(np.square(16 * _EPS * largest)))) or _NOTHING
 
 
 def in_units(machine: Any, problem: LatentGaussian) -> tuple[LatentGaussian, float]:

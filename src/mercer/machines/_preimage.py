@@ -107,7 +107,8 @@ class FixedPoint:
 
     def _climb(self, coef: Array, start: Array) -> tuple[Array, Array, Array, int]:
         """Give the points reached, their heights J, which came to rest, and the steps taken."""
-        rest = self.tol * max(float(np.sqrt(self.points.var(axis=0).sum())), 1e-300)
+        with np.errstate(over="ignore", invalid="ignore"):  # rows beyond 1e154 are all strangers
+            rest = self.tol * max(float(np.sqrt(self.points.var(axis=0).sum())), 1e-300)
         Z, step = start.copy(), np.zeros_like(start)
         height = np.full(len(Z), -np.inf)
         resting, halved = np.zeros(len(Z), dtype=bool), np.zeros(len(Z), dtype=int)
@@ -123,7 +124,8 @@ class FixedPoint:
             step[went] = self._step(coef[went], ahead[up], K[up])
             step[stayed] *= 0.5
             halved[stayed] += 1
-            still = np.linalg.norm(step[active], axis=1) <= rest
+            with np.errstate(over="ignore"):
+                still = np.linalg.norm(step[active], axis=1) <= rest
             resting[active] = still
             active = active[~still & (halved[active] <= _HALVINGS)]
         return Z, height, resting, taken

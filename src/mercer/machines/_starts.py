@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from mercer._points import as_points, row_count, take
 from mercer._types import Array, Points
 from mercer.gram import FactoredGram, Gram
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines._inputs import read_array, refuse_nonfinite
 from mercer.machines._parameters import refuse
 from mercer.machines._weights import DistinctRows
 from mercer.solvers import Given, PlusPlus, RandomPoints, Relaxed, Seeding
@@ -66,7 +66,9 @@ def _nearest(machine: Any, kernel: Kernel, X: Points, gram: Gram, init: Any) -> 
     k = int(machine.n_clusters)
     if isinstance(kernel, Precomputed):
         refuse(machine, "init", init, "be labels for a precomputed kernel: centres are no points")
-    centres = as_points(check_array(init, accept_sparse="csr", dtype=np.float64))
+    owner = type(machine).__name__
+    centres = as_points(read_array(owner, init, "init", accept_sparse="csr", dtype=np.float64))
+    refuse_nonfinite(owner, centres, "init")
     if centres.shape != (k, X.shape[1]):
         refuse(machine, "init", centres, f"have shape {(k, X.shape[1])}, or be labels")
     if isinstance(gram, FactoredGram):

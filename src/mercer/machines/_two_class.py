@@ -77,4 +77,7 @@ class NuBox(TwoClassBox):
     def feasible(self, signs: Array) -> Self:
         """Lower nu to what these rows allow."""
         of_class = [float(self.amount[signs * side > 0].sum()) for side in (-1, 1)]
-        return replace(self, nu=min(self.nu, 2 * min(of_class) / sum(of_class)))
+        total = sum(of_class)
+        if total == 0.0:  # a fold that leaves no rows has no answer, whatever nu is
+            return self
+        return replace(self, nu=min(self.nu, 2 * min(of_class) / total))

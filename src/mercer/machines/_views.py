@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from mercer._points import as_points, is_objects, is_sequence_data, is_sparse, row_count, to_dense
 from mercer._types import Array, Points
@@ -15,6 +14,7 @@ from mercer.gram.centered import CenteredFeatures
 from mercer.gram.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear
 from mercer.machines._components import moments
+from mercer.machines._inputs import read_array, refuse_nonfinite
 
 _WRITTEN_OUT = 5_000_000  # entries of sparse features that are taken as dense
 
@@ -79,19 +79,13 @@ def second_view(machine: Any, Y: Any, precomputed: bool) -> tuple[Points, Reader
 def _read(name: str, Y: Any, precomputed: bool) -> tuple[Points, bool]:
     if is_sequence_data(Y) and not _numbers_in_text(Y):
         return as_points(Y), False
-    rows = check_array(
-        Y,
-        input_name="y",
-        accept_sparse=False if precomputed else "csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_2d=False,
-        estimator=name,
-    )
+    rows = read_array(name, Y, "y", accept_sparse=False if precomputed else "csr", ensure_2d=False)
     flat = rows.ndim == 1
     if rows.ndim > 2:
         raise ValueError(f"{name}: y must have one or two axes, not {rows.ndim}")
-    return as_points(rows[:, None] if flat else rows), flat
+    rows = as_points(rows[:, None] if flat else rows)
+    refuse_nonfinite(name, rows, "y")
+    return rows, flat
 
 
 def _numbers_in_text(Y: Any) -> bool:

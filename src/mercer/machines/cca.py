@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer._resources import require_memory
 from mercer._types import Array, Points
 from mercer.gram import Gram, Need, make_gram
+from mercer.gram.finite import refuse_extremes
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines import _correlation_penalty as penalty_of
 from mercer.machines._base import NestedKernels, all_or_nothing, is_precomputed
@@ -341,7 +342,8 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         X, mean = near_origin(kernel, X, rows, weights)
         need, copies = (Need.MATRIX, 4) if self.rank is None else (Need.SAMPLE, 1)
         listed = None if names is None else list(names)
-        return make_gram(kernel, X, need, rows=rows, names=listed, copies=copies), mean
+        gram = make_gram(kernel, X, need, rows=rows, names=listed, copies=copies)
+        return refuse_extremes(type(self).__name__, gram, kernel, rows, small=True), mean
 
     def _ask(self, bases: Grams, grams: Grams, weights: Array) -> Correlation:
         """Write the problem: the penalty is chosen, or refused, beside the data."""

@@ -14,6 +14,7 @@ from mercer._points import to_dense
 from mercer._types import Array
 from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram.finite import refuse_extremes
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
 from mercer.machines._certified import Certified, promise
@@ -168,6 +169,7 @@ class FisherDiscriminant(
         gram = make_gram(
             self.kernel_, X, Need.MATRIX, rows=rows, names=self._column_names(), copies=2
         )
+        refuse_extremes(type(self).__name__, gram, self.kernel_, rows, small=True)
         asked = self._question(gram, codes[rows], weights[rows], totals)
         self.solution_: Solution = self._solved(asked)
         self._keep(asked, rows, len(y))

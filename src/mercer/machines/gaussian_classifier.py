@@ -25,7 +25,7 @@ from mercer.machines._decision import (
     rule_of,
 )
 from mercer.machines._gaussian_scores import axes, check_range, planes, scatter_of, scores
-from mercer.machines._inputs import _explained, refuse_nonfinite, refuse_twin_columns
+from mercer.machines._inputs import read_rows, refuse_nonfinite
 from mercer.machines._labels import classes_of
 from mercer.machines._parameters import check_choice, check_flag, check_real, refuse
 from mercer.machines._postponed import Postponed
@@ -345,15 +345,9 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         return scores(self, self._rows(X, False), self._spread, self.prior_)
 
     def _rows(self, X: Any, fitting: bool, y: Any = "no_validation") -> Array:
-        refuse_twin_columns(self, X)
         if y is None:
             validate_data(self, X, y)
-        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
-        try:
-            with np.errstate(over="ignore"):
-                rows = validate_data(self, X, reset=fitting, **options)
-        except ValueError as error:
-            raise _explained(self, error, X) from error
+        rows = read_rows(self, X, fitting=fitting, dtype=np.float64)
         refuse_nonfinite(self, rows)
         return np.asarray(rows)
 

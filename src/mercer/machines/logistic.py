@@ -17,7 +17,7 @@ from mercer.certificates.stream import of_stream
 from mercer.expression import bind_columns
 from mercer.gram import FactoredGram, Gram, Need, make_gram
 from mercer.gram.factored import FeatureExpansion
-from mercer.gram.finite import refuse_overflow
+from mercer.gram.finite import refuse_extremes, refuse_overflow
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
@@ -335,14 +335,14 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
             if features is not None:
                 gram = FactoredGram(features, X[rows])
                 refuse_overflow(gram, self.kernel_, rows)
-                return gram
+                return refuse_extremes(type(self).__name__, gram, self.kernel_, rows)
         need = Need.PASSES if is_sparse(X) else Need.PRODUCTS
         make = partial(make_gram, self.kernel_, X, need, names=names, copies=3)
         if len(rows) == X.shape[0] and not self._is_precomputed():
             made = make()
             if isinstance(made, FactoredGram):  # only looked at in `fit`, so the rows as they are
-                return made
-        return make(rows=rows)
+                return refuse_extremes(type(self).__name__, made, self.kernel_)
+        return refuse_extremes(type(self).__name__, make(rows=rows), self.kernel_, rows)
 
     def _keep(self, X: Points, rows: Array, gram: Gram, value: Coefficients) -> None:
         self.__dict__.pop("_walk", None)

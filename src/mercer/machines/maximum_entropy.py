@@ -287,8 +287,9 @@ def _floats(values: Any, name: str) -> Array:
         found = np.asarray(values)
         if np.iscomplexobj(found):
             raise TypeError("complex numbers are not supported")
-        return np.asarray(found, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite, and found
+            return np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"MaximumEntropy: {name} must hold real numbers: {error}") from error
 
 

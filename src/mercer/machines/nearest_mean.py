@@ -13,6 +13,7 @@ from mercer._points import is_sparse, take
 from mercer._types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram, Need, centered, make_gram
+from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
 from mercer.machines._certified import Certified, promise
@@ -107,7 +108,9 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
     def _gram(self, X: Points, rows: Array) -> Gram:
         if isinstance(self.kernel_, Linear) and not is_sparse(X):
             used = take(X, rows).astype(np.float64, copy=False)
-            return FactoredGram.of(_as_they_are, used)
+            gram = FactoredGram.of(_as_they_are, used)
+            refuse_overflow(gram, self.kernel_, rows)
+            return gram
         names = self._column_names()
         return make_gram(self.kernel_, X, Need.PRODUCTS, rows=rows, names=names)
 

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from mercer._points import take
+from mercer._points import is_objects, take
 from mercer._types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
@@ -322,7 +322,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         return np.asarray(stream.scores(X, self.answer))
 
     def _gram(self, X: Points) -> Gram:
-        if self._is_linear():
+        if self._is_linear() and not is_objects(X):
             features = feature_map(self._expression(), X.shape[1])
             assert features is not None  # the linear kernel has one
             gram = FactoredGram(features, X)

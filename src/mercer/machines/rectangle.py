@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array
 from mercer.machines._base import all_or_nothing
+from mercer.machines._inputs import read_rows, refuse_nonfinite
 from mercer.machines._weights import check_weights
 
 
@@ -71,7 +72,8 @@ class AxisAlignedRectangle(ClassifierMixin, BaseEstimator):
         self
             The fitted machine.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = read_rows(self, X, y)
+        refuse_nonfinite(self, X)
         check_classification_targets(y)
         kept = check_weights(self, sample_weight, len(y)) > 0
         X, y = X[kept], y[kept]
@@ -103,7 +105,8 @@ class AxisAlignedRectangle(ClassifierMixin, BaseEstimator):
             The positive label inside the box, the other one outside.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        rows = read_rows(self, X, fitting=False)
+        refuse_nonfinite(self, rows)
         positive = self._positive()
         others = self.classes_[self.classes_ != positive]
         negative = others[0] if len(others) else positive

@@ -139,7 +139,8 @@ class GaussianClasses:
             width = sqrt(float(variance.mean())) if not constant.all() else 1.0
             return np.full(len(mean), width)
         # raised to the floor, such a column gets a variance so large that it says nothing
-        wide = np.maximum(np.abs(mean), 1.0) / np.sqrt(self.floor)
+        with np.errstate(over="ignore"):
+            wide = np.maximum(np.abs(mean), 1.0) / np.sqrt(self.floor)
         return np.asarray(np.where(constant, wide, np.sqrt(variance)))
 
     def sample(self) -> tuple[Array, Array]:

@@ -126,7 +126,9 @@ class TopicMix(Mixture):
     def shares(self, parts: TopicParts) -> Array:
         """Give the shares of topics among all words; among documents if there are no words."""
         words = self.weights * np.asarray(self.X.sum(axis=1)).ravel()
-        found = (words if words.any() else self.weights) @ parts.proportions
+        found = words @ parts.proportions
+        if not found.sum() > 0.0:
+            found = self.weights @ parts.proportions
         return np.asarray(found / found.sum())
 
     def collapsed(self, parts: TopicParts) -> Array:

@@ -69,7 +69,7 @@ class Design:
             product = to_dense(self.G.T @ self.G.multiply(self.s[:, None]).tocsr())
             return np.asarray(product - self.s.sum() * np.outer(self.left, self.left))
         n, d = self.G.shape
-        product, height = np.zeros((d, d)), max(256, int(_BLOCK_WORK / d**2))
+        product, height = np.zeros((d, d)), max(256, int(_BLOCK_WORK / max(1, d**2)))
         for first in range(0, n, height):
             block = self.G[first : first + height]
             product += block.T @ (self.s[first : first + height, None] * block)

@@ -70,9 +70,19 @@ def solve(
     if not solution.status.ok:
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
-        message = f"{solution.solver}: {solution.status.value} ({seen})."
+        message = f"{solution.solver}: {solution.status.value}{_advice(status, solver)} ({seen})."
         warnings.warn(message, category, stacklevel=3)
     return solution
+
+
+def _advice(status: Status, solver: Solver) -> str:
+    """Say which of the solver's own options would let it go on: only those that it has."""
+    if status is not Status.ITERATION_LIMIT:
+        return ""
+    has = {field.name for field in fields(solver)}  # type: ignore[arg-type]
+    ways = [f"raise {name}" for name in ("max_iter", "max_epochs") if name in has]
+    ways += ["ask for a larger tol"] if "tol" in has else []
+    return f": {' or '.join(ways)}" if ways else ""
 
 
 def _finite(value: Any) -> bool:

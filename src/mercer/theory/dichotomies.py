@@ -162,6 +162,7 @@ def is_shattered(hypotheses: Any, points: npt.ArrayLike) -> bool:
     >>> is_shattered(HalfSpaces(2), [[0, 0], [1, 0], [0, 1], [1, 1]])
     False
     """
+    _check_class(hypotheses)
     rows = _rows(points)
     everything = product([False, True], repeat=len(rows))
     return all(hypotheses.realises(rows, np.array(labels)) for labels in everything)
@@ -192,6 +193,7 @@ def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) 
     [2, 4, 7, 11]
     """
     m, rng = check_count("m", m, 0), np.random.default_rng(random_state)
+    _check_class(hypotheses)
     best = 0
     for _ in range(check_count("trials", trials)):
         best = max(best, len(hypotheses.dichotomies(hypotheses.draw(rng, m))))
@@ -226,11 +228,22 @@ def vc_dimension(
     >>> vc_dimension(Intervals()), vc_dimension(Rectangles(2)), vc_dimension(HalfSpaces(2))
     (2, 4, 3)
     """
+    _check_class(hypotheses)
     rng, trials = np.random.default_rng(random_state), check_count("trials", trials)
     for m in range(1, check_count("largest", largest) + 1):
         if not any(is_shattered(hypotheses, hypotheses.draw(rng, m)) for _ in range(trials)):
             return m - 1
     return largest
+
+
+def _check_class(hypotheses: Any) -> None:
+    """Require what can say which labellings it gives, and where to look for points."""
+    if isinstance(hypotheses, type) or not isinstance(hypotheses, Hypotheses):
+        raise TypeError(
+            f"hypotheses={hypotheses!r} must be a class of functions such as HalfSpaces(2) or "
+            "Intervals(1); for functions of your own, derive one from mercer.theory.Hypotheses "
+            "with realises(points, labels) and draw(rng, m)"
+        )
 
 
 def _rows(points: npt.ArrayLike) -> Array:

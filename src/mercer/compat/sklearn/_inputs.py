@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from mercer._points import as_points, is_sparse, to_dense
+from mercer._points import is_sparse, to_dense
 from mercer._types import Array, Points
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines._inputs import new_rows, refuse_nonfinite, refuse_twin_columns
+from mercer.machines._inputs import new_rows, read_rows, refuse_nonfinite
 
 NOTHING = "no_validation"  # in place of y, for scikit-learn's validation
 
@@ -42,15 +42,13 @@ class Rows(Reader):
 
     def training(self, machine: Any, X: Any, y: Any, **target: Any) -> tuple[Points, Array]:
         """Check rows and targets, and let the machine remember the columns."""
-        refuse_twin_columns(machine, X)
         if self.matrix and is_sparse(X):
             raise TypeError(
                 f"{type(machine).__name__}: a precomputed kernel matrix must be dense, X is "
                 "sparse; pass X.toarray()"
             )
-        found = validate_data(machine, X, y, **_ROWS, **target)
+        found = read_rows(machine, X, y, accept_sparse="csr", dtype=np.float64, **target)
         rows, targets = found if isinstance(found, tuple) else (found, np.zeros(0))
-        rows = as_points(rows)
         refuse_nonfinite(machine, rows)
         return rows, targets
 
@@ -113,11 +111,3 @@ def is_matrix(kernel: Any) -> bool:
 
 def _count(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-_ROWS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": np.float64,
-    "order": "C",
-    "ensure_all_finite": False,  # looked at afterwards, by code that says where
-}

@@ -24,10 +24,8 @@ from mercer.kernels import (
     Precomputed,
     Sigmoid,
 )
-from mercer.kernels.resolve import weighted_variance
+from mercer.kernels.resolve import spread_of_entries
 from mercer.machines._weights import distinct_rows
-
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,9 +83,14 @@ def gamma_of(machine: Any, X: Points, weights: Array) -> float:
         return 1.0 / float(X.shape[1])
     # of distinct rows, so that neither their order nor their copies move the last bit
     rows = distinct_rows(X, np.zeros(X.shape[0]), weights)
-    variance = weighted_variance(take(X, rows.first), rows.weight)
-    # what equal entries leave, when their mean is rounded, is not a variance
-    if variance > (_ROUNDING * float(abs(X).max())) ** 2:
+    owner = f"{type(machine).__name__}: gamma='scale'"
+    try:
+        variance = spread_of_entries(take(X, rows.first), rows.weight, owner, "a number as gamma")
+    except ValueError:
+        if machine.kernel != "linear":
+            raise
+        return 1.0  # the linear kernel does not ask for it
+    if variance > 0.0:
         return 1.0 / (float(X.shape[1]) * variance)
     if machine.kernel != "linear":
         warnings.warn(
@@ -106,8 +109,11 @@ def _gaussian(gamma: float, coef0: float, degree: int) -> Kernel:
 def _polynomial(gamma: float, coef0: float, degree: int) -> Kernel:
     """Write gamma^degree (x'y + coef0 / gamma)^degree where that exists."""
     if gamma > 0 and coef0 >= 0 and degree > 0:
-        factor, offset = gamma**degree, coef0 / gamma
-        if 0 < factor < np.inf and offset < np.inf:
+        try:
+            factor, offset = gamma**degree, coef0 / gamma
+        except OverflowError:
+            return ShiftedPower(gamma, coef0, degree)
+        if factor > 0 and offset < np.inf:
             return factor * Polynomial(degree, offset)
     return ShiftedPower(gamma, coef0, degree)
 

@@ -20,6 +20,7 @@ from mercer._points import as_points, is_sparse, take
 from mercer._types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram.finite import refuse_extremes
 from mercer.kernels import Linear
 from mercer.machines._certified import Certified, promise
 from mercer.machines._multiclass import parts_of
@@ -90,7 +91,7 @@ class OriginMachine(Certified):
         """Give the weights (parts, features) and constants (parts,) of the functions."""
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         padded = with_origin(X, rows, scaling)
-        gram, question = _gram(padded), Question(parts)
+        gram, question = _gram(type(self).__name__, padded), Question(parts)
         by_features = isinstance(gram, FactoredGram)
         problem = question.without_equality(gram) if by_features else question(gram)
         solution = solve(problem, _aiming_at(_SOLVE_BELOW * self.tol, choose(problem)))
@@ -123,11 +124,13 @@ def with_origin(X: Points, rows: Array, scaling: float) -> Points:
     return padded
 
 
-def _gram(padded: Points) -> Gram:
+def _gram(owner: str, padded: Points) -> Gram:
     """Hold few rows by their features, if those are fewer: any C is one to solvers on these."""
     if padded.shape[0] <= _EXACT_BELOW:
-        return make_gram(Linear(), padded, Need.PRODUCTS)
-    return make_gram(Linear(), padded, Need.BOX, dtype=np.float32)
+        gram = make_gram(Linear(), padded, Need.PRODUCTS)
+    else:
+        gram = make_gram(Linear(), padded, Need.BOX, dtype=np.float32)
+    return refuse_extremes(owner, gram, Linear())
 
 
 def _together(problems: list[BoxQP]) -> BoxQP | Many:

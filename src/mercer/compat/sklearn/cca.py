@@ -15,16 +15,20 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils.validation import (
-    check_array,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from mercer import machines
 from mercer._types import Array
 from mercer.certificates import Certificate
 from mercer.machines._base import all_or_nothing
+from mercer.machines._inputs import (
+    read_array,
+    read_rows,
+    refuse_large_squares,
+    refuse_nonfinite,
+)
 from mercer.machines._parameters import check_count, check_flag, check_real
 from mercer.solvers import Solution
 
@@ -119,11 +123,14 @@ class CCA(
             The fitted machine.
         """
         self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = read_rows(self, X, dtype=np.float64, ensure_min_samples=2)
+        refuse_nonfinite(self, X)
+        refuse_large_squares(self, X)
         y = _second(y)
         check_consistent_length(X, y)
         self._predict_1d = y.ndim == 1
         y = y.reshape(len(y), -1)
+        refuse_large_squares(self, y, "y")
         most = min(*X.shape, y.shape[1])
         if self.n_components > most:
             raise ValueError(
@@ -158,7 +165,8 @@ class CCA(
             The scores.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_rows(self, X, fitting=False, dtype=np.float64)
+        refuse_nonfinite(self, X)
         scores = (X - self._x_mean) / self._x_std @ self.x_rotations_
         if y is None:
             return scores
@@ -199,10 +207,10 @@ class CCA(
             Rows.
         """
         check_is_fitted(self)
-        rows = check_array(X) @ self.x_loadings_.T * self._x_std + self._x_mean
+        rows = _scores(X, "X") @ self.x_loadings_.T * self._x_std + self._x_mean
         if y is None:
             return rows
-        return rows, check_array(y) @ self.y_loadings_.T * self._y_std + self._y_mean
+        return rows, _scores(y, "y") @ self.y_loadings_.T * self._y_std + self._y_mean
 
     def predict(self, X: Any, copy: bool = True) -> Array:
         """Predict the second view.
@@ -220,7 +228,8 @@ class CCA(
             Predicted rows.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_rows(self, X, fitting=False, dtype=np.float64)
+        refuse_nonfinite(self, X)
         values: Array = (X - self._x_mean) @ self.coef_.T + self.intercept_
         return values.ravel() if self._predict_1d else values
 
@@ -306,10 +315,19 @@ class _Deflation:
 def _second(y: Any) -> Array:
     if y is None:
         raise ValueError("CCA requires y to be passed, but the target y is None")
-    return np.asarray(check_array(y, input_name="y", dtype=np.float64, ensure_2d=False))
+    read = np.asarray(read_array("CCA", y, "y", dtype=np.float64, ensure_2d=False))
+    refuse_nonfinite("CCA", read.reshape(len(read), -1), "y")
+    return read
 
 
 def _moments(Z: Array, scale: bool) -> tuple[Array, Array]:
     """Give mean and standard deviation of the columns; 1 for constant ones."""
     std = Z.std(axis=0, ddof=1) if scale else np.ones(Z.shape[1])
     return Z.mean(axis=0), np.where(std == 0.0, 1.0, std)
+
+
+def _scores(values: Any, what: str) -> Array:
+    """Check scores that are to be turned back."""
+    read = np.asarray(read_array("CCA", values, what))
+    refuse_nonfinite("CCA", read, what)
+    return read

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array
 from mercer.backends.interruptible import interruptible
@@ -21,6 +21,7 @@ from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram
 from mercer.machines._base import all_or_nothing
 from mercer.machines._certified import Certified, promise
+from mercer.machines._inputs import read_rows, refuse_large_squares, refuse_nonfinite
 from mercer.machines._parameters import (
     check_choice,
     check_flag,
@@ -33,6 +34,7 @@ from mercer.problems import Discriminant
 from mercer.solvers import PrimalDiscriminant, Solution, solve
 
 _SOLVERS = ("svd", "lsqr", "eigen")
+_NO_VARIANCE = float(np.finfo(np.float64).tiny)  # variances below have lost digits
 _LEAST = 1e-12  # of the scatter that shrinkage=1 would leave nothing of
 
 
@@ -135,9 +137,11 @@ class LinearDiscriminantAnalysis(
             The fitted machine.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, ensure_min_samples=2, dtype=[np.float64, np.float32])
+        X, y = read_rows(self, X, y, ensure_min_samples=2)
+        refuse_nonfinite(self, X)
         check_classification_targets(y)
         X = X.astype(np.float64, copy=False)
+        refuse_large_squares(self, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
         counts = np.bincount(codes)
         self._check_against(len(y), X.shape[1])
@@ -170,9 +174,29 @@ class LinearDiscriminantAnalysis(
                 "transform not implemented for 'lsqr' solver (use 'svd' or 'eigen')."
             )
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = read_rows(self, X, fitting=False, dtype=np.float64)
+        refuse_nonfinite(self, X)
         away = X - self.xbar_ if self.solver == "svd" else X
         return np.asarray(away @ self.scalings_[:, : self._max_components])
+
+    def decision_function(self, X: Any) -> Array:
+        """Give the lead of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            Of the second class over the first, if there are two.
+        """
+        check_is_fitted(self)
+        X = read_rows(self, X, fitting=False, dtype=np.float64)
+        refuse_nonfinite(self, X)
+        values = X @ self.coef_.T + self.intercept_
+        return np.asarray(values.ravel() if values.shape[1] == 1 else values)
 
     def predict_proba(self, X: Any) -> Array:
         """Give the probabilities of the classes.
@@ -224,6 +248,8 @@ class LinearDiscriminantAnalysis(
             assert covariance is not None
             s = 0.0 if self.shrinkage is None else float(self.shrinkage)
             penalty = s * float(np.trace(covariance)) / len(covariance)
+            if covariance.diagonal().min() + penalty < _NO_VARIANCE:
+                raise self._singular()
             covariance = (1.0 - s) * covariance + penalty * np.eye(len(covariance))
             rows, weights = X, max(1.0 - s, _LEAST) * own[codes]
         self.__dict__.pop("covariance_", None)
@@ -268,7 +294,7 @@ class LinearDiscriminantAnalysis(
             intercept = logs - 0.5 * np.square(places).sum(axis=1) - coef @ self.xbar_
         else:  # here scikit-learn does not centre: all classes have one more term in common
             try:
-                coef = coef + linalg.solve(self.covariance_, self.xbar_, assume_a="pos")
+                coef = coef + _solved_by_units(self.covariance_, self.xbar_)
             except np.linalg.LinAlgError as error:
                 raise self._singular() from error
             intercept = logs - 0.5 * np.einsum("cj,cj->c", self.means_, coef)
@@ -319,6 +345,14 @@ class LinearDiscriminantAnalysis(
         if not is_real(self.shrinkage) or not 0 <= self.shrinkage <= 1:
             reason = "; 'auto' gives every class and column its own" if self.shrinkage else ""
             refuse(self, "shrinkage", self.shrinkage, f"be None or a number from 0 to 1{reason}")
+
+
+def _solved_by_units(covariance: Array, b: Array) -> Array:
+    """Solve with columns in units of their own: powers of two, so that no digit is touched."""
+    own = covariance.diagonal()
+    units = np.ldexp(1.0, np.frexp(np.sqrt(np.where(own > 0, own, 1.0)))[1])
+    scaled = covariance / units / units[:, None]
+    return np.asarray(linalg.solve(scaled, b / units, assume_a="pos") / units)
 
 
 def _whitening(within: Array, tol: float) -> Array:

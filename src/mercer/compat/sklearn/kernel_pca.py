@@ -19,7 +19,7 @@ from mercer.compat.sklearn._kernels import written
 from mercer.compat.sklearn._parameters import check_random_state, check_whole
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines._base import all_or_nothing
-from mercer.machines._inputs import new_rows
+from mercer.machines._inputs import new_rows, read_array, refuse_nonfinite
 from mercer.machines._missing import rows_with_gaps
 from mercer.machines._parameters import (
     check_choice,
@@ -241,7 +241,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseE
                 "hence the inverse transform is not available."
             )
         check_is_fitted(self)
-        return np.asarray(self._compared(np.asarray(X), self.X_transformed_fit_) @ self.dual_coef_)
+        name = type(self).__name__
+        scores = np.asarray(read_array(name, X, "X"))
+        refuse_nonfinite(name, scores)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = np.asarray(self._compared(scores, self.X_transformed_fit_) @ self.dual_coef_)
+        refuse_nonfinite(name, rows, "X")
+        return rows
 
     @property
     def _n_features_out(self) -> int:

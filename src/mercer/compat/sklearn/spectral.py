@@ -24,6 +24,7 @@ from mercer.compat.sklearn._parameters import check_verbose, check_whole
 from mercer.kernels import Constant, Gaussian, Kernel, Laplacian, Linear, Precomputed
 from mercer.machines._base import all_or_nothing
 from mercer.machines._grouping import by_means
+from mercer.machines._inputs import explaining, refuse_nonfinite
 from mercer.machines._parameters import check_choice, check_real, is_real, refuse
 from mercer.machines._projection import seed_of
 from mercer.solvers import Solution
@@ -156,8 +157,7 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
             The fitted machine.
         """
         self._check_parameters()
-        options: dict[str, Any] = {"accept_sparse": ["csr", "csc", "coo"], "dtype": np.float64}
-        X = validate_data(self, X, ensure_min_samples=2, **options)
+        X = self._read(X)
         if self.n_clusters > X.shape[0]:
             raise ValueError(
                 f"SpectralClustering: n_samples={X.shape[0]} should be >= "
@@ -219,6 +219,14 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.affinity, str) and self.affinity in given
         tags.input_tags.sparse = True
         return tags
+
+    def _read(self, X: Any) -> Any:
+        """Check rows, or a graph, whose entries stay in their order: it says which are nearest."""
+        options: dict[str, Any] = {"accept_sparse": ["csr", "csc", "coo"], "dtype": np.float64}
+        with explaining(type(self).__name__, X):
+            X = validate_data(self, X, ensure_min_samples=2, ensure_all_finite=False, **options)
+        refuse_nonfinite(self, X.tocsr() if is_sparse(X) else X)
+        return X
 
     def _translated(self, X: Any) -> tuple[Kernel, Any, int | None]:
         """Give kernel, rows or matrix, and number of neighbours, in Mercer's terms."""
