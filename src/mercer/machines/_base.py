@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._types import Array, Points
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines._agreement import agree
 from mercer.machines._inputs import new_rows, refuse_overflown, training_rows, training_rows_alone
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,6 +24,7 @@ def all_or_nothing(method: F) -> F:
     """Make a fitting method leave the machine exactly as it was if it does not finish.
 
     Errors, Ctrl-C and callbacks that raise all count: every fitted attribute is new, or none is.
+    What it says about its ending agrees with the certificate, where that is made by then.
     """
 
     @functools.wraps(method)
@@ -32,6 +34,7 @@ def all_or_nothing(method: F) -> F:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         method(twin, *args, **kwargs)
+        agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__
         return self
 

@@ -10,8 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mercer._types import Array
 from mercer.certificates import Certificate, certify
 from mercer.gram import CachedGram, DenseGram, Gram, LazyGram, Source, SparseGram
+from mercer.machines._agreement import agree
+from mercer.machines._ordinary import is_ordinary
 
 Judge = Callable[[Any, Any], Certificate]
 
@@ -58,11 +61,20 @@ class Kept:
 
 
 def promise(
-    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+    gram: Gram,
+    question: Callable[[Gram], Any],
+    value: Any,
+    judge: Judge,
+    weights: Array | None = None,
 ) -> Pending | Kept | Certificate:
-    """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap."""
+    """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
+
+    Where rounding could decide, as sizes of K, rows, weights and coefficients tell, it is not put
+    off: the ending of the fit must agree with it.
+    """
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        return Pending(gram.source, question, value, judge)
+        pending = Pending(gram.source, question, value, judge)
+        return pending if is_ordinary(gram.source, value, weights) else pending.made()
     if isinstance(gram, SparseGram):
         return Kept(question(gram), value, judge)
     return judge(question(gram), value)
@@ -93,6 +105,7 @@ class Certified:
         if isinstance(held, Pending | Kept):
             held = held.made()
             self._judgement = held
+            agree(self, stacklevel=3)
         return held
 
     def __getstate__(self) -> Any:
