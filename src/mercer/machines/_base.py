@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._types import Array, Points
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines._agreement import agree
 from mercer.machines._inputs import new_rows, refuse_overflown, training_rows, training_rows_alone
 from mercer.machines._parameters import plain
 
@@ -24,7 +25,8 @@ def all_or_nothing(method: F) -> F:
     """Make a fitting method leave the machine exactly as it was if it does not finish.
 
     Errors, Ctrl-C and callbacks that raise all count: every fitted attribute is new, or none is.
-    While it runs, parameters that are NumPy's numbers are plain ones: a count of type int8 would
+    What it says about its ending agrees with the certificate, where that is made by then. While
+    it runs, parameters that are NumPy's numbers are plain ones: a count of type int8 would
     otherwise overflow in the first product it is part of.
     """
 
@@ -40,6 +42,7 @@ def all_or_nothing(method: F) -> F:
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
+        agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__
         return self
 

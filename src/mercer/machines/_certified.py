@@ -14,6 +14,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer._types import Array
 from mercer.certificates import Certificate, certify
 from mercer.gram import (
     CachedGram,
@@ -25,6 +26,8 @@ from mercer.gram import (
     SparseGram,
 )
 from mercer.gram.definite import LARGEST, has_negative_curvature
+from mercer.machines._agreement import agree
+from mercer.machines._ordinary import is_ordinary
 from mercer.solvers import Solution, Status
 
 Judge = Callable[[Any, Any], Certificate]
@@ -72,11 +75,20 @@ class Kept:
 
 
 def promise(
-    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+    gram: Gram,
+    question: Callable[[Gram], Any],
+    value: Any,
+    judge: Judge,
+    weights: Array | None = None,
 ) -> Pending | Kept | Certificate:
-    """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap."""
+    """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
+
+    Where rounding could decide, as sizes of K, rows, weights and coefficients tell, it is not put
+    off: the ending of the fit must agree with it.
+    """
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        return Pending(gram.source, question, value, judge)
+        pending = Pending(gram.source, question, value, judge)
+        return pending if is_ordinary(gram.source, value, weights) else pending.made()
     if isinstance(gram, SparseGram) or _to_be_factored(gram):
         return Kept(question(gram), value, judge)
     return judge(question(gram), value)
@@ -126,6 +138,7 @@ class Certified:
         if isinstance(held, Pending | Kept):
             held = held.made()
             self._judgement = held
+            agree(self, stacklevel=3)
         return held
 
     def __getstate__(self) -> Any:

@@ -126,4 +126,4 @@ def promised(
 
     if isinstance(first, FactoredGram) and is_sparse(first.factor):
         return Kept(question(first), value, judge)
-    return promise(first, question, value, judge)
+    return promise(first, question, value, judge, weights)

@@ -134,7 +134,9 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         self.solution_ = solution
         self.n_iter_ = max(1, solution.iterations)  # a look around counts as a step
         judge = certify_gap if self.criterion == "gap" else certify
-        self._judgement = promise(gram, question, solution.value, partial(judge, tol=self.tol))
+        self._judgement = promise(
+            gram, question, solution.value, partial(judge, tol=self.tol), slack_costs(problem)
+        )
         return solution
 
     def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:
@@ -146,6 +148,17 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         held = earlier.value.parts if isinstance(earlier.value, Duals) else (earlier.value,)
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
         return earlier.value if alike else None
+
+
+def slack_costs(problem: BoxQP | Many) -> Array:
+    """Give what slack costs in each row of each programme, where it is finite and not free."""
+    costs = []
+    for one in problem.problems if isinstance(problem, Many) else (problem,):
+        shift = one.held.shift
+        with np.errstate(divide="ignore"):
+            costs.append(one.upper - one.lower if shift is None else 0.5 / shift)
+    found = np.concatenate(costs)
+    return np.asarray(np.minimum(found[found > 0], np.finfo(float).max))
 
 
 def _wished(solver: Solver, wishes: dict[str, Any]) -> Solver:

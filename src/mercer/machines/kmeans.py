@@ -181,7 +181,7 @@ class KMeans(
         labels = solution.value.labels
         question = partial(Partition, count=problem.count, weights=problem.weights)
         self.solution_: Solution = solution
-        self._judgement = promise(gram, question, solution.value, certify)
+        self._judgement = promise(gram, question, solution.value, certify, rows.weight)
         self._relaxation: Any = partial(relaxed, problem, labels)
         self._keep(problem, X, rows, labels, unit)
         return self

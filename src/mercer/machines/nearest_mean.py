@@ -97,7 +97,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         problem = question(gram)
         solution: Solution = solve(problem)
         self.solution_ = solution
-        self._judgement = promise(gram, question, solution.value, certify)
+        self._judgement = promise(gram, question, solution.value, certify, weights[rows])
         means = solution.value
         self._expansion = problem.gram.expand(2.0 * means.coef).plus(-means.squared)
         self.squared_lengths_ = means.squared

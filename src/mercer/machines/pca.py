@@ -345,7 +345,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
             self._judgement = (
                 Kept(asked(question.gram), modes, judge)
                 if kept
-                else promise(question.gram, asked, modes, judge)
+                else promise(question.gram, asked, modes, judge, s)
             )
         else:
             self._judgement = promise(question.gram, asked, question.rounding(0.0), judge_nothing)

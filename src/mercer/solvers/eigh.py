@@ -16,8 +16,8 @@ from mercer.gram import FactoredGram, Gram, exact
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.signs import signs_of
+from mercer.solvers.symmetric_pairs import largest_pairs
 
-_SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
 _SKEW = 1e-5  # ratio of extreme pivots from which on Cholesky of F'F, taken twice, is as good as QR
 
 
@@ -36,13 +36,13 @@ class Eigh(Solver):
         gram, k = problem.gram, problem.wanted
         plain = problem.known is None
         if plain and isinstance(gram, FactoredGram) and k <= gram.rank < gram.shape[0]:
-            modes = _from_features(gram, k)
+            modes, sound = _from_features(gram, k), True
         else:
-            modes = _from_matrix(gram, k, problem.known)
-        return report(self, modes, Status.SOLVED, 1, watch)
+            modes, sound = _from_matrix(gram, k, problem.known)
+        return report(self, modes, Status.SOLVED if sound else Status.INACCURATE, 1, watch)
 
 
-def _from_matrix(gram: Gram, k: int, known: Array | None) -> Modes:
+def _from_matrix(gram: Gram, k: int, known: Array | None) -> tuple[Modes, bool]:
     n = gram.shape[0]
     require_memory(
         3 * 8 * n * n,
@@ -55,12 +55,9 @@ def _from_matrix(gram: Gram, k: int, known: Array | None) -> Modes:
     if known is not None and known.shape[1]:
         A = below_everything(A, known)
     if not np.isfinite(A).all():  # LAPACK would answer, with anything
-        return Modes(np.full(k, np.nan), np.full((n, k), np.nan))
-    if n <= _SUBSET and 4 * k <= n:
-        values, vectors = linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
-    else:
-        values, vectors = interruptible(np.linalg.eigh, A)
-    return ordered(values, vectors, k)
+        return Modes(np.full(k, np.nan), np.full((n, k), np.nan)), False
+    values, vectors, sound = largest_pairs(A, k)
+    return ordered(values, vectors, k), sound
 
 
 def below_everything(A: Array, known: Array) -> Array:

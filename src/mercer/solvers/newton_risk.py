@@ -185,7 +185,8 @@ def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:
     curves = (bend,) if problem.loss.convex else (bend, bend.convex())
     for curve, ridge in [(curve, 0.0) for curve in curves] + [(curves[-1], 1e2), (curves[-1], 1e6)]:
         H = _matrix(space, curve)
-        H.flat[:: len(H) + 1] += ridge * np.finfo(float).eps * float(np.abs(H.diagonal()).max())
+        # of each entry, not of the largest: biases must not be held back by features of size 1e8
+        H.flat[:: len(H) + 1] += ridge * np.finfo(float).eps * np.abs(H.diagonal())
         try:
             factor = linalg.cho_factor(H, check_finite=False)
         except linalg.LinAlgError:

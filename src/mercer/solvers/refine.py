@@ -25,6 +25,7 @@ _SAMPLE = 128
 _PARTS = 12  # those with the largest coefficients are looked at for all
 _ROUNDS = 12
 _DOUBLE = 1e-11  # relative error of float64 entries, with room for cancelling distances
+_SNAPPED = 2e-12  # of the sum of |b|: a variable that near a bound is put there by a descent
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,11 @@ def astray(engine: Engine, parts: list[Part], tol: float) -> list[Part]:
     allowed = _NEGLIGIBLE * tol
     if engine.rounding < 1e-10:
         largest = float(np.abs(parts[0].held.base.diag()).max(initial=0.0))
-        if _DOUBLE * largest * max(sizes, default=0.0) <= allowed:
+        shifts = [_largest_shift(part) for part in parts]
+        if all(
+            (_DOUBLE * largest + _SNAPPED * shift) * size <= allowed
+            for shift, size in zip(shifts, sizes, strict=True)
+        ):
             for part in parts:
                 part.error = 0.0
             return []
@@ -65,7 +70,7 @@ def astray(engine: Engine, parts: list[Part], tol: float) -> list[Part]:
     each, worst = max(4, _SAMPLE // len(parts)), 0.0
     for k in order[:_PARTS]:
         part = parts[k]
-        rows = _sample(part, each)
+        rows = np.union1d(_sample(part, each), _snapped(part, allowed))
         true = part.problem.linear[rows] - exact_rows(part.problem.gram, rows, part.b)
         part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
         worst = max(worst, part.error / max(sizes[k], np.finfo(float).tiny))
@@ -84,6 +89,44 @@ def _sample(part: Part, count: int) -> Array:
     return np.unique(np.concatenate([top, bottom, free[:: max(1, 3 * len(free) // count)]]))
 
 
+def _largest_shift(part: Part) -> float:
+    shift = part.held.shift
+    return 0.0 if shift is None else float(shift.max(initial=0.0))
+
+
+def _snapped(part: Part, allowed: float) -> Array:
+    """Give the variables whose own F would move by more than `allowed` were they off their bound.
+
+    Squared slack of a row that hardly counts shifts its diagonal so far that a coefficient below
+    the rounding of sums of b is a slack of its own. A descent takes it for zero, and F as it was.
+    """
+    shift = part.held.shift
+    if shift is None:
+        return np.zeros(0, dtype=np.int64)
+    near = _SNAPPED * float(np.abs(part.b).sum())
+    return np.flatnonzero((shift * near > allowed) & ~part.free())
+
+
+def _release(engine: Engine, part: Part, tol: float) -> None:
+    """Take those variables to the lowest point of their own parabola.
+
+    So short a step moves no F but their own, and the sums of b by less than their rounding.
+    """
+    rows = _snapped(part, _NEGLIGIBLE * tol)
+    if not len(rows):
+        return
+    problem, near = part.problem, _SNAPPED * float(np.abs(part.b).sum())
+    level = problem.spread(problem.offsets(part.b, part.F))
+    up = np.maximum(problem.rising(part.b, part.F) - level, 0.0)[rows]
+    down = np.minimum(problem.falling(part.b, part.F) - level, 0.0)[rows]
+    step = (up + down) / problem.gram.diag()[rows]
+    few = (step != 0) & (np.abs(step) <= near)
+    rows, step = rows[few], step[few]
+    part.F, part.b = part.F - engine.applied(part, rows, step), part.b.copy()
+    part.b[rows] = np.clip(part.b[rows] + step, problem.lower[rows], problem.upper[rows])
+    part.violation = problem.violation(part.b, part.F)
+
+
 def refine(engine: Engine, part: Part, tol: float) -> Refined:
     """Go on from the exact gradient until its violation is at most `tol`, or nothing helps."""
     known = np.isfinite(part.error)
@@ -92,6 +135,7 @@ def refine(engine: Engine, part: Part, tol: float) -> Refined:
     for _ in range(_ROUNDS):
         rows, seen = part.near(width), width
         sure = _look(part, rows) <= width / 2
+        _release(engine, part, tol)
         width = max(5 * part.error, 10 * tol)
         if part.violation <= tol and sure:
             return Refined(True, rows, seen)

@@ -18,6 +18,7 @@ _SHORTEST = 1e-10
 _SHRINKS = 0.9
 _ROUNDING = 1e-15
 _CLOSE = 1e-6  # gradient, relative, up to which a descent stopped by rounding has arrived
+_GAP = 1e-7  # of the objective: a tenth of what certificates ask
 _FLAT = 1e-11  # descent still promised, relative, below which objectives no longer tell
 
 
@@ -34,7 +35,10 @@ class Arrival:
 def descend(
     space: Space, start: Element, direction: Direction, tol: float, max_iter: int, watch: Watch
 ) -> Arrival:
-    """Go downhill until the gradient is `tol` times what pulls on the function."""
+    """Go downhill until the gradient is `tol` times what pulls on the function.
+
+    Of a convex loss the duality gap, by which the answer will be judged, must be small, too.
+    """
     u, value = start, space.objective(start)
     for step in range(max_iter):
         g = space.gradient(u)
@@ -42,7 +46,7 @@ def descend(
         left = size / scale if scale > 0 else 0.0
         if not np.isfinite(value) or not np.isfinite(left):
             return Arrival(u, value, Status.NOT_FINITE, step)
-        if left <= tol:
+        if left <= tol and _proven(space, value, size):
             return Arrival(u, value, Status.SOLVED, step)
         if watch.tick(step, left):
             return Arrival(u, value, watch.stopped or Status.STOPPED, step)
@@ -57,6 +61,12 @@ def descend(
             return Arrival(u, value, Status.SOLVED if arrived else Status.INACCURATE, step)
         u, value = ahead
     return Arrival(u, value, Status.ITERATION_LIMIT, max_iter)
+
+
+def _proven(space: Space, value: float, size: float) -> bool:
+    """Tell whether the gradient proves the objective: the penalty bends it by so much at least."""
+    problem = space.problem
+    return not problem.loss.convex or size**2 <= _GAP * 2 * problem.penalty * abs(value)
 
 
 def near(space: Space, u: Element, g: Element, tol: float) -> bool:
