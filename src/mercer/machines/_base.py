@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array, Points
+from mercer.deadline import within
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines._inputs import new_rows, refuse_overflown, training_rows, training_rows_alone
+from mercer.machines._parameters import is_real
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,15 +25,31 @@ def all_or_nothing(method: F) -> F:
     """Make a fitting method leave the machine exactly as it was if it does not finish.
 
     Errors, Ctrl-C and callbacks that raise all count: every fitted attribute is new, or none is.
+    All of it, from the first look at the rows, is done within the machine's `time_limit`.
     """
+    return _guarded(method, _time_limit)
 
+
+def all_or_nothing_search(method: F) -> F:
+    """Do the same for a search, whose `time_limit` is that of the search, not of fits in it."""
+    return _guarded(method, lambda machine: None)
+
+
+def _time_limit(machine: Any) -> float | None:
+    """Read the limit; one that is no positive number is refused by the fit, not here."""
+    limit = getattr(machine, "time_limit", None)
+    return float(limit) if is_real(limit) and limit > 0 else None
+
+
+def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         # the work is done on a twin: there is nothing to undo, and no moment in between at which
         # another thread, or a second Ctrl-C, could find half a machine
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        method(twin, *args, **kwargs)
+        with within(limit_of(self), type(self).__name__):
+            method(twin, *args, **kwargs)
         self.__dict__ = twin.__dict__
         return self
 

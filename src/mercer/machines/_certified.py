@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mercer import deadline
 from mercer.certificates import Certificate, certify
 from mercer.gram import CachedGram, DenseGram, Gram, LazyGram, Source, SparseGram
 
@@ -61,11 +62,25 @@ def promise(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 ) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap."""
+    if isinstance(gram, DenseGram | CachedGram | LazyGram | SparseGram):
+        return _later(gram, question, value, judge)
+    return judged_in_time(gram, question, value, judge)
+
+
+def judged_in_time(
+    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+) -> Pending | Kept | Certificate:
+    """Judge at once, if the time limit of the fit allows it; else when it is asked for."""
+    if not deadline.is_over():
+        with deadline.cut_short():
+            return judge(question(gram), value)
+    return _later(gram, question, value, judge)
+
+
+def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
         return Pending(gram.source, question, value, judge)
-    if isinstance(gram, SparseGram):
-        return Kept(question(gram), value, judge)
-    return judge(question(gram), value)
+    return Kept(question(gram), value, judge)
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:

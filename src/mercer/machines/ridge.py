@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer._types import Array, Points
-from mercer.certificates import Certificate, certify
+from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram, Need, make_gram
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
+from mercer.machines._certified import Certified, judged_in_time
 from mercer.machines._parameters import (
     check_flag,
     check_optional_callable,
@@ -25,7 +27,7 @@ from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
+class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     """Regression by least squares with a squared-norm penalty, in the space of any kernel.
 
     Minimises sum_i s_i (y_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .) + b. The
@@ -137,9 +139,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)
         self._forget()
-        solution, certificate, penalty = self._solve(gram, targets[rows], weights[rows])
+        solution, penalty = self._solve(gram, targets[rows], weights[rows])
         self.solution_: Solution = solution
-        self.certificate_: Certificate = certificate
         self.penalty_ = penalty if y.ndim == 2 else float(penalty[0])
         self._keep(gram, rows, solution.value, y)
         return self
@@ -174,21 +175,22 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
             return make_gram(self.kernel_, X, Need.MATRIX, copies=3, **options)
         return make_gram(self.kernel_, X, Need.PRODUCTS, copies=2, **options)
 
-    def _solve(
-        self, gram: Gram, targets: Array, weights: Array
-    ) -> tuple[Solution, Certificate, Array]:
-        """Give the solution, its certificate, and the penalty of each target."""
+    def _solve(self, gram: Gram, targets: Array, weights: Array) -> tuple[Solution, Array]:
+        """Give the solution and the penalty of each target; judge the answer."""
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        asked: dict[str, Any] = {"targets": targets, "row_weights": weights, "bias": self.bias}
         if not self._wants_path():
             penalty = self._penalties_for(targets.shape[1])
-            system = LinearSystem(gram, targets, penalty, weights, self.bias)
-            solution = solve(system, self.solver, **options)
-            return solution, certify(system, solution.value), penalty
+            system = partial(LinearSystem, penalties=penalty, **asked)
+            solution = solve(system(gram), self.solver, **options)
+            self._judgement = judged_in_time(gram, system, solution.value, certify)
+            return solution, penalty
         candidates = self._candidates(gram, weights)
-        path = RidgePath(gram, targets, weights, candidates, self.bias)
-        solution = solve(path, self.solver, **options)
+        path = partial(RidgePath, penalties=candidates, **asked)
+        solution = solve(path(gram), self.solver, **options)
+        self._judgement = judged_in_time(gram, path, solution.value, certify)
         self.penalties_ = candidates
-        return solution, certify(path, solution.value), candidates[solution.value.best]
+        return solution, candidates[solution.value.best]
 
     def _forget(self) -> None:
         """Drop attributes that an earlier fit with other parameters may have left."""
