@@ -16,7 +16,7 @@ from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss, TanhLoss
-from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, solve
+from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, Watch, solve
 from mercer.solvers.newton_risk import _by_gradients
 from mercer.solvers.risk_descent import descend
 from mercer.solvers.risk_space import FeatureSpace, RowSpace, space_of

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.deadline import within
+from mercer.deadline import check, within
 from mercer.problems import Duals
 from mercer.solvers.auto import choose
 from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
@@ -62,6 +62,7 @@ def solve(
     refusal = solver.refuses(problem)
     if refusal is not None:
         raise SolverError(refusal)
+    check()  # passes over many rows may have gone before
     with within(time_limit, type(solver).__name__):
         solution = solver.run(problem, Watch(callback, time_limit), start)
     status = solution.status
