@@ -19,7 +19,16 @@ LAYERS = [
     {"gram"},
     {"kernels"},
     {"backends"},
-    {"expression", "_points", "sparse_format", "_types", "_config", "_resources", "_threads"},
+    {
+        "expression",
+        "_points",
+        "sparse_format",
+        "_types",
+        "_config",
+        "_resources",
+        "_threads",
+        "deadline",
+    },
 ]
 HEIGHT = {room: -i for i, layer in enumerate(LAYERS) for room in layer}
 NATIVE_ALLOWED = {"backends", "_threads"}

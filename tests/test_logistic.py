@@ -16,7 +16,7 @@ from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss, TanhLoss
-from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, solve
+from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, Watch, solve
 from mercer.solvers.newton_risk import _by_gradients
 from mercer.solvers.risk_descent import descend
 from mercer.solvers.risk_space import FeatureSpace, RowSpace, space_of
@@ -233,7 +233,7 @@ def test_newton_by_conjugate_gradients(make, k):
     A, c = data(60, 3, k)
     gram = make_gram(Linear(), A, Need.PRODUCTS)
     problem = SmoothRisk(gram, c, k, np.ones(60), 0.5, LogLoss(), True)
-    space, watch = make(problem), _Quiet()
+    space, watch = make(problem), Watch()
     found = descend(
         space, space.zero(), lambda u, g: _by_gradients(space, u, g, watch), 1e-8, 50, watch
     )
@@ -242,13 +242,6 @@ def test_newton_by_conjugate_gradients(make, k):
     direct = solve(problem, NewtonRisk()).value
     fitted = gram @ direct.coef + direct.intercept
     np.testing.assert_allclose(found.element.scores, fitted, atol=1e-6)
-
-
-class _Quiet:
-    time_limit = stopped = None
-
-    def tick(self, iteration, measure):
-        return False
 
 
 def test_a_matrix_that_is_not_stored():

@@ -1,10 +1,8 @@
 """The compiled box programmes on threads: same numbers, interruptible, never waiting for nobody."""
 
-import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -121,12 +119,10 @@ def test_it_asks_its_poll_and_stops_with_what_it_has():
         return len(calls) == 3
 
     K, box = endless_problem()
-    began = time.perf_counter()
     (answer,) = box_qps(K, [box], 1e-12, 10**12, poll)
     assert len(calls) == 3
     assert [i for i, _ in calls] == sorted(i for i, _ in calls)
     assert all(0 < v < np.inf for _, v in calls)
-    assert time.perf_counter() - began < 20
     assert answer.iterations >= calls[-1][0] > 0
     assert np.isfinite(answer.violation) and answer.violation > 0
     check_consistent(K, box, answer)
@@ -206,29 +202,27 @@ INTERRUPTED = {
 }
 
 SCRIPT = """
+import signal, time
 import numpy as np
 {sizes}
 {setup}
 order = np.random.default_rng(0).permutation(n)
-print("ready", flush=True)
+signal.signal(signal.SIGPROF, signal.default_int_handler)
+began = time.process_time()
 try:
+    signal.setitimer(signal.ITIMER_PROF, 0.5)  # of processor time, as is measured below
     while True:
         N.box_qps(K, {boxes}, 1e-12, 10**12, None, {threads})
 except KeyboardInterrupt:
-    print("stopped", flush=True)
+    print(time.process_time() - began - 0.5)
 """
 
 
 def seconds_to_stop(script):
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout.readline().strip() == "ready"
-        time.sleep(0.5)
-        began = time.perf_counter()
-        child.send_signal(signal.SIGINT)
-        assert child.stdout.readline().strip() == "stopped"
-        return time.perf_counter() - began
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
+    )
+    return float(done.stdout)
 
 
 @pytest.mark.slow
@@ -236,5 +230,4 @@ def seconds_to_stop(script):
 def test_a_signal_ends_it_within_a_second(what):
     sizes, boxes, threads = INTERRUPTED[what]
     script = SCRIPT.format(sizes=sizes, setup=SETUP, boxes=boxes, threads=threads)
-    # other programs on the same cores may delay a try; not all three
-    assert any(seconds_to_stop(script) < 1.0 for _ in range(3))
+    assert seconds_to_stop(script) < 1.0

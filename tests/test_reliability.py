@@ -652,13 +652,13 @@ def test_a15_weights_zero_leave_columns_of_new_matrices_alone(base):
 # --- B: numerical adversaries ----------------------------------------------------------------
 
 
-def ends(machine, rows, t, seconds=5.0):
-    """Check that a fit ends in time with a finite model, and that a second one is the same."""
+def ends(machine, rows, t, seconds=10.0):
+    """Check that a fit ends within some processor time, finite, and that a second is the same."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is said is in the status
-        start = time.perf_counter()
+        start = time.process_time()
         first = finite_answer(clone(machine).fit(rows, t))
-        assert time.perf_counter() - start < seconds
+        assert time.process_time() - start < seconds
         second = clone(machine).fit(rows, t)
     np.testing.assert_array_equal(decision(first, rows), decision(second, rows))
     assert first.solution_.status is second.solution_.status

@@ -319,11 +319,11 @@ def test_more_pairs_than_features():
 def test_an_indefinite_kernel_ends_and_says_so():
     K = rng.standard_normal((60, 60))
     problem = svm.svc(PrecomputedGram(K + K.T), SIGNS[:60], np.full(60, 1.0))
-    started = time.perf_counter()
+    started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         solution = solve(problem, SMO(max_iter=100_000))
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     assert solution.status in (Status.NOT_CONVEX, Status.ITERATION_LIMIT, Status.SOLVED)
     assert np.isfinite(solution.value.coef).all()
     sigmoid = make_gram(Sigmoid(5.0, -1.0), X, Need.ROWS)

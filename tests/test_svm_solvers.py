@@ -1,7 +1,6 @@
 """Support vector solvers against an independent QP solver, LIBSVM, and one another."""
 
 import dataclasses
-import time
 import warnings
 
 import clarabel
@@ -410,9 +409,7 @@ def test_holding_an_exact_gram_for_later_costs_nothing():
     X = np.random.default_rng(0).standard_normal((20_000, 100))
     gram = DenseGram(Source(Gaussian(1.0).expression(), X[:50]))
     gram.source = Source(Gaussian(1.0).expression(), X)
-    started = time.perf_counter()
-    exact(gram)
-    assert time.perf_counter() - started < 0.01
+    assert "_pairs" not in vars(exact(gram))
 
 
 def test_a_wide_box_does_not_fool_the_certificate():

@@ -4,6 +4,7 @@
 #include "mercer/pool.hpp"
 
 void bind_arena(nanobind::module_& m);
+void bind_poll(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_online(nanobind::module_& m);
@@ -19,6 +20,7 @@ NB_MODULE(_native, m) {
   m.def("thread_cap", &mercer::thread_cap);
   m.def("set_thread_cap", &mercer::set_thread_cap, nanobind::arg("threads"));
   bind_arena(m);
+  bind_poll(m);
   bind_pairs(m);
   bind_neighbours(m);
   bind_online(m);

@@ -12,6 +12,7 @@ Kernels live in `mercer.kernels`, machines here at the top::
 from mercer._config import Config, config, get_config, set_config
 from mercer._resources import MemoryBudgetError
 from mercer.certificates import Certificate, certify
+from mercer.deadline import TimeLimitError
 from mercer.machines import (
     CCA,
     PCA,
@@ -85,6 +86,7 @@ __all__ = [
     "SolverError",
     "SpectralClustering",
     "Status",
+    "TimeLimitError",
     "Telling",
     "Whiten",
     "certify",

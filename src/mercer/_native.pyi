@@ -10,6 +10,8 @@ from mercer._types import Array
 
 _Sparse = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Array]
 
+def watch_polls(function: Callable[[], None] | None, seconds: float = 0.05) -> None: ...
+
 class _Pairs:
     def __init__(self, rows: int, columns: int) -> None: ...
     @property

@@ -12,7 +12,8 @@ namespace mercer {
 class Poll {
  public:
   // `ask`, when given, is called with the interpreter lock held at every look at the signals;
-  // true asks the computation to stop at once and return what it has.
+  // true asks the computation to stop at once and return what it has. Without it, the function
+  // given to `watch_polls` is called there (the deadline of a fit), whose exception ends the call.
   explicit Poll(std::function<bool()> ask = {});
   Poll(const Poll&) = delete;
   Poll& operator=(const Poll&) = delete;

@@ -82,7 +82,7 @@ struct Worker {
   // fn(task) for all tasks even when the poll asked to stop; a signal still ends it.
   template <class F>
   void share_always(Size tasks, bool worth, F&& fn) const {
-    Poll calm;
+    Poll calm([] { return false; });
     share_with(calm, tasks, worth, fn);
   }
 

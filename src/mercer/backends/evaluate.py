@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from mercer import deadline
 from mercer._points import row_count, take, to_dense
 from mercer._types import Array, Points
 from mercer.backends.inputs import apply_steps, operand
@@ -113,6 +114,7 @@ def _(e: RowSum, X: Points, Y: Points) -> Array:
 
 @evaluate.register
 def _(e: Opaque, X: Points, Y: Points) -> Array:
+    deadline.check()
     values = e.function(apply_steps(e.steps, X), apply_steps(e.steps, Y))
     values = to_dense(values)
     if values.shape != (row_count(X), row_count(Y)):
@@ -125,6 +127,7 @@ def _(e: Opaque, X: Points, Y: Points) -> Array:
 
 @evaluate.register
 def _(e: Statistic, X: Points, Y: Points) -> Array:
+    deadline.check()
     return compare(e, to_dense(operand(e, X)), to_dense(operand(e, Y)))
 
 
@@ -170,6 +173,7 @@ def _(s: ChiSq, X: Array, Y: Array) -> Array:
 def _(s: SubsetProduct, X: Array, Y: Array) -> Array:
     product = np.ones((len(X), len(Y)))
     for x, y in zip(X.T, Y.T, strict=True):
+        deadline.check()
         product *= 1.0 + np.multiply.outer(x, y)
     return product
 
@@ -179,6 +183,7 @@ def _(s: SymmetricSum, X: Array, Y: Array) -> Array:
     sums = np.zeros((s.degree + 1, len(X), len(Y)))  # elementary symmetric sums so far
     sums[0] = 1.0
     for x, y in zip(X.T, Y.T, strict=True):
+        deadline.check()
         sums[1:] += np.multiply.outer(x, y) * sums[:-1]  # reads the old sums: no overlap in time
     return np.asarray(sums[-1])
 
@@ -186,6 +191,7 @@ def _(s: SymmetricSum, X: Array, Y: Array) -> Array:
 def _by_column(X: Array, Y: Array, term: Any) -> Array:
     total = np.zeros((len(X), len(Y)))
     for x, y in zip(X.T, Y.T, strict=True):
+        deadline.check()
         total += term(x[:, None], y[None, :])
     return total
 

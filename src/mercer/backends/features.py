@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer._points import is_sparse, to_dense
 from mercer._types import Array
 from mercer.backends.contract import (
@@ -97,6 +98,7 @@ class ReferenceFeatures(Features):
         if is_sparse(self._F):
             step = max(1, entries // max(1, self._F.nnz // max(1, self._F.shape[0])))
         for first in range(0, self.shape[0], step):
+            deadline.check()
             part = slice(first, min(self.shape[0], first + step))
             yield part, self._F[part if self._index is None else self._index[part]]
 

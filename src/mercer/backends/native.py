@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mercer import _native
+from mercer import _native, deadline
 from mercer._points import is_sparse, row_count, take
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
@@ -63,6 +64,11 @@ _BLOCK_ENTRIES = 1 << 22  # entries that Python evaluates at a time, where it mu
 _ENTRY_COST = 16  # operations on a pair besides its features: exp and the like
 
 
+# compiled calls look at the deadline of a fit wherever they look at signals
+_native.watch_polls(deadline.check)
+atexit.register(_native.watch_polls, None)
+
+
 class _Core(NamedTuple):
     """A bound program and what each entry costs."""
 
@@ -94,6 +100,7 @@ class NativePairs(Pairs):
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
+        deadline.check()
         native, threads = self._core.native, self._threads
         if isinstance(index, slice) and index.step in (None, 1):
             begin, end, _ = index.indices(self.shape[0])
@@ -121,6 +128,7 @@ class NativePairs(Pairs):
 
     def matmul(self, V: Array) -> Array:
         """Multiply by V, each tile dropped after use; sums over tiles in float64."""
+        deadline.check()
         V = np.asarray(V, dtype=np.float64)
         columns = np.ascontiguousarray(V.reshape(self.shape[1], math.prod(V.shape[1:])))
         if self._symmetric and not self._externals:
@@ -171,6 +179,7 @@ class NativePairs(Pairs):
         if self._externals:
             height = max(1, _BLOCK_ENTRIES // max(1, m) // _TILE) * _TILE
         for start in range(0, n, max(1, height)):
+            deadline.check()
             yield slice(start, min(n, start + height))
 
 
@@ -300,6 +309,7 @@ class Native(Backend):
 
     def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
         """Read each tile above the diagonal once, for both of its places."""
+        deadline.check()
         K, V = np.ascontiguousarray(K), np.ascontiguousarray(V, dtype=np.float64)
         threads = call_threads(float(K.size) * (1 + V.shape[1]))
         ends, reads, writes = parts or (None, None, None)
@@ -307,6 +317,7 @@ class Native(Backend):
 
     def cholesky(self, A: Array) -> int:
         """Factor in place, interruptible."""
+        deadline.check()
         return _native.cholesky(A, call_threads(float(len(A)) ** 3))
 
     def band_reduce(self, A: Array, width: int) -> Band:
@@ -316,6 +327,7 @@ class Native(Backend):
 
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Solve with all shifted bands together."""
+        deadline.check()
         shifts = np.ascontiguousarray(shifts, dtype=np.float64)
         threads = call_threads(float(band.Qt.size) * band.width * len(shifts))
         return _native.band_inverse_diagonals(band.Qt, band.lower, band.width, shifts, threads)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _native
+from mercer import _native, deadline
 from mercer._points import is_sparse
 from mercer._threads import call_threads
 from mercer._types import Array
@@ -69,14 +69,17 @@ class NativeDense(Features):
 
     def times(self, w: Array) -> Array:
         """Multiply by all threads."""
+        deadline.check()
         return _native.linear_times(self._F, self._index, _float64(w), self._threads(1))
 
     def pull(self, x: Array) -> Array:
         """Multiply by all threads."""
+        deadline.check()
         return _native.linear_pull(self._F, self._index, _float64(x), self._threads(1))
 
     def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
         """Multiply packed rows, tile by tile."""
+        deadline.check()
         threads = self._threads(self.shape[1])
         return _native.linear_gram(
             self._F, self._index, _float64(centre), _int8(group), groups, _float64(weights), threads

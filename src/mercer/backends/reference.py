@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer import deadline
 from mercer._points import row_count, take
 from mercer._types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
@@ -134,6 +135,7 @@ class Reference(Backend):
         height = max(1, _BLOCK_ENTRIES // max(1, len(K)))
         with np.errstate(all="ignore"):
             for i in range(0, len(K), height):
+                deadline.check()
                 out[i : i + height] = K[i : i + height] @ V
         return out
 
@@ -149,6 +151,7 @@ class Reference(Backend):
         """Solve with each shifted band."""
         out = np.full((len(shifts), len(band.Qt)), np.nan)
         for row, shift in zip(out, shifts, strict=True):
+            deadline.check()
             try:
                 factor = linalg.cholesky_banded(_shifted_lower(band, shift), lower=True)
             except linalg.LinAlgError:
@@ -201,6 +204,7 @@ def band_reduce(A: Array, width: int) -> Band:
     n = len(A)
     Qt = np.eye(n)
     for j in range(0, n - width - 1, width):
+        deadline.check()
         below, panel = slice(j + width, n), slice(j, j + width)
         Q, R = np.linalg.qr(A[below, panel], mode="complete")
         A[below, panel], A[panel, below] = R, R.T

@@ -17,6 +17,7 @@ from mercer._resources import (
     within_budget,
 )
 from mercer._types import Array, Points
+from mercer.deadline import check
 from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
 from mercer.gram.cached import CachedGram
@@ -104,6 +105,7 @@ def make_gram(
     >>> type(make_gram(Gaussian(2.0), X, Need.PRODUCTS)).__name__
     'DenseGram'
     """
+    check()
     if isinstance(kernel, Precomputed):
         needed = dense_bytes(row_count(X)) * (2 + copies)
         require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")

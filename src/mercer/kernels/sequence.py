@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mercer import deadline
 from mercer import expression as ex
 from mercer._points import is_objects
 from mercer._types import Array, Points
@@ -20,6 +21,7 @@ from mercer.kernels import checks
 from mercer.kernels.base import Kernel
 
 _BLOCK = 64  # sequences compared at a time by the dynamic programme
+_COUNTED = 256  # sequences whose counts are multiplied between two looks at the clock
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +97,13 @@ class SpectrumFunction:
         grams, owners = _grams(letters, lengths, self.k)
         shape = (len(codes), int(grams.max(initial=-1)) + 1)
         counts = sparse.csr_array((np.ones(len(grams)), (owners, grams)), shape=shape)
-        return np.asarray((counts[: len(X)] @ counts[len(X) :].T).toarray())
+        left, right = counts[: len(X)], counts[len(X) :].T.tocsr()
+        out = np.empty((len(X), len(Y)))
+        for first in range(0, len(X), _COUNTED):
+            deadline.check()
+            rows = slice(first, first + _COUNTED)
+            out[rows] = (left[rows] @ right).toarray()
+        return out
 
 
 def _grams(letters: Array, lengths: Array, k: int) -> tuple[Array, Array]:
@@ -103,6 +111,7 @@ def _grams(letters: Array, lengths: Array, k: int) -> tuple[Array, Array]:
     owners = np.repeat(np.arange(len(lengths)), lengths)
     grams = letters
     for size in range(2, k + 1):
+        deadline.check()
         if len(letters) < size:
             return letters[:0], owners[:0]
         # a piece of length `size` is one of length size - 1 and the letter after it; numbering
@@ -144,6 +153,7 @@ class SubsequenceFunction:
         for a in S:
             left_of_b = np.zeros(shape)  # what ended at a in s and before b in t
             for b, earlier in zip(T, before, strict=True):
+                deadline.check()  # here, since a single pair of long sequences may take minutes
                 match = self.decay**2 * (a[:, None] == b)
                 ends = match
                 for q in range(self.k - 1):
@@ -178,8 +188,9 @@ def _encode(owner: str, X: Points, Y: Points) -> list[Array]:
             "use a kernel on rows such as Linear or Gaussian"
         )
     numbers: dict[Any, int] = {}
-    return [
-        np.array([numbers.setdefault(letter, len(numbers)) for letter in row], dtype=np.int64)
-        for block in (X, Y)
-        for row in block
-    ]
+    codes = []
+    for row in (row for block in (X, Y) for row in block):
+        deadline.check()
+        letters = [numbers.setdefault(letter, len(numbers)) for letter in row]
+        codes.append(np.array(letters, dtype=np.int64))
+    return codes

@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array, Points
+from mercer.deadline import within
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines._agreement import agree
 from mercer.machines._inputs import new_rows, refuse_overflown, training_rows, training_rows_alone
-from mercer.machines._parameters import plain
+from mercer.machines._parameters import is_real, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,11 +26,26 @@ def all_or_nothing(method: F) -> F:
     """Make a fitting method leave the machine exactly as it was if it does not finish.
 
     Errors, Ctrl-C and callbacks that raise all count: every fitted attribute is new, or none is.
-    What it says about its ending agrees with the certificate, where that is made by then. While
-    it runs, parameters that are NumPy's numbers are plain ones: a count of type int8 would
-    otherwise overflow in the first product it is part of.
+    What it says about its ending agrees with the certificate, where that is made by then. All of
+    it, from the first look at the rows, is done within the machine's `time_limit`. While it runs,
+    parameters that are NumPy's numbers are plain ones: a count of type int8 would otherwise
+    overflow in the first product it is part of.
     """
+    return _guarded(method, _time_limit)
 
+
+def all_or_nothing_search(method: F) -> F:
+    """Do the same for a search, whose `time_limit` is that of the search, not of fits in it."""
+    return _guarded(method, lambda machine: None)
+
+
+def _time_limit(machine: Any) -> float | None:
+    """Read the limit; one that is no positive number is refused by the fit, not here."""
+    limit = getattr(machine, "time_limit", None)
+    return float(limit) if is_real(limit) and limit > 0 else None
+
+
+def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         # the work is done on a twin: there is nothing to undo, and no moment in between at which
@@ -40,7 +56,8 @@ def all_or_nothing(method: F) -> F:
             name: twin.__dict__[name] for name in parameters_of(type(self)) & vars(self).keys()
         }
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
-        method(twin, *args, **kwargs)
+        with within(limit_of(twin), type(self).__name__):
+            method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__

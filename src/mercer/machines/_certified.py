@@ -14,6 +14,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer import deadline
 from mercer._types import Array
 from mercer.certificates import Certificate, certify
 from mercer.gram import (
@@ -87,11 +88,28 @@ def promise(
     off: the ending of the fit must agree with it.
     """
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        pending = Pending(gram.source, question, value, judge)
-        return pending if is_ordinary(gram.source, value, weights) else pending.made()
-    if isinstance(gram, SparseGram) or _to_be_factored(gram):
-        return Kept(question(gram), value, judge)
-    return judge(question(gram), value)
+        later = is_ordinary(gram.source, value, weights)
+    else:
+        later = isinstance(gram, SparseGram) or _to_be_factored(gram)
+    make = _later if later else judged_in_time
+    return make(gram, question, value, judge)
+
+
+def judged_in_time(
+    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+) -> Pending | Kept | Certificate:
+    """Judge at once, if the time limit of the fit allows it; else when it is asked for."""
+    later = _later(gram, question, value, judge)
+    if not deadline.is_over():
+        with deadline.cut_short():
+            return later.made()
+    return later
+
+
+def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
+    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+        return Pending(gram.source, question, value, judge)
+    return Kept(question(gram), value, judge)
 
 
 def _to_be_factored(gram: Gram) -> bool:

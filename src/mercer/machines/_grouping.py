@@ -10,7 +10,7 @@ import numpy as np
 from mercer._types import Array
 from mercer.gram import FactoredGram
 from mercer.problems import Partition
-from mercer.solvers import Lloyd, solve
+from mercer.solvers import Lloyd, Status, solve
 
 
 class Grouping(ABC):
@@ -64,7 +64,7 @@ class ByCentre(Grouping):
 
 def by_means(
     places: Array, component: Array, shares: Array, level: Array, n_init: int, seed: int
-) -> tuple[Array, ByCentre]:
+) -> tuple[Array, ByCentre, Status]:
     """Divide each component into its share of clusters by k-means.
 
     Parameters
@@ -88,31 +88,35 @@ def by_means(
         Clusters are numbered by component, within one by their first point.
     grouping : ByCentre
         The same for new places.
+    status : Status
+        How k-means ended, the first ending that is not the wished one.
     """
     labels = np.empty(len(places), dtype=np.int64)
     owner = np.repeat(np.arange(len(shares)), shares)
-    start = 0
+    start, status = 0, Status.SOLVED
     for j, share in enumerate(shares):
         rows = np.flatnonzero(component == j)
-        labels[rows] = start + _means(places[rows], int(share), n_init, seed)
+        parted, ended = _means(places[rows], int(share), n_init, seed)
+        labels[rows], status = start + parted, status if ended.ok else ended
         start += int(share)
     used, labels = np.unique(labels, return_inverse=True)
     sizes = np.bincount(labels)
     centres = np.stack([np.bincount(labels, column) / sizes for column in places.T], axis=1)
-    return labels, ByCentre(centres, owner[used], level)
+    return labels, ByCentre(centres, owner[used], level), status
 
 
-def _means(rows: Array, count: int, n_init: int, seed: int) -> Array:
+def _means(rows: Array, count: int, n_init: int, seed: int) -> tuple[Array, Status]:
     if count == 1 or len(rows) == 0:
-        return np.zeros(len(rows), dtype=np.int64)
+        return np.zeros(len(rows), dtype=np.int64), Status.SOLVED
     if count >= len(rows):
-        return np.arange(len(rows))
+        return np.arange(len(rows)), Status.SOLVED
     problem = Partition(FactoredGram(_as_they_are, rows), count, np.ones(len(rows)))
-    found = solve(problem, Lloyd(starts=n_init, random_state=seed)).value.labels
+    solution = solve(problem, Lloyd(starts=n_init, random_state=seed))
+    found = solution.value.labels
     _, first = np.unique(found, return_index=True)
     number = np.empty(int(found.max()) + 1, dtype=np.int64)
     number[found[np.sort(first)]] = np.arange(len(first))
-    return np.asarray(number[found])
+    return np.asarray(number[found]), solution.status
 
 
 def _as_they_are(rows: Array) -> Array:

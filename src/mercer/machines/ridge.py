@@ -15,7 +15,7 @@ from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram, Need, make_gram
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines._base import KernelMachine, all_or_nothing
-from mercer.machines._certified import Certified, not_convex, promise
+from mercer.machines._certified import Certified, judged_in_time, not_convex, promise
 from mercer.machines._parameters import (
     check_flag,
     check_optional_callable,
@@ -28,7 +28,7 @@ from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, KernelMachine):
+class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     """Regression by least squares with a squared-norm penalty, in the space of any kernel.
 
     Minimises sum_i s_i (y_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .) + b. The
@@ -195,11 +195,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, KernelMachine):
 
     def _judge(self, gram: Gram, question: Callable[[Gram], Any], solution: Solution) -> None:
         """Certify at once; where a factor of K must first show that it is a kernel's, when read."""
-        value = solution.value
-        if gram.valid:
-            self._judgement = certify(question(gram), value)
-        else:
-            self._judgement = promise(gram, question, value, certify)
+        judge = judged_in_time if gram.valid else promise
+        self._judgement = judge(gram, question, solution.value, certify)
 
     def _forget(self) -> None:
         """Drop attributes that an earlier fit with other parameters may have left."""

@@ -50,7 +50,7 @@ from mercer.machines._relaxation import (
 )
 from mercer.machines._reuse import Store
 from mercer.problems import CutValues, Eigenproblem, Modes, Scaling, cut_values
-from mercer.solvers import Callback
+from mercer.solvers import Callback, Status
 
 _NORMALIZATIONS: dict[str, type[Normalization]] = {
     "normalized": NormalizedCut,
@@ -366,19 +366,23 @@ class SpectralClustering(
         vectors = np.zeros((base.shape[0], int(found.shares.sum())))
         vectors[:, : len(carried)] = found.vectors * carried
         self.embedding_ = norm.place(vectors)
-        self.labels_, self._grouping = self._grouped(found)
+        self.labels_, self._grouping, grouped = self._grouped(found)
         self.n_clusters_ = int(self.labels_.max()) + 1
         self._norm, self._expansion = norm, base.expand(norm.expanded(vectors))
-        self.solution_ = replace(found.solution, value=modes)  # those that components gave, too
+        status = found.solution.status
+        if status.ok and grouped is Status.TIME_LIMIT:  # restarts of k-means were left out
+            status = grouped
+        # with the pairs that components gave, too
+        self.solution_ = replace(found.solution, value=modes, status=status)
         self.cut_values_ = self._cut(norm, base)
         judge = certify_stochastic if norm.balanced else certify
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
         self._judgement = promise(base, question, modes, partial(judge, tol=float(self.tol)))
 
-    def _grouped(self, found: Relaxed) -> tuple[Array, Grouping]:
+    def _grouped(self, found: Relaxed) -> tuple[Array, Grouping, Status]:
         if self.assign == "sign" and len(found.shares) == 1:
             sign = BySign(1)
-            return sign(self.embedding_), sign
+            return sign(self.embedding_), sign, Status.SOLVED
         level = self.embedding_[:, : len(found.shares)].max(axis=0)
         seed = seed_of(self.random_state)
         return by_means(

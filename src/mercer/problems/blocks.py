@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
+from mercer import deadline
 from mercer._resources import thread_limit
 
 T = TypeVar("T")
@@ -15,8 +17,9 @@ _MOST = 16  # chunks; their number does not depend on that of threads, so neithe
 
 
 def slices(first: int, last: int, step: int) -> Iterator[slice]:
-    """Cut a range in blocks."""
+    """Cut a range in blocks; before each, the deadline of the fit is looked at."""
     for start in range(first, last, step):
+        deadline.check()
         yield slice(start, min(start + step, last))
 
 
@@ -32,7 +35,9 @@ def chunked(work: Callable[[slice], T], n: int) -> list[T]:
         return [work(chunk) for chunk in chunks]
     pool = ThreadPoolExecutor(threads)
     try:
-        return list(pool.map(work, chunks))
+        # each in a copy of this context, in which the deadline is found
+        tasks = [pool.submit(copy_context().run, work, chunk) for chunk in chunks]
+        return [task.result() for task in tasks]
     finally:  # Ctrl-C waits for the chunks that have begun, not for all
         pool.shutdown(wait=True, cancel_futures=True)
 

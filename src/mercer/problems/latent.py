@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer import deadline
 from mercer._points import row_count, take, to_dense
 from mercer._types import Array, Points
 
@@ -110,6 +111,7 @@ def posteriors(model: Plane, X: Points) -> Iterator[Posterior]:
     d, q = model.loadings.shape
     step = max(1, _ENTRIES // (d + (q + 1) ** 2))
     for first in range(0, row_count(X), step):
+        deadline.check()
         rows = slice(first, first + step)
         yield _posterior(model, rows, to_dense(take(X, rows)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from mercer import deadline
 from mercer._points import is_sparse, row_count, take, to_dense
 from mercer._types import Array, Points
 
@@ -52,6 +53,7 @@ def seeds(
     chosen = [int(_draw(weights, 1, rng)[0])]
     nearest = _distances(X, norms, np.array(chosen))[0]
     while len(chosen) < k:
+        deadline.check()
         chances = weights * nearest
         drawn = _draw(chances if chances.any() else weights, trials, rng)
         closer = np.minimum(_distances(X, norms, drawn), nearest)
@@ -88,6 +90,7 @@ def _nearest(X: Points, centres: Array) -> Array:
     labels = np.empty(row_count(X), dtype=np.intp)
     step = max(256, _ENTRIES // len(centres))
     for first in range(0, len(labels), step):
+        deadline.check()
         rows = slice(first, first + step)
         labels[rows] = np.argmin(half - np.asarray(take(X, rows) @ centres.T), axis=1)
     return labels

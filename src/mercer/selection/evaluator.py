@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 
 from mercer._resources import MemoryBudgetError
 from mercer._types import Array
+from mercer.deadline import now
 from mercer.selection.identity import digest
 from mercer.selection.journal import Journal
 from mercer.selection.progress import TuningCallback, TuningProgress
@@ -57,7 +57,7 @@ class Evaluator:
     sizes: dict[str, int] = field(default_factory=dict)
     work: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=now)
     stopped: str = ""
     _places: dict[str, int] = field(default_factory=dict)
     _keys: list[str] = field(default_factory=list)
@@ -167,7 +167,7 @@ class Evaluator:
 
     def progress(self) -> TuningProgress:
         """Say how far it is."""
-        seconds = time.perf_counter() - self.started
+        seconds = now() - self.started
         judged = self._asked & self.table.keys()
         lacking = {(subset, place) for subset, place, _ in self._asked - judged}
         known = {place for _, place, _ in self._asked}
@@ -187,10 +187,16 @@ class Evaluator:
 
     def stopping(self) -> bool:
         """Tell whether the time is over or somebody asked to stop."""
-        if not self.stopped and self.time_limit is not None:
-            over = time.perf_counter() - self.started > self.time_limit
-            self.stopped = "the time limit was reached" if over else ""
+        left = self.left()
+        if not self.stopped and left is not None and left < 0:
+            self.stopped = "the time limit was reached"
         return bool(self.stopped)
+
+    def left(self) -> float | None:
+        """Give the seconds until the time limit; None where there is none."""
+        if self.time_limit is None:
+            return None
+        return self.time_limit - (now() - self.started)
 
     def report(self) -> None:
         """Tell the callback."""
@@ -218,6 +224,7 @@ class _Round:
                 keep=self._keep,
                 stopping=self.owner.stopping,
                 instead=partial(self._instead, points),
+                left=self.owner.left,
             )
         )
         if self.taken_up:

@@ -26,9 +26,11 @@ from mercer._config import config
 from mercer._resources import memory_budget
 from mercer._threads import call_threads
 from mercer.backends.blas import one_blas_thread
+from mercer.deadline import TimeLimitError, within
 from mercer.selection.sharing.base import Group, Judged, Stopped
 
 _LISTEN = 0.05  # seconds between looks at the clock and at who may want to stop
+_LOOK = 0.5  # seconds after which an idle thread looks whether it is still wanted
 _LEAVE = 0.5  # seconds that units get to end once they were told to
 _REPLACED = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 
@@ -60,6 +62,9 @@ class Work:
     instead : callable
         Gives groups that take the place of units that failed with an error, or, where there is
         none, do not fit the memory; none where the error should be raised.
+    left : callable
+        Gives the seconds that preparing may still take; None for any number. Units need none: they
+        run in other threads, which listen.
     """
 
     groups: Iterable[Group]
@@ -67,6 +72,7 @@ class Work:
     keep: Callable[[Sequence[Finished]], None]
     stopping: Callable[[], bool]
     instead: Callable[[Group, Sequence[int], BaseException | None], list[Group]]
+    left: Callable[[], float | None] = lambda: None
 
 
 def run(work: Work) -> None:
@@ -82,9 +88,13 @@ def run(work: Work) -> None:
     # them back in another order, would leave them changed
     with warnings.catch_warnings():
         try:
-            shift.work_through()
+            try:
+                pool.start()  # in here, so that wherever Ctrl-C comes no thread is left behind
+                shift.work_through()
+            finally:
+                pool.dismiss()
         finally:
-            pool.dismiss()
+            pool.over = True  # said again, for Ctrl-C may have come before `dismiss` could
             shift.clear()
 
 
@@ -121,7 +131,13 @@ class _Shift:
             if group.size > self.budget and self._replaced(group, units):
                 continue
             try:
-                self._prepare(group)
+                with within(self.work.left(), "tune"):
+                    self._prepare(group)
+            except TimeLimitError:
+                group.release()
+                if not self.work.stopping():  # the limit is that of a fit around the search
+                    raise
+                raise Stopped from None
             except _REPLACED as error:
                 group.release()
                 if not self._replaced(group, units, error):
@@ -188,14 +204,20 @@ class _Pool:
         self.pending = 0  # units given and not collected
         self._jobs: queue.SimpleQueue[tuple[Group, int, int] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
-        self._stop = threading.Event()
+        self.over = False  # a plain flag: setting it is one step that nothing can interrupt
         settings = sklearn.get_config()
         self._threads = [
             threading.Thread(
-                target=contextvars.copy_context().run, args=(self._serve, settings), daemon=True
+                target=contextvars.copy_context().run,
+                args=(self._serve, settings),
+                name=f"mercer-judge-{number}",
+                daemon=True,
             )
-            for _ in range(size)
+            for number in range(size)
         ]
+
+    def start(self) -> None:
+        """Let the threads begin; whoever calls this sees to it that they are dismissed."""
         for thread in self._threads:
             thread.start()
 
@@ -224,25 +246,29 @@ class _Pool:
 
     def dismiss(self) -> None:
         """Tell all threads to leave, and wait a little for them."""
-        self._stop.set()
+        self.over = True
         for _ in self._threads:
             self._jobs.put(None)
         end = time.monotonic() + _LEAVE
         for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():  # a start that was interrupted may not have got so far
+                thread.join(max(0.0, end - time.monotonic()))
 
     def _serve(self, settings: dict[str, Any]) -> None:
         share = max(1, self.memory // self.size)
         with config(memory=share), sklearn.config_context(**settings):
-            while (job := self._jobs.get()) is not None:
-                if self._stop.is_set():
+            while not self.over:
+                try:
+                    job = self._jobs.get(timeout=_LOOK)
+                except queue.Empty:
                     continue
-                self._results.put(self._judged(*job))
+                if job is not None and not self.over:
+                    self._results.put(self._judged(*job))
 
     def _judged(self, group: Group, unit: int, threads: int) -> Finished:
         memory = {"memory": self.memory} if group.alone else {}
         try:
             with one_blas_thread(), config(threads=threads, **memory):
-                return Finished(group, unit, group.judge(unit, self._stop.is_set))
+                return Finished(group, unit, group.judge(unit, lambda: self.over))
         except BaseException as error:  # handed to the calling thread
             return Finished(group, unit, {}, error)

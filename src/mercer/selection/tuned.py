@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Array
-from mercer.machines._base import all_or_nothing
+from mercer.machines._base import all_or_nothing_search
 from mercer.selection.outcome import Tuning
 from mercer.selection.progress import TuningCallback
 from mercer.selection.question import scorers_of
@@ -146,7 +146,7 @@ class Tuned(MetaEstimatorMixin, BaseEstimator):
         self.callback = callback
         self.time_limit = time_limit
 
-    @all_or_nothing
+    @all_or_nothing_search
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Choose parameters, then fit to all rows.
 

@@ -78,6 +78,8 @@ class AnnealedGradient(Solver):
         for done in range(1, self.epochs + 1):
             order = rng.permutation(n)
             for first in range(0, n, self.batch):
+                if watch.late:
+                    break
                 rows = order[first : first + self.batch]
                 walk.move(F[rows], problem.codes[rows], weights[rows], problem.loss, share)
             left = _left(problem, *walk.place)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer import deadline
 from mercer._types import Array
 from mercer.backends import Band, choose_backend
 from mercer.problems import RidgePath
@@ -50,15 +51,16 @@ class BandPath(Solver):
         band = choose_backend().band_reduce(weighted(problem.gram, root), min(self.width, n))
         rotated = band.Qt @ right
         points: list[RidgePoint] = []
-        for first in range(0, len(problem.penalties), _CHUNK):
-            penalties = problem.penalties[first : first + _CHUNK]
-            diags = choose_backend().band_inverse_diagonals(band, penalties)
-            solved = _solve_band(band, penalties, rotated)
-            for penalty, diag, a in zip(penalties.tolist(), diags, solved, strict=True):
-                G_diag = problem.row_weights * diag
-                points.append(ridge_point(problem, penalty, G_diag, root[:, None] * a))
-            if watch.tick(len(points), len(problem.penalties) - len(points)):
-                break
+        with watch.keeping(lambda: bool(points)):
+            for first in range(0, len(problem.penalties), _CHUNK):
+                penalties = problem.penalties[first : first + _CHUNK]
+                diags = choose_backend().band_inverse_diagonals(band, penalties)
+                solved = _solve_band(band, penalties, rotated)
+                for penalty, diag, a in zip(penalties.tolist(), diags, solved, strict=True):
+                    G_diag = problem.row_weights * diag
+                    points.append(ridge_point(problem, penalty, G_diag, root[:, None] * a))
+                if watch.tick(len(points), len(problem.penalties) - len(points)):
+                    break
         value, status = path_end(problem, points, watch)
         return report(self, value, status, len(points), watch)
 
@@ -67,6 +69,7 @@ def _solve_band(band: Band, penalties: Array, rotated: Array) -> list[Array]:
     """Give Q (B + p)^-1 Q' right for every penalty; the products with Q are one product."""
     columns = []
     for penalty in penalties.tolist():
+        deadline.check()
         lower = band.lower.T.copy()
         lower[0] += penalty
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from mercer import deadline
 
 
 class Status(Enum):
@@ -73,6 +75,8 @@ Callback = Callable[[Progress], bool | None]
 class Watch:
     """The clock beside a solver: one place for time limit, callback and trace.
 
+    The limit is its own, and the deadline of the fit around it (`mercer.deadline`).
+
     Parameters
     ----------
     callback : callable, optional
@@ -85,12 +89,18 @@ class Watch:
     time_limit: float | None = None
     trace: list[Progress] = field(default_factory=list)
     stopped: Status | None = None
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=deadline.now)
 
     @property
     def seconds(self) -> float:
         """Time since the start."""
-        return time.perf_counter() - self.started
+        return deadline.now() - self.started
+
+    @property
+    def late(self) -> bool:
+        """Whether the time limit, or that of the fit around, is over."""
+        own = self.time_limit is not None and self.seconds > self.time_limit
+        return own or deadline.is_over()
 
     def tick(self, iteration: int, measure: float) -> bool:
         """Note where the solver stands; True means stop now."""
@@ -98,9 +108,17 @@ class Watch:
         self.trace.append(progress)
         if self.callback is not None and self.callback(progress):
             self.stopped = Status.STOPPED
-        elif self.time_limit is not None and progress.seconds > self.time_limit:
+        elif self.late:
             self.stopped = Status.TIME_LIMIT
         return self.stopped is not None
+
+    @contextmanager
+    def keeping(self, found: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Let a step that runs far past the time limit end there, if anything was found before."""
+        with deadline.cut_short(found) as cut:
+            yield
+        if cut:
+            self.stopped = Status.TIME_LIMIT
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer import deadline
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.problems import RidgePath
@@ -35,15 +36,15 @@ class CholeskyPath(Solver):
         root = np.sqrt(problem.row_weights)
         right = root[:, None] * np.column_stack([problem.targets, np.ones(len(root))])
         points: list[RidgePoint] = []
-        for penalty in problem.penalties.tolist():
-            A = weighted(problem.gram, root)
-            A.flat[:: len(A) + 1] += penalty
-            diag, solved = _invert(A, right)
-            points.append(
-                ridge_point(problem, penalty, problem.row_weights * diag, root[:, None] * solved)
-            )
-            if watch.tick(len(points), len(problem.penalties) - len(points)):
-                break
+        with watch.keeping(lambda: bool(points)):
+            for penalty in problem.penalties.tolist():
+                A = weighted(problem.gram, root)
+                A.flat[:: len(A) + 1] += penalty
+                diag, solved = _invert(A, right)
+                G_diag = problem.row_weights * diag
+                points.append(ridge_point(problem, penalty, G_diag, root[:, None] * solved))
+                if watch.tick(len(points), len(problem.penalties) - len(points)):
+                    break
         value, status = path_end(problem, points, watch)
         return report(self, value, status, len(points), watch)
 
@@ -66,14 +67,17 @@ def _invert_triangle(L: Array) -> None:
     if len(L) <= _BASE:
         L[:] = np.tril(linalg.solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False))
         return
+    deadline.check()
     half = len(L) // 2
     first, below, last = L[:half, :half], L[half:, :half], L[half:, half:]
     _invert_triangle(first)
     _invert_triangle(last)
     for start in range(0, len(below), _PANEL):
+        deadline.check()
         panel = below[start : start + _PANEL]
         panel[:] = panel @ first
     for start in range(0, half, _PANEL):
+        deadline.check()
         panel = below[:, start : start + _PANEL]
         panel[:] = -(last @ panel)
     L[:half, half:] = 0.0

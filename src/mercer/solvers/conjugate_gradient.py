@@ -82,7 +82,9 @@ class ConjugateGradient(Solver):
             if worst > 0.5 * before:
                 return X, total, Status.INACCURATE
             before = worst
-            X, steps, ended = self._descend(gram, X.copy(), R, norms, precondition, watch)
+            X, steps, ended = X.copy(), 0, Status.TIME_LIMIT
+            with watch.keeping():  # X is changed in place
+                X, steps, ended = self._descend(gram, X, R, norms, precondition, watch)
             total += steps
             if ended is not Status.SOLVED:
                 return X, total, ended

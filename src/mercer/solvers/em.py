@@ -65,11 +65,13 @@ class EM(Solver):
     def _best(self, problem: Mixture, watch: Watch) -> _Walk:
         rng, walks = np.random.RandomState(self.random_state), list[_Walk]()
         for _ in range(self.n_init):
-            walks.append(_Walk(self, problem, watch, problem.start(rng)))
-            if self.n_init > 1:
-                walks[-1].on(min(_SHORT, self.max_iter))
+            with watch.keeping(lambda: any(walk.objectives for walk in walks)):
+                walks.append(_Walk(self, problem, watch, problem.start(rng)))
+                if self.n_init > 1:
+                    walks[-1].on(min(_SHORT, self.max_iter))
             if watch.stopped is not None:
                 break
+        walks = [walk for walk in walks if walk.objectives] or walks
         walks.sort(key=lambda walk: walk.rank, reverse=True)
         whole = [walk for walk in walks if walk.rank[0]]
         tried = list[_Walk]()
@@ -98,6 +100,10 @@ class _Walk:
 
     def on(self, limit: int) -> None:
         """Walk until the objective is flat, or so many passes were made."""
+        with self._watch.keeping(lambda: bool(self.objectives)):
+            self._go(limit)
+
+    def _go(self, limit: int) -> None:
         if self._found is None:
             self._found = self._look(self.parts)
             self.objectives.append(self._found.objective)

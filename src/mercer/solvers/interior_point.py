@@ -69,10 +69,9 @@ class InteriorPoint(Solver):
         programme = Programme.of(problem)
         told = _TOLD * self.criterion.first(problem.linear, self.tol)
         search = _Search(programme, watch, told)
-        if watch.tick(0, np.inf):
-            vertex = Vertex(problem.feasible_near(np.zeros(len(problem.linear))), np.zeros(0))
-        else:
-            with np.errstate(all="ignore"):  # judged below, by the forces on all rows
+        vertex = Vertex(problem.feasible_near(np.zeros(len(problem.linear))), np.zeros(0))
+        if not watch.tick(0, np.inf):
+            with np.errstate(all="ignore"), watch.keeping():  # judged below, by forces on all rows
                 vertex = search.run()
         b = admissible(problem, programme, vertex.b)
         status, F = self._judge(problem, b, search)

@@ -149,7 +149,13 @@ class _Search:
     def run(self, max_iter: int, watch: Watch) -> Ritz:
         status, iteration = Status.ITERATION_LIMIT, 0
         for iteration in range(1, max_iter + 1):
-            self._basis.extend()
+            cut = True
+            with watch.keeping(lambda: self._basis.size >= self._count):
+                self._basis.extend()
+                cut = False
+            if cut:
+                status = Status.TIME_LIMIT
+                break
             if self._due(iteration) or iteration == max_iter:
                 with one_blas_thread():
                     ended = self._look(iteration, watch)

@@ -45,9 +45,12 @@ class LatentEM(Solver):
     def run(self, problem: LatentGaussian, watch: Watch, start: Any = None) -> Solution:
         """Alternate two steps and a leap until the likelihood is flat."""
         model = self._start(problem) if start is None else start
-        walk = _Walk(problem, watch, self.tol, self.max_iter)
-        found = walk.from_here(model)
-        answer = replace(found, likelihoods=np.array(walk.likelihoods))
+        walk = _Walk(problem, model, watch, self.tol, self.max_iter)
+        with watch.keeping(lambda: bool(walk.likelihoods)):
+            walk.from_here(model)
+        if watch.stopped is not None:
+            walk.status = watch.stopped
+        answer = replace(walk.model, likelihoods=np.array(walk.likelihoods))
         return report(self, answer, walk.status, walk.passes, watch)
 
     def _start(self, problem: LatentGaussian) -> Plane:
@@ -66,21 +69,23 @@ class LatentEM(Solver):
 class _Walk:
     """Where the iteration stands: passes done, likelihoods seen, why it ended."""
 
-    def __init__(self, problem: LatentGaussian, watch: Watch, tol: float, limit: int) -> None:
-        self._problem, self._watch = problem, watch
+    def __init__(
+        self, problem: LatentGaussian, model: Plane, watch: Watch, tol: float, limit: int
+    ) -> None:
+        self._problem, self._watch, self.model = problem, watch, model
         self._tol, self._limit = tol, limit
         self._total = float(problem.weights.sum())
         self.passes, self.likelihoods = 0, list[float]()
         self.status = Status.ITERATION_LIMIT
 
-    def from_here(self, model: Plane) -> Plane:
+    def from_here(self, model: Plane) -> None:
         """Walk to the end."""
         sums = self._look(model)
         while not self._ended(model, sums):
             one = sums.next(model, self._problem.floor)
             after_one = self._look(one)
             if self._ended(one, after_one):
-                return one
+                return
             two = after_one.next(one, self._problem.floor)
             after_two = self._look(two)
             ahead = _leap(model, one, two, self._problem.floor)
@@ -90,7 +95,6 @@ class _Walk:
             if beyond.log_likelihood >= after_two.log_likelihood:
                 model, sums = ahead, beyond
                 self.likelihoods.append(beyond.log_likelihood)
-        return model
 
     def _look(self, model: Plane) -> Moments:
         sums = moments(self._problem, model)
@@ -99,6 +103,7 @@ class _Walk:
         return sums
 
     def _ended(self, model: Plane, sums: Moments) -> bool:
+        self.model = model
         slope = sums.slope(model, self._problem.floor, self._total)
         if slope <= self._tol:
             self.status = Status.SOLVED

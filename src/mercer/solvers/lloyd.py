@@ -93,9 +93,10 @@ class Lloyd(Solver):
         rng = np.random.default_rng(self.random_state)
         labels = [seeding.labels(problem, rng)]
         for _ in range(1, 1 if seeding.repeatable else self.starts):
-            if watch.time_limit is not None and watch.seconds > watch.time_limit:
+            if watch.late:
                 break
-            labels.append(seeding.labels(problem, rng))
+            with watch.keeping():
+                labels.append(seeding.labels(problem, rng))
         return np.stack(labels)
 
 

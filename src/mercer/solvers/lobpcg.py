@@ -67,7 +67,10 @@ class LOBPCG(Solver):
             if watch.tick(iteration, worst):
                 status = watch.stopped or Status.STOPPED
                 break
-            if not search.step():
+            moved = True
+            with watch.keeping():
+                moved = search.step()
+            if not moved:
                 status = Status.INACCURATE
                 break
         modes = ordered(search.values, search.X, problem.count)

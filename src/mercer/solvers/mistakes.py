@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.rules import Rules
+from mercer.deadline import TimeLimitError
 from mercer.gram import FactoredGram
 from mercer.problems import Separation, Separator
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -59,9 +62,14 @@ class Mistakes(Solver):
         featured = isinstance(problem.gram, FactoredGram)
         walk: Any = _InFeatures if featured and self._remembers_all else _InRows
         state, n = walk(problem, self), len(problem.codes)
-        status, epoch, wrong = Status.ITERATION_LIMIT, 0, 0
+        status, epoch, wrong = Status.ITERATION_LIMIT, 0, n
         for epoch, order in enumerate(self._orders(n), start=1):
-            wrong = state.learn(order)
+            cut = True
+            with watch.keeping():
+                wrong, cut = state.learn(order), False
+            if cut:
+                status = Status.TIME_LIMIT
+                break
             if wrong == 0:
                 status = Status.SOLVED
                 break
@@ -91,9 +99,14 @@ class _InFeatures:
         self._steps = self._mistakes = 0
 
     def learn(self, order: Array) -> int:
-        walked = choose_backend().perceptron(
-            self._F, self._codes, order, self._rules, float(self._steps), True
-        )
+        before = deepcopy(self._rules)
+        try:
+            walked = choose_backend().perceptron(
+                self._F, self._codes, order, self._rules, float(self._steps), True
+            )
+        except TimeLimitError:
+            self._rules = before  # half a pass is not counted
+            raise
         self._steps += len(order)
         self._mistakes += walked.mistakes
         return walked.mistakes
@@ -120,6 +133,7 @@ class _InRows:
         height = max(1, _BLOCK // len(order))
         wrong = 0
         for first in range(0, len(order), height):
+            deadline.check()
             rows = order[first : first + height]
             K = np.asarray(self._problem.gram.rows(rows), dtype=np.float64)
             wrong += self.memory.learn(K, rows, self._problem.codes[rows])

@@ -52,7 +52,11 @@ def refine_pairs(
     gram = exact(problem.gram)
     best, V = found, found.vectors
     for _ in range(_RESTARTS):
-        refined = _Corrections(problem, gram, best, V).run(tol, noise, watch)
+        refined = replace(best, status=Status.TIME_LIMIT)
+        with watch.keeping():
+            refined = _Corrections(problem, gram, best, V).run(tol, noise, watch)
+        if refined.status is Status.TIME_LIMIT:
+            return refined
         better = refined.residuals.max() < 0.5 * best.residuals.max() or best is found
         best = refined if better else best
         V = best.vectors

@@ -243,7 +243,7 @@ def _by_gradients(space: Space, u: Element, g: Element, watch: Watch) -> Element
         t = size / curvature
         step, left = step.plus(t, way), left.plus(-t, ahead)
         before, size = size, space.inner(left, left)
-        if size <= goal or (watch.time_limit is not None and watch.seconds > watch.time_limit):
+        if size <= goal or watch.late:
             break
         way = left.plus(size / before, way)
     return step

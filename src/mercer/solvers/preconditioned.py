@@ -78,7 +78,7 @@ class Shape:
             if size <= goal:
                 solved = True
                 break
-            if watch.time_limit is not None and watch.seconds > watch.time_limit:
+            if watch.late:
                 break
             way, way_b = ahead + size / before * way, ahead_b + size / before * way_b
         return space.element(step, step_b), solved

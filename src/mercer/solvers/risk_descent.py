@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,17 +39,34 @@ def descend(
 
     Of a convex loss the duality gap, by which the answer will be judged, must be small, too.
     """
-    u, value = start, space.objective(start)
+    at = Arrival(start, space.objective(start), Status.ITERATION_LIMIT, 0)
+    cut = True
+    with watch.keeping():
+        for place in _way(space, at, direction, tol, max_iter, watch):
+            at = place
+        cut = False
+    return replace(at, status=Status.TIME_LIMIT) if cut else at
+
+
+def _way(
+    space: Space, at: Arrival, direction: Direction, tol: float, max_iter: int, watch: Watch
+) -> Iterator[Arrival]:
+    """Go from place to place; the last one says why it is the last."""
     for step in range(max_iter):
+        u, value = at.element, at.objective
         g = space.gradient(u)
         size, scale = np.sqrt(max(space.inner(g, g), 0.0)), space.tolerance(u)
         left = size / scale if scale > 0 else 0.0
+        ended = None
         if not np.isfinite(value) or not np.isfinite(left):
-            return Arrival(u, value, Status.NOT_FINITE, step)
-        if left <= tol and _proven(space, value, size):
-            return Arrival(u, value, Status.SOLVED, step)
-        if watch.tick(step, left):
-            return Arrival(u, value, watch.stopped or Status.STOPPED, step)
+            ended = Status.NOT_FINITE
+        elif left <= tol and _proven(space, value, size):
+            ended = Status.SOLVED
+        elif watch.tick(step, left):
+            ended = watch.stopped or Status.STOPPED
+        if ended is not None:
+            yield replace(at, status=ended)
+            return
         d = direction(u, g)
         slope = space.inner(g, d)
         if not slope < 0:
@@ -58,9 +75,10 @@ def descend(
         ahead = _by_gradient(space, u, d, size) if flat else _step(space, u, value, d, slope)
         if ahead is None:
             arrived = flat or left <= max(_CLOSE, tol)
-            return Arrival(u, value, Status.SOLVED if arrived else Status.INACCURATE, step)
-        u, value = ahead
-    return Arrival(u, value, Status.ITERATION_LIMIT, max_iter)
+            yield replace(at, status=Status.SOLVED if arrived else Status.INACCURATE)
+            return
+        at = Arrival(*ahead, Status.ITERATION_LIMIT, step + 1)
+        yield at
 
 
 def _proven(space: Space, value: float, size: float) -> bool:

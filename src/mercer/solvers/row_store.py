@@ -9,6 +9,7 @@ from mercer.gram.source import Source
 from mercer.solvers.stored import rows_times
 
 _ROWS_AT_ONCE = 256  # computed in one block
+_ENTRIES_AT_ONCE = 1 << 23  # of K, computed and copied between two looks at the clock
 
 
 class RowStore:
@@ -43,8 +44,9 @@ class RowStore:
             self._used[kept[here]] = self._clock
             total += rows_times(self._rows, kept[here], coef[here])
             points, coef = points[~here], coef[~here]
-        for first in range(0, len(points), _ROWS_AT_ONCE):
-            few = slice(first, first + _ROWS_AT_ONCE)
+        height = max(1, min(_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // max(1, self.source.n)))
+        for first in range(0, len(points), height):
+            few = slice(first, first + height)
             block = self._pairs.rows(points[few])
             total += np.einsum("i,ij->j", coef[few].astype(block.dtype), block)
             self._keep(points[few], block)

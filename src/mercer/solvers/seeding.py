@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from mercer import deadline
 from mercer._types import Array
 from mercer.backends.partition import filled
 from mercer.problems import Partition
@@ -129,6 +130,7 @@ class _Seeds:
 
     def add(self, candidates: Array) -> None:
         """Take the candidate that leaves the points nearest to the seeds."""
+        deadline.check()
         rows = np.asarray(self._gram.rows(candidates))
         squared = (-2.0 * rows).astype(np.float64, copy=False)
         squared += self._diagonal

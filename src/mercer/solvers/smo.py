@@ -111,7 +111,9 @@ def answer(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) 
     for level in range(LEVELS):
         for k in left:
             parts[k].problem = capped(problems[k], level)
-        found = settle(engine, [parts[k] for k in left], criterion, tol)
+        found = [Status.TIME_LIMIT] * len(left)
+        with engine.watch.keeping():  # parts are feasible at all times
+            found = settle(engine, [parts[k] for k in left], criterion, tol)
         pressed = [pressing(parts[k].problem, problems[k], parts[k].b) for k in left]
         for k, end in zip(left, found, strict=True):
             ends[k], parts[k].problem = end, problems[k]

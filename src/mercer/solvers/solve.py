@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer.deadline import check, within
 from mercer.problems import Duals
 from mercer.solvers.auto import choose
 from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
@@ -61,7 +62,9 @@ def solve(
     refusal = solver.refuses(problem)
     if refusal is not None:
         raise SolverError(refusal)
-    solution = solver.run(problem, Watch(callback, time_limit), start)
+    check()  # passes over many rows may have gone before
+    with within(time_limit, type(solver).__name__):
+        solution = solver.run(problem, Watch(callback, time_limit), start)
     status = solution.status
     if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
         raise SolverError(f"{solution.solver}: {status.value}")

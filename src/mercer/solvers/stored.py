@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer import deadline
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.solvers.base import Watch
@@ -63,6 +64,7 @@ def rows_times(K: Array, points: Array, coef: Array) -> Array:
     """
     total, term = np.zeros(K.shape[1]), np.empty(K.shape[1], dtype=K.dtype)
     for first in range(0, len(points), _ROWS_AT_ONCE):
+        deadline.check()
         few = slice(first, first + _ROWS_AT_ONCE)
         part = np.zeros(K.shape[1], dtype=K.dtype)
         for i, c in zip(points[few].tolist(), coef[few].astype(K.dtype), strict=True):
