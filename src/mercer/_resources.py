@@ -20,6 +20,7 @@ _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and 
 _SMALL = 1 << 24  # bytes
 _KEPT = 1.0  # seconds that a container's quota is remembered
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
+_BLOCKS = 8  # a block of rows, with what is computed from it, takes one in so many of the budget
 
 
 class MemoryBudgetError(MemoryError):
@@ -77,6 +78,47 @@ def require_memory(needed: int, what: str, alternatives: str) -> None:
             f"{what} needs {format_bytes(needed)}, but the memory budget is "
             f"{format_bytes(memory_budget())}. {alternatives}"
         )
+
+
+def rows_at_once(width: int, most: int, *, arrays: int = 1) -> int:
+    """Return how many rows of `width` float64 numbers a pass may look at together.
+
+    Parameters
+    ----------
+    width : int
+        Numbers of a row.
+    most : int
+        Rows that are quickest; fewer are returned where the budget is small.
+    arrays : int
+        Arrays of that shape that are held at once.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    size = 8 * max(1, width) * arrays
+    if within_budget(_BLOCKS * size * most):
+        return max(1, most)
+    return max(1, min(most, memory_budget() // (_BLOCKS * size)))
+
+
+def square_side(entry: float, share: float) -> int:
+    """Return the order of the largest square matrix that a share of the budget holds.
+
+    Parameters
+    ----------
+    entry : float
+        Bytes for each entry, with those of all copies that are held at once.
+    share : float
+        Of the budget.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    return max(1, math.isqrt(int(share * memory_budget() / entry)))
 
 
 def format_bytes(size: float) -> str:
