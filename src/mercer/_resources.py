@@ -61,7 +61,7 @@ def within_budget(needed: float) -> bool:
     return needed <= _SMALL or needed <= memory_budget()
 
 
-def require_memory(needed: int, what: str, alternatives: str) -> None:
+def require_memory(needed: int, what: str, alternatives: str, *, held: int = 0) -> None:
     """Refuse before allocation when `needed` bytes exceed the budget.
 
     Parameters
@@ -72,7 +72,12 @@ def require_memory(needed: int, what: str, alternatives: str) -> None:
         What takes them, for the message.
     alternatives : str
         What the user can do instead, for the message.
+    held : int
+        Bytes that the call holds already. They count in a configured budget; what is free is less
+        by them anyway.
     """
+    if get_config().memory is not None:
+        needed += held
     if not within_budget(needed):
         raise MemoryBudgetError(
             f"{what} needs {format_bytes(needed)}, but the memory budget is "

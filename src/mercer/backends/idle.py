@@ -15,7 +15,7 @@ except ImportError:  # the reference backend keeps nothing
 
 _MOST = 1 << 32  # bytes kept where no budget is configured
 _OF_ALL = 4  # and no more than one in so many of the machine's
-_OF_BUDGET = 16  # one in so many of a configured budget
+_OF_BUDGET = 32  # one in so many of a configured budget
 
 _budget: int | None = None  # what the limit was last set for
 

@@ -339,7 +339,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
     ) -> tuple[Gram, Any]:
         """Make a Gram; give also what was taken off its rows before."""
         X, mean = near_origin(kernel, X, rows, weights)
-        need, copies = (Need.MATRIX, 4) if self.rank is None else (Need.SAMPLE, 1)
+        need, copies = (Need.MATRIX, 5) if self.rank is None else (Need.SAMPLE, 1)
         listed = None if names is None else list(names)
         return make_gram(kernel, X, need, rows=rows, names=listed, copies=copies), mean
 
