@@ -20,6 +20,7 @@ _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and 
 _SMALL = 1 << 24  # bytes
 _KEPT = 1.0  # seconds that a container's quota is remembered
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
+_BLOCKS = 8  # a block of rows, with what is computed from it, takes one in so many of the budget
 
 
 class MemoryBudgetError(MemoryError):
@@ -60,7 +61,7 @@ def within_budget(needed: float) -> bool:
     return needed <= _SMALL or needed <= memory_budget()
 
 
-def require_memory(needed: int, what: str, alternatives: str) -> None:
+def require_memory(needed: int, what: str, alternatives: str, *, held: int = 0) -> None:
     """Refuse before allocation when `needed` bytes exceed the budget.
 
     Parameters
@@ -71,12 +72,58 @@ def require_memory(needed: int, what: str, alternatives: str) -> None:
         What takes them, for the message.
     alternatives : str
         What the user can do instead, for the message.
+    held : int
+        Bytes that the call holds already. They count in a configured budget; what is free is less
+        by them anyway.
     """
+    if get_config().memory is not None:
+        needed += held
     if not within_budget(needed):
         raise MemoryBudgetError(
             f"{what} needs {format_bytes(needed)}, but the memory budget is "
             f"{format_bytes(memory_budget())}. {alternatives}"
         )
+
+
+def rows_at_once(width: int, most: int, *, arrays: int = 1) -> int:
+    """Return how many rows of `width` float64 numbers a pass may look at together.
+
+    Parameters
+    ----------
+    width : int
+        Numbers of a row.
+    most : int
+        Rows that are quickest; fewer are returned where the budget is small.
+    arrays : int
+        Arrays of that shape that are held at once.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    size = 8 * max(1, width) * arrays
+    if within_budget(_BLOCKS * size * most):
+        return max(1, most)
+    return max(1, min(most, memory_budget() // (_BLOCKS * size)))
+
+
+def square_side(entry: float, share: float) -> int:
+    """Return the order of the largest square matrix that a share of the budget holds.
+
+    Parameters
+    ----------
+    entry : float
+        Bytes for each entry, with those of all copies that are held at once.
+    share : float
+        Of the budget.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    return max(1, math.isqrt(int(share * memory_budget() / entry)))
 
 
 def format_bytes(size: float) -> str:

@@ -12,13 +12,16 @@ from functools import cache
 
 from mercer._config import get_config
 from mercer.backends.contract import Backend, Band, Pairs, RowParts
+from mercer.backends.idle import limit_idle
 
 __all__ = ["Backend", "Band", "Pairs", "RowParts", "available_backends", "choose_backend"]
 
 
 def choose_backend() -> Backend:
     """Give the backend in force: configured, else the fastest that is installed."""
-    name = get_config().backend or os.environ.get("MERCER_BACKEND")
+    settings = get_config()
+    limit_idle(settings.memory)
+    name = settings.backend or os.environ.get("MERCER_BACKEND")
     return _load(name) if name else _default()
 
 

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._resources import rows_at_once
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.outside import Outside, look_outside
-from mercer.gram import exact
+from mercer.gram import Gram, exact
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers.eigen_units import in_units
 
 _TOL = 1e-6
 _ORTHONORMAL = 1e-8
+_ARRAYS = 4  # of a block of vectors: itself, its products, and what is left of them
 _FLOOR = 1e-3  # of the largest eigenvalue: what residuals of smaller ones are measured against
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
@@ -85,22 +87,43 @@ def _measure(problem: Eigenproblem, value: Modes, tol: float) -> EigenQuantities
     if not (np.isfinite(V).all() and np.isfinite(m).all()):
         return EigenQuantities(np.nan, np.nan, np.nan, np.nan, np.nan)
     top = max(float(np.abs(m).max(initial=0.0)), np.finfo(float).tiny)
-    residuals = np.linalg.norm(np.asarray(gram @ V) - V * m, axis=0)
+    residuals = _residuals(gram, V, m)
     diagonal = gram.diag()
     trace = float(diagonal.sum())
     # the zero matrix of rows that do not vary is not zero to the last bit
     rounding = _ROUNDING * float(np.abs(diagonal).max(initial=0.0))
     residuals = np.maximum(residuals - rounding, 0.0)
-    overlaps = V.T @ np.hstack([V, known])
-    overlaps[:, : len(m)] -= np.eye(len(m))
+    overlaps = _overlap(V, known)
     outside = _outside(problem, V, m, known, top)
     return EigenQuantities(
         float((residuals / np.maximum(np.abs(m), _FLOOR * top)).max(initial=0.0)),
-        float(np.abs(overlaps).max(initial=0.0)),
+        overlaps,
         float(m.sum()) / trace if trace > 0 else 1.0 if trace >= -rounding * len(V) else np.nan,
         outside.found,
         outside.bound,
     )
+
+
+def _residuals(gram: Gram, V: Array, m: Array) -> Array:
+    """Return |K v - m v| of every pair; many pairs in blocks, so that no second V is held."""
+    found = np.empty(len(m))
+    step = rows_at_once(len(V), max(1, len(m)), arrays=_ARRAYS)
+    for first in range(0, len(m), step):
+        some = slice(first, first + step)
+        block = np.ascontiguousarray(V[:, some])
+        found[some] = np.linalg.norm(np.asarray(gram @ block) - block * m[some], axis=0)
+    return found
+
+
+def _overlap(V: Array, known: Array) -> float:
+    """Return the largest entry of |V'V - I| and of |V'U|."""
+    worst = float(np.abs(V.T @ known).max(initial=0.0))
+    step = rows_at_once(len(V), max(1, V.shape[1]), arrays=_ARRAYS)
+    for first in range(0, V.shape[1], step):
+        products = V[:, first : first + step].T @ V
+        products.flat[first :: V.shape[1] + 1] -= 1.0
+        worst = max(worst, float(np.abs(products).max(initial=0.0)))
+    return worst
 
 
 def _outside(problem: Eigenproblem, V: Array, m: Array, known: Array, top: float) -> Outside:

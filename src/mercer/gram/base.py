@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from mercer._resources import rows_at_once
 from mercer._types import Array, Index, Points
+from mercer.backends import choose_backend
+
+_ROWS_AT_ONCE = 256
+_ARRAYS = 4  # of a block: its rows before and after, and what is taken off or multiplied by
 
 
 class Cross(ABC):
@@ -68,6 +73,11 @@ class Gram(ABC):
     dtype: Any
     valid: bool = False
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix, or the features, that are held in memory."""
+        return 0
+
     @abstractmethod
     def diag(self) -> Array:
         """Give the diagonal in float64: (n,)."""
@@ -91,6 +101,28 @@ class Gram(ABC):
     @abstractmethod
     def expand(self, coef: Array) -> Expansion:
         """Give f(z) = sum_i coef[i] k(x_i, z), for columns of `coef` (n, k)."""
+
+
+def written_out(gram: Gram) -> Array:
+    """Return K as a new matrix, block of rows by block, so that no second one is held on the way.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+
+    Returns
+    -------
+    (n, n) float64 array
+        Free to be overwritten.
+    """
+    n = gram.shape[0]
+    matrix = choose_backend().empty(n, n)
+    step = rows_at_once(n, _ROWS_AT_ONCE, arrays=_ARRAYS)
+    for first in range(0, n, step):
+        rows = slice(first, min(first + step, n))
+        matrix[rows] = gram.rows(rows)
+    return matrix
 
 
 def columns_of(V: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -14,6 +15,8 @@ from mercer._resources import (
     format_bytes,
     memory_budget,
     require_memory,
+    square_side,
+    thread_limit,
     within_budget,
 )
 from mercer._types import Array, Points
@@ -35,7 +38,10 @@ SQUARED = 2000  # features: up to here F'F is formed and factored in less time t
 _NARROW = 500  # features: up to here that also beats descents on a stored K
 _SMALL_BOX = 1000  # rows: below, descents on a stored K are done before F'F pays
 _ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
-COMPACTED = 2.3  # times K: with the smaller matrices, and a factor, that a descent works on
+# times K between all variables: the smaller matrices that a descent goes on with, and the factor of
+# Newton's steps; the most that was seen is 1.6, where all variables are free
+_DESCENT = 1.7
+_SET_SHARE = 0.4  # of the budget, for K between the rows of a working set and a descent on it
 _WALK = 10  # times an entry of K: what a nonzero of a feature costs in a product
 _IN_RANGE = 1e-30  # entries of K that float32 holds are above, and below its inverse
 _LARGEST_STORED = 30_000  # rows of a box programme: beyond, few rows of K are ever looked at
@@ -84,7 +90,8 @@ def make_gram(
     dtype : numpy dtype
         Type of stored entries.
     copies : int
-        How many matrices of this size the coming work holds at once (a factorisation: two).
+        How many matrices of this size the coming work holds at once (a factorisation: two); for
+        box programmes, how many variables each row has.
     remedy : str
         What a refusal names first, of the choices that the machine has.
 
@@ -128,7 +135,7 @@ def _choose(
     expression = bind_columns(kernel.expression(), names)
     needed = dense_bytes(row_count(X), dtype) * copies
     if need is Need.BOX:
-        needed = int(COMPACTED * needed)
+        needed = box_bytes(row_count(X), copies * row_count(X), dtype)
     fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
@@ -173,6 +180,30 @@ def _for_passes(source: Source, copies: int) -> Gram:
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:
     """Give the size of an n by n matrix."""
     return int(n * n * np.dtype(dtype).itemsize)
+
+
+def box_bytes(points: int, variables: int, dtype: Any) -> int:
+    """Return what a box programme on a stored K takes, with what its descent works on."""
+    return dense_bytes(points, dtype) + descent_bytes(variables, dtype)
+
+
+def descent_bytes(variables: int, dtype: Any) -> int:
+    """Return what a descent takes beside K: smaller matrices, and a factor for Newton's steps."""
+    return int(_DESCENT * dense_bytes(variables, dtype))
+
+
+def descents_at_once(K: Array, variables: int) -> int:
+    """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
+    each, threads = descent_bytes(variables, K.dtype), thread_limit()
+    if within_budget(K.nbytes + threads * each):
+        return sys.maxsize  # threads take the next when they are done with one
+    return max(1, (memory_budget() - K.nbytes) // max(1, each))
+
+
+def largest_set(dtype: Any) -> int:
+    """Return the most variables of a working set whose K, and a descent on it, fit the budget."""
+    copies = 2 + _DESCENT  # K twice: rows that stand for several variables are copied
+    return square_side(copies * np.dtype(dtype).itemsize, _SET_SHARE)
 
 
 def _factored(expression: Expression, X: Points) -> FactoredGram | None:

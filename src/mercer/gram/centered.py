@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer._points import is_sparse, to_dense
 from mercer._types import Array, Index, Points
-from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.base import Cross, Expansion, Gram, columns_of, written_out
 from mercer.gram.factored import FactoredGram, FeatureFunction
 
 
@@ -46,6 +46,11 @@ class CenteredGram(Gram):
         """The mean of the means, g."""
         return float(self.weights @ self.means)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the base holds."""
+        return self.base.nbytes
+
     def diag(self) -> Array:
         """Centre the diagonal."""
         return self.base.diag() - 2.0 * self.means + self.grand_mean
@@ -64,7 +69,7 @@ class CenteredGram(Gram):
 
     def dense(self) -> Array:
         """Centre everything."""
-        return self.rows(slice(0, self.shape[0]))
+        return written_out(self).astype(self.dtype, copy=False)
 
     def cross(self, Z: Points) -> Cross:
         """Centre new points by the training mean."""

@@ -28,6 +28,11 @@ class DenseGram(Gram):
         self._matrix.setflags(write=False)
         self._diag: Array | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix."""
+        return int(self._matrix.nbytes)
+
     def diag(self) -> Array:
         """Evaluate the diagonal, once; in float64 whatever the matrix is stored in."""
         if self._diag is None:

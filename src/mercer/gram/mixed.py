@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._resources import rows_at_once
 from mercer._types import Array
 from mercer.gram.base import Gram
 from mercer.gram.precomputed import PrecomputedGram
@@ -32,8 +33,9 @@ class MixedGram(PrecomputedGram):
         self._given, self._rows = n, np.arange(n)
         self._matrix = np.zeros((n, n), dtype=dtype)
         used = [(float(w), gram) for w, gram in zip(weights, grams, strict=True) if w > 0]
-        for first in range(0, n, _ROWS_AT_ONCE):
-            rows = slice(first, min(first + _ROWS_AT_ONCE, n))
+        step = rows_at_once(n, _ROWS_AT_ONCE, arrays=3)
+        for first in range(0, n, step):
+            rows = slice(first, min(first + step, n))
             for weight, gram in used:
                 self._matrix[rows] += np.asarray(weight * gram.rows(rows), dtype=dtype)
         self._matrix.setflags(write=False)

@@ -28,6 +28,11 @@ class PartGram(Gram):
         self.shape = (len(index), len(index))
         self.dtype, self.valid = base.dtype, base.valid
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the base holds."""
+        return self.base.nbytes
+
     def diag(self) -> Array:
         """Read the diagonal."""
         return self.base.diag()[self.index]

@@ -36,6 +36,11 @@ class PrecomputedGram(Gram):
         self.shape = (len(self._rows), len(self._rows))
         self.dtype = self._matrix.dtype
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix."""
+        return int(self._matrix.nbytes)
+
     def diag(self) -> Array:
         """Read the diagonal."""
         return self._matrix.diagonal().astype(np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._points import is_sparse
 from mercer._types import Array, Index, Points
-from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.base import Cross, Expansion, Gram, columns_of, written_out
 from mercer.gram.factored import FactoredGram
 
 
@@ -28,6 +28,11 @@ class ScaledGram(Gram):
         self.scale = np.asarray(scale, dtype=np.float64)
         self.shape, self.dtype, self.valid = base.shape, base.dtype, base.valid
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the base holds."""
+        return self.base.nbytes
+
     def diag(self) -> Array:
         """Scale the diagonal."""
         return np.asarray(self.base.diag() * self.scale**2)
@@ -44,7 +49,7 @@ class ScaledGram(Gram):
 
     def dense(self) -> Array:
         """Scale everything."""
-        return self.rows(slice(0, self.shape[0]))
+        return written_out(self).astype(self.dtype, copy=False)
 
     def cross(self, Z: Points) -> Cross:
         """Scale the training side only."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array, Index, Points
-from mercer.backends import choose_backend
-from mercer.gram.base import Cross, Expansion, Gram
+from mercer.gram.base import Cross, Expansion, Gram, written_out
 
 
 class ShiftedGram(Gram):
@@ -26,6 +25,11 @@ class ShiftedGram(Gram):
         self.shape, self.dtype = base.shape, base.dtype
         self.valid = base.valid and bool((self.shift >= 0).all())
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the base holds."""
+        return self.base.nbytes
+
     def diag(self) -> Array:
         """Shift the diagonal."""
         return self.base.diag() + self.shift
@@ -43,8 +47,7 @@ class ShiftedGram(Gram):
 
     def dense(self) -> Array:
         """Give a new matrix, free to be overwritten by a factorisation."""
-        matrix = choose_backend().empty(*self.shape)
-        matrix[:] = self.base.dense()
+        matrix = written_out(self.base)
         matrix.flat[:: len(matrix) + 1] += self.shift
         return matrix
 

@@ -21,6 +21,7 @@ _FEWER = "a number of components (n_components=10: a few products, never stores 
 _TINY = 1e-20  # entries of X: above, no kernel of use underflows
 _NO_DIGITS = 1e-290  # kernel values: below, the smaller variances are lost
 _FAR = 1e4  # variances of a row: a squared mean above costs digits of K
+_ALL = 8  # matrices held for all components: K, its decomposition (DECOMPOSED), coefficients, scores
 _FEW = 10  # rows for each component: fewer, and all pairs are found at once
 
 
@@ -107,7 +108,7 @@ def _held(machine: Any, X: Points, rows: Array | None) -> Gram:
     n, wanted = X.shape[0], machine.n_components
     options: dict[str, Any] = {"rows": rows, "names": machine._column_names()}
     if wanted is None and n > _LARGE:  # all pairs: the matrix, and room for its vectors
-        return make_gram(machine.kernel_, X, Need.MATRIX, copies=4, remedy=_FEWER, **options)
+        return make_gram(machine.kernel_, X, Need.MATRIX, copies=_ALL, remedy=_FEWER, **options)
     few = isinstance(wanted, int | np.integer) and _FEW * int(wanted) <= n
     single = few and machine.tol >= _LOOSE and n > _LARGE and machine.solver is None
     dtype = np.float32 if single else np.float64

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._points import is_objects, to_dense
-from mercer._resources import require_memory
+from mercer._resources import require_memory, rows_at_once
 from mercer._types import Array, Points
 from mercer.kernels import Gaussian, Kernel, Linear, Precomputed
 from mercer.machines._inputs import read_array, refuse_nonfinite
@@ -21,6 +21,7 @@ from mercer.machines._subspace import FeatureSubspace, PointSubspace
 from mercer.machines.ridge import KernelRidge
 
 _BLOCK = 1 << 20  # entries of K(z, x) at once
+_ARRAYS = 6  # of that shape: coefficients, K and pulls, and what is left of them after a step
 
 
 class Inverse(ABC):
@@ -73,7 +74,8 @@ class Iterated(Inverse):
 
     def find(self, scores: Array) -> Preimages:
         """Go through the targets in blocks."""
-        block = max(1, _BLOCK // len(self.training))
+        n = len(self.training)
+        block = rows_at_once(n, max(1, _BLOCK // n), arrays=_ARRAYS)
         parts = [self._block(scores[i : i + block]) for i in range(0, len(scores), block)]
         return joined(parts) if parts else self._block(scores)
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer._points import is_objects, is_sparse, row_count, take
+from mercer._resources import rows_at_once
 from mercer._types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression
@@ -16,6 +17,7 @@ from mercer.solvers.kernel_perceptron import Memory
 
 _BLOCK = 1 << 20  # entries of K evaluated together
 _ROWS = 512
+_VOTES = 4  # arrays of a block: entries, terms, their sums, and who wins
 
 
 class Remembered(Stream):
@@ -81,7 +83,7 @@ class Remembered(Stream):
             return found
         survived = np.diff(np.append(self.memory.age, self.memory.steps)).astype(np.float64)
         biases = np.cumsum(coef, axis=0) if self.memory.has_bias else np.zeros_like(coef)
-        height = max(1, _BLOCK // coef.size)
+        height = rows_at_once(coef.size, max(1, _BLOCK // coef.size), arrays=_VOTES)
         for first in range(0, len(found), height):
             part = slice(first, first + height)
             K = self.block(take(X, part))
@@ -112,7 +114,8 @@ class KernelStream(Remembered):
             return int(bad[0])
         first, n = 0, len(codes)
         while first < n:
-            height = min(_ROWS, max(1, _BLOCK // (1 + len(self.memory.coef))))
+            width = 1 + len(self.memory.coef)
+            height = rows_at_once(width, min(_ROWS, max(1, _BLOCK // width)))
             part = slice(first, min(n, first + height))
             self._learn_block(take(X, part), codes[part], squares[part])
             first = part.stop

@@ -80,8 +80,13 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         dtype = np.float64 if small else np.float32
         # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
         need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
-        gram = make_gram(self.kernel_, X, need, dtype=dtype, **options)
+        copies = self._variables_of_a_row() if need is Need.BOX else 1
+        gram = make_gram(self.kernel_, X, need, dtype=dtype, copies=copies, **options)
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
+
+    def _variables_of_a_row(self) -> int:
+        """Count the variables that the programme has for each row."""
+        return 1
 
     def _is_stiff(self, X: Points) -> bool:
         if isinstance(self.kernel_, Precomputed):

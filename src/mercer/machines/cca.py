@@ -340,7 +340,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
     ) -> tuple[Gram, Any]:
         """Make a Gram; give also what was taken off its rows before."""
         X, mean = near_origin(kernel, X, rows, weights)
-        need, copies = (Need.MATRIX, 4) if self.rank is None else (Need.SAMPLE, 1)
+        need, copies = (Need.MATRIX, 5) if self.rank is None else (Need.SAMPLE, 1)
         listed = None if names is None else list(names)
         gram = make_gram(kernel, X, need, rows=rows, names=listed, copies=copies)
         return refuse_extremes(type(self).__name__, gram, kernel, rows, small=True), mean

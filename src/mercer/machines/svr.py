@@ -187,6 +187,10 @@ class SVR(RegressorMixin, MarginMachine):
         room = self.epsilon_ - np.abs(np.asarray(y, dtype=np.float64) - self.predict(X))
         return zones(room, self.tol, _ZONES)
 
+    def _variables_of_a_row(self) -> int:
+        """With nu, each row is above the tube and below it."""
+        return 1 if self.nu is None else 2
+
     def _question(self, targets: Array, costs: Array) -> Any:
         """Give what writes the problem on a Gram."""
         if self.nu is not None:

@@ -38,6 +38,7 @@ class Cholesky(Solver):
             n * n * 8,
             f"the Cholesky factor of {n} points",
             "Use solver=ConjugateGradient(), which stores no matrix.",
+            held=problem.gram.nbytes,
         )
         coef, intercept, status = np.empty((n, t)), np.zeros(t), Status.SOLVED
         for done, columns in enumerate(problem.groups(), start=1):

@@ -27,6 +27,7 @@ from mercer.solvers.sparse_view import SparseView, sparse_features
 SMALLEST = 1e-8  # penalty over trace: below, a Cholesky factor holds noise
 _PANEL = 512  # columns of the inverse at a time; LAPACK's own inverse cannot be interrupted
 _AT_ONCE = 5000  # rows: up to here it takes a second
+_INVERSES = 3  # matrices beside those of the views: two inverses, and the factor of the second
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,10 @@ class CholeskyCorrelation(Solver):
         """Factor and invert both, iterate."""
         n = max(_size(gram) for gram, _ in problem.views)
         require_memory(
-            4 * 8 * n * n, f"the inverses of two matrices of {n} rows", "Use CCA(rank=...)."
+            _INVERSES * 8 * n * n,
+            f"the inverses of two matrices of {n} rows",
+            "Use CCA(rank=...).",
+            held=sum(gram.nbytes for gram, _ in problem.views),
         )
         x, y = (_view(gram, penalty, watch) for gram, penalty in problem.views)
         return correlate(self, problem, x, y, watch, self.tol)
@@ -134,14 +138,23 @@ def _inverted(A: Array, watch: Watch) -> Array:
     return _inverse(A, watch)
 
 
+def _mirrored(lower: Array) -> Array:
+    """Fill the upper half of a matrix with the lower one, in place."""
+    n = len(lower)
+    for first in range(0, n, _PANEL):
+        last = min(first + _PANEL, n)
+        square = lower[first:last, first:last]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        lower[first:last, last:] = lower[last:, first:last].T
+    return lower
+
+
 def _inverse(L: Array, watch: Watch) -> Array:
     """Invert L L' from its lower factor, which is overwritten."""
     n = len(L)
     if n <= _AT_ONCE:
         upper, _ = linalg.lapack.dpotri(L.T, lower=0, overwrite_c=1)
-        lower = upper.T  # both halves of one matrix: mirror the one that is filled
-        inverse = np.tril(lower) + np.tril(lower, -1).T
-        return np.asarray(inverse)
+        return _mirrored(upper.T)
     inverse = np.empty_like(L)
     for first in range(0, n, _PANEL):
         right = np.zeros((n, min(_PANEL, n - first)), order="F")

@@ -51,6 +51,7 @@ class CholeskyDiscriminant(Solver):
             n * n * 8,
             f"the Cholesky factor of {n} points",
             "Use fewer rows, or a kernel with a small feature map (Linear, Polynomial).",
+            held=problem.gram.nbytes,
         )
         averages, B = problem.averages, problem.contrasts
         means = np.asarray(problem.gram @ averages)  # k(x_i, m_c)

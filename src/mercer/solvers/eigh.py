@@ -18,6 +18,7 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.signs import signs_of
 from mercer.solvers.symmetric_pairs import largest_pairs
 
+DECOMPOSED = 5  # matrices held by a full solve: K, LAPACK's copy, its workspace of two, vectors
 _SKEW = 1e-5  # ratio of extreme pivots from which on Cholesky of F'F, taken twice, is as good as QR
 
 
@@ -45,9 +46,10 @@ class Eigh(Solver):
 def _from_matrix(gram: Gram, k: int, known: Array | None) -> tuple[Modes, bool]:
     n = gram.shape[0]
     require_memory(
-        3 * 8 * n * n,
+        DECOMPOSED * 8 * n * n,
         f"the eigendecomposition of {n} points",
         "Ask for fewer pairs with solver=Lanczos(), which needs products only.",
+        held=gram.nbytes,
     )
     # float32 is for products; where the whole matrix is decomposed it is evaluated anew
     held = gram if np.dtype(gram.dtype) == np.float64 else exact(gram)

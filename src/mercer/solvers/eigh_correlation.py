@@ -15,6 +15,7 @@ from mercer.problems.shrinkage import Shrinkage
 from mercer.solvers.base import Solution, Solver, Watch
 from mercer.solvers.correlate import correlate
 from mercer.solvers.correlation_views import BasisView, has_features, spectral, view_of_features
+from mercer.solvers.eigh import DECOMPOSED
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,10 @@ def view_by_eigh(gram: Gram, form: Shrinkage, penalty: float, cut: float) -> Bas
         return view_of_features(cast(FactoredGram, gram), form, penalty)
     n = gram.shape[0]
     require_memory(
-        4 * 8 * n * n,
+        DECOMPOSED * 8 * n * n,
         f"the eigendecomposition of {n} points",
         "Use a low rank (CCA(rank=...)), or a form and penalty that allow a Cholesky factor.",
+        held=2 * gram.nbytes,
     )
     s, U = interruptible(np.linalg.eigh, np.asarray(gram.dense(), dtype=np.float64))
     # what centring leaves of a constant view is rounding of means, alike in all n^2 entries

@@ -14,6 +14,7 @@ from mercer._types import Array
 from mercer.backends.interruptible import interruptible
 from mercer.problems import LinearSystem
 from mercer.solvers.base import Status
+from mercer.solvers.eigh import DECOMPOSED
 from mercer.solvers.weighted import weighted
 
 _EPS = float(np.finfo(float).eps)
@@ -23,7 +24,10 @@ def least_norm(problem: LinearSystem, columns: Array) -> tuple[Array, Array, Sta
     """Give coefficients, biases and status for targets that share a penalty."""
     n = problem.gram.shape[0]
     require_memory(
-        4 * 8 * n * n, f"the eigendecomposition of {n} points", "Use a larger penalty instead."
+        DECOMPOSED * 8 * n * n,
+        f"the eigendecomposition of {n} points",
+        "Use a larger penalty instead.",
+        held=problem.gram.nbytes,
     )
     root = np.sqrt(problem.row_weights)
     m, V = interruptible(np.linalg.eigh, weighted(problem.gram, root))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer import deadline
+from mercer._resources import rows_at_once
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.rules import Rules
@@ -21,6 +22,7 @@ from mercer.solvers.kernel_perceptron import Memory
 from mercer.solvers.removal import Oldest, Removal
 
 _BLOCK = 1 << 21  # entries of K looked at together
+_ARRAYS = 3  # of a block: as computed, as kept, and put together
 _NO_LOG = np.empty((0, 4), dtype=np.int64)
 
 
@@ -130,7 +132,7 @@ class _InRows:
         self.memory = memory
 
     def learn(self, order: Array) -> int:
-        height = max(1, _BLOCK // len(order))
+        height = rows_at_once(len(order), max(1, _BLOCK // len(order)), arrays=_ARRAYS)
         wrong = 0
         for first in range(0, len(order), height):
             deadline.check()

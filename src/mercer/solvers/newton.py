@@ -18,13 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from mercer._resources import square_side
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.gram.exact import exact_block, exact_rows
 from mercer.problems import BoxQP
 from mercer.solvers.criteria import Criterion
 
-LARGEST = 4000  # free variables; the factor of more takes longer than pair steps
+_LARGEST = 4000  # free variables; the factor of more takes longer than pair steps
+_COPIES = 4  # of K between them, held at once: as it is, of those inside the box, and two factors
+_SHARE = 0.5  # of the memory budget; the rest is for a K that is stored
 _STEPS = 6
 _CLIPS = 8  # times that variables are put on the edge within a step
 _JITTER = (1e-12, 1e-10, 1e-8)  # of the mean diagonal, tried in turn
@@ -39,6 +42,11 @@ class Finish:
     b: Array
     F: Array
     reached: bool
+
+
+def largest() -> int:
+    """Return how many free variables there may be: by time, and by memory."""
+    return min(_LARGEST, square_side(_COPIES * 8, _SHARE))
 
 
 def newton(
@@ -76,7 +84,7 @@ def _step(problem: BoxQP, b: Array, F: Array) -> Array | None:
     rising, falling = problem.rising(b, F), problem.falling(b, F)
     inside, least = rising == falling, _ENTERING * max(0.0, problem.violation(b, F))
     W = np.flatnonzero(inside | (rising > r + least) | (falling < r - least))
-    if not len(W) or len(W) > LARGEST:
+    if not len(W) or len(W) > largest():
         return None
     # at the kink a variable moves to the side that its condition pulls it to
     side = np.where(inside[W], np.sign(b[W]), np.where(rising[W] > r[W], 1.0, -1.0))

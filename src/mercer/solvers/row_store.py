@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer._resources import rows_at_once
 from mercer._types import Array
 from mercer.gram.source import Source
 from mercer.solvers.stored import rows_times
@@ -26,13 +27,24 @@ class RowStore:
     def __init__(self, source: Source, budget: int) -> None:
         self.source = source
         size = np.dtype(source.dtype).itemsize * source.n
-        self._most = int(min(source.n, budget // max(1, size)))
+        self._size = max(1, size)
         self._pairs = source.pairs()
+        most = max(1, min(_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // max(1, source.n)))
+        self._block = rows_at_once(source.n, most, arrays=2)
+        self._begin(budget)
+
+    def _begin(self, budget: int) -> None:
+        self._most = int(min(self.source.n, budget // self._size))
         self._rows: Array | None = None
-        self._slot = np.full(source.n, -1)
+        self._slot = np.full(self.source.n, -1)
         self._point = np.zeros(self._most, dtype=np.int64)
         self._used = np.zeros(self._most, dtype=np.int64)
         self._clock, self._filled = 0, 0
+
+    def shrink(self, budget: int) -> None:
+        """Keep no more than so many bytes from now on; if more are allowed now, all rows go."""
+        if self._most > budget // self._size:
+            self._begin(budget)
 
     def product(self, points: Array, coef: Array) -> Array:
         """Give the columns `points` of K times `coef`: (n,), float64."""
@@ -44,9 +56,8 @@ class RowStore:
             self._used[kept[here]] = self._clock
             total += rows_times(self._rows, kept[here], coef[here])
             points, coef = points[~here], coef[~here]
-        height = max(1, min(_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // max(1, self.source.n)))
-        for first in range(0, len(points), height):
-            few = slice(first, first + height)
+        for first in range(0, len(points), self._block):
+            few = slice(first, first + self._block)
             block = self._pairs.rows(points[few])
             total += np.einsum("i,ij->j", coef[few].astype(block.dtype), block)
             self._keep(points[few], block)

@@ -7,7 +7,7 @@ import numpy as np
 from mercer.solvers.base import Status
 from mercer.solvers.criteria import Criterion, Gap
 from mercer.solvers.descent import Engine, Part
-from mercer.solvers.newton import LARGEST, newton
+from mercer.solvers.newton import largest, newton
 from mercer.solvers.refine import SHARE, adopt, astray, refine
 
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve before its level is taken off
@@ -56,7 +56,7 @@ def _finish(engine: Engine, part: Part, criterion: Criterion, tol: float, aim: f
         if not state.confirmed or engine.watch.stopped or aim < smallest:
             break
         near = part.violation <= _NEAR_ENOUGH * spread
-        if near and tries and 0 < np.count_nonzero(part.free()) <= LARGEST:
+        if near and tries and 0 < np.count_nonzero(part.free()) <= largest():
             few, tries = problem.among(rows, part.b), tries - 1
             found = newton(few, part.b[rows], part.F[rows], criterion, 0.5 * allowed)
             moved = 0.0 if found is None else adopt(engine, part, rows, found.b, found.F)

@@ -7,6 +7,7 @@ import numpy as np
 from mercer import deadline
 from mercer._types import Array
 from mercer.backends import choose_backend
+from mercer.gram.build import descents_at_once
 from mercer.solvers.base import Watch
 from mercer.solvers.descent import Engine, Part
 
@@ -31,7 +32,12 @@ class Stored(Engine):
         self.K = K
 
     def descend(self, parts: list[Part], tol: float) -> None:
-        """Run the compiled loop on all parts together."""
+        """Run the compiled loop on all parts together, or on as many as the memory allows."""
+        count = descents_at_once(self.K, max(len(part.b) for part in parts))
+        for first in range(0, len(parts), count):
+            self._descend(parts[first : first + count], tol)
+
+    def _descend(self, parts: list[Part], tol: float) -> None:
         before = self.steps
         left = max(1, self.limit - min(part.steps for part in parts))
         answers = choose_backend().box_qps(

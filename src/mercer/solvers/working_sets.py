@@ -18,6 +18,7 @@ from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Box
 from mercer.gram import CachedGram, LazyGram
+from mercer.gram.build import largest_set
 from mercer.gram.source import Source
 from mercer.solvers.base import Solution, Solver, Status, Watch
 from mercer.solvers.criteria import VIOLATION, Criterion
@@ -30,7 +31,8 @@ _SMALLEST, _USUAL, _FIRST = 256, 1536, 512  # size of a set, unless the free var
 _OF_VIOLATORS = 8  # one in so many is taken
 _SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
 _INNER = 0.1  # of the violation: how far a set is solved
-_SHARE = 0.5  # of the memory budget, for kept rows
+_LEAST = 16  # variables of a set, however small the memory budget
+_SHARE = 0.4  # of the memory budget, for kept rows
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class Sets(Engine):
     def __init__(self, source: Source, watch: Watch, limit: int) -> None:
         super().__init__(watch, limit, float(np.finfo(source.dtype).eps))
         self.source = source
-        budget = memory_budget()
-        self._room = int(_SHARE * budget)
+        self._room = int(_SHARE * memory_budget())
+        self._largest = max(_LEAST, largest_set(source.dtype))
         self.store = RowStore(source, self._room)
         self._last: tuple[Array, RowStore] | None = None
 
@@ -114,9 +116,14 @@ class Sets(Engine):
         return product
 
     def _small_store(self, index: Array) -> RowStore:
-        """Give the rows kept for a part much smaller than the whole; those of the last part go."""
+        """Give the rows kept for a part much smaller than the whole; those of the last part go.
+
+        From the first such part on, it and the whole have half of the room each.
+        """
         if self._last is None or not np.array_equal(self._last[0], index):
-            self._last = (index, RowStore(self.source.only(index), self._room))
+            self._last = None  # before others come
+            self.store.shrink(self._room // 2)
+            self._last = (index, RowStore(self.source.only(index), self._room // 2))
         return self._last[1]
 
     def _one(self, part: Part, tol: float) -> None:
@@ -125,7 +132,8 @@ class Sets(Engine):
         while part.violation > tol and part.steps < self.limit:
             if self.watch.tick(self.steps, part.violation):
                 return
-            chosen = choose_set(part, chosen, _FIRST if outer == 0 else _USUAL)
+            usual = _FIRST if outer == 0 else _USUAL
+            chosen = choose_set(part, chosen, usual, self._largest)
             moved = self._solve(part, chosen, max(0.5 * tol, _INNER * part.violation))
             outer += 1
             if not moved:
@@ -167,10 +175,14 @@ def _distinct(index: Array) -> tuple[Array, Array | None]:
     return (index, None) if len(points) == len(index) else (points, rows.astype(np.int64))
 
 
-def choose_set(part: Part, last: Array, most: int) -> Array:
-    """Choose the next set: the free of the last, the worst violators, others of the last."""
+def choose_set(part: Part, last: Array, usual: int, largest: int) -> Array:
+    """Choose the next set: the free of the last, the worst violators, others of the last.
+
+    Of `usual` size, unless the free variables ask for more; never more than `largest`, which is
+    what fits the memory: then it takes more sets.
+    """
     problem, n = part.problem, len(part.b)
-    if n <= _DIRECT:
+    if n <= min(_DIRECT, largest):
         return np.arange(n)
     rising, falling = problem.rising(part.b, part.F), problem.falling(part.b, part.F)
     free = part.free()
@@ -178,8 +190,8 @@ def choose_set(part: Part, last: Array, most: int) -> Array:
     top = problem.spread(np.array([rising[m].max(initial=-np.inf) for m in members]))
     bottom = problem.spread(np.array([falling[m].min(initial=np.inf) for m in members]))
     up, down = np.flatnonzero(rising > bottom), np.flatnonzero(falling < top)
-    size = min(most, max(_SMALLEST, (len(up) + len(down)) // _OF_VIOLATORS))
-    size = min(n, max(size, int(_SPARE * np.count_nonzero(free)) + _SMALLEST))
+    size = min(usual, max(_SMALLEST, (len(up) + len(down)) // _OF_VIOLATORS))
+    size = min(n, largest, max(size, int(_SPARE * np.count_nonzero(free)) + _SMALLEST))
     level = problem.spread(problem.offsets(part.b, part.F))
     taken = np.zeros(n, dtype=bool)
     old = last[free[last]]

@@ -175,8 +175,8 @@ def _aligned(asked: _Asked) -> Combined:
 def _learnt(asked: _Asked, loss: KernelLoss) -> Combined:
     """Minimise the objective of a machine."""
     question: Callable[[Gram], Any] = loss.question(asked.data, asked.rows)
-    asked.kernels.refuse_large(loss.method)
-    grams = asked.kernels.grams(copies=4)
+    asked.kernels.refuse_large(loss.method, loss.copies)
+    grams = asked.kernels.grams(copies=loss.copies)
     factors = asked.kernels.factors(grams, asked.rows.weight, asked.normalize)
     largest = (f * np.abs(gram.diag()).max() for f, gram in zip(factors, grams, strict=True))
     refusal = loss.refusal(float(max(largest)), asked.rows.weight)

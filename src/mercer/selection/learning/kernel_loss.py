@@ -24,6 +24,7 @@ class KernelLoss(ABC):
     """A machine, but for its kernel."""
 
     method: ClassVar[str]
+    copies: ClassVar[int]  # matrices held beside those of the kernels, in float64
 
     def refusal(self, largest: float, weights: Array) -> str | None:
         """Say what is wrong with the parameters for rows of these weights and largest k(x, x)."""
@@ -43,6 +44,7 @@ class Hinge(KernelLoss):
     multiclass: str
     class_weight: Any
     method = "margin"
+    copies = 3  # the weighted sum, and what a descent works on
 
     @staticmethod
     def of(C: Any, slack: str, multiclass: str, class_weight: Any) -> Hinge:
@@ -85,6 +87,7 @@ class Squares(KernelLoss):
     penalty: float
     bias: bool
     method = "ridge"
+    copies = 6  # two weighted sums, with the shift, scaled, factored, and on the way there
 
     @staticmethod
     def of(penalty: Any, bias: Any) -> Squares:

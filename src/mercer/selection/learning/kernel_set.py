@@ -61,9 +61,9 @@ class KernelSet:
         """Count the rows."""
         return self.matrices[0].shape[0] if self.matrices else row_count(self.points)
 
-    def refuse_large(self, method: str) -> None:
+    def refuse_large(self, method: str, copies: int) -> None:
         """Refuse, before anything is stored, where not even the weighted sum fits."""
-        needed = 3 * 8 * self.count**2
+        needed = copies * 8 * self.count**2
         require_memory(
             needed,
             f"combine: method={method!r} on {self.count} rows",
@@ -78,9 +78,10 @@ class KernelSet:
         """
         if self.matrices:
             return self.matrices
-        held = len(self.kernels) + copies
-        single = not within_budget(8.0 * held * self.count**2)
+        count = len(self.kernels)
+        single = not within_budget(8.0 * (count + copies) * self.count**2)
         dtype = np.float32 if single else np.float64
+        held = count + (2 * copies if single else copies)  # what is made of them is in float64
         return tuple(
             make_gram(k, self.points, Need.PRODUCTS, names=self.names, dtype=dtype, copies=held)
             for k in self.kernels

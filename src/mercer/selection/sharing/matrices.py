@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array
-from mercer.gram.build import COMPACTED
+from mercer.gram.build import box_bytes
 
 _LOOKED_AT = 1000  # rows of a given matrix, to tell whether it is positive
 _ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 may have made
@@ -13,7 +13,7 @@ _ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 ma
 
 def of_matrix(n: int, entry: float) -> float:
     """Give the bytes of a matrix between n rows, with what a descent copies of it."""
-    return COMPACTED * entry * n * n
+    return float(box_bytes(n, n, np.dtype(f"f{int(entry)}")))
 
 
 def of_answers(n: int, classes: int, judged: int) -> float:
