@@ -131,7 +131,8 @@ def nu_svc(gram: Gram, signs: Array, weights: Array, nu: float) -> BoxQP:
     half = min(0.5 * nu * total, float(of_class.min()))
     upper, lower = np.where(positive, weights, 0.0), np.where(positive, 0.0, -weights)
     group = np.where(positive, 0, 1)
-    return BoxQP(gram, np.zeros(len(signs)), lower, upper, np.array([half, -half]), 0.0, group)
+    nothing, totals = np.zeros(len(signs)), np.array([half, -half])
+    return BoxQP(gram, nothing, lower, upper, totals, 0.0, group, scale=None)
 
 
 def nu_svc_margin(dual: Dual) -> tuple[Dual, float]:
@@ -151,12 +152,18 @@ def nu_svc_margin(dual: Dual) -> tuple[Dual, float]:
     """
     positive, negative = np.asarray(dual.intercept, dtype=np.float64)
     rho = float(negative - positive) / 2
-    if not rho > _NO_MARGIN * float(np.abs([positive, negative]).max(initial=0.0)):
+    if not nu_svc_parts(dual):
         raise ValueError(
             "no margin at this nu: the convex hulls of the classes, reduced by it, still meet. "
             "Raise nu"
         )
     return Dual(dual.coef / rho, float(positive + negative) / (2 * rho)), rho
+
+
+def nu_svc_parts(dual: Dual) -> bool:
+    """Tell whether the answer to `nu_svc` has a margin, if only one above rounding."""
+    positive, negative = np.asarray(dual.intercept, dtype=np.float64)
+    return bool((negative - positive) / 2 > _NO_MARGIN * max(abs(positive), abs(negative)))
 
 
 def svr(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
@@ -190,8 +197,8 @@ def svr(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     >>> answer.coef, answer.intercept
     (array([ 0.5, -0.5]), 2.0)
     """
-    C = _hardened(gram, C)
-    return BoxQP(gram, np.asarray(targets, dtype=np.float64), -C, C, 0.0, eps)
+    C, targets = _hardened(gram, C), np.asarray(targets, dtype=np.float64)
+    return BoxQP(gram, targets, -C, C, 0.0, eps, scale=_spread(targets))
 
 
 def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
@@ -224,8 +231,9 @@ def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     >>> solve(problem).value.coef
     array([ 0.25, -0.25])
     """
-    free = np.full(len(targets), np.inf)
-    return BoxQP(_slackened(gram, C), np.asarray(targets, np.float64), -free, free, 0.0, eps)
+    free, targets = np.full(len(targets), np.inf), np.asarray(targets, dtype=np.float64)
+    slackened = _slackened(gram, C)
+    return BoxQP(slackened, targets, -free, free, 0.0, eps, scale=_spread(targets))
 
 
 def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
@@ -266,7 +274,8 @@ def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
     twice = PartGram(gram, np.tile(np.arange(n), 2))
     linear = np.tile(np.asarray(targets, dtype=np.float64), 2)
     lower, upper = np.concatenate([nothing, -C]), np.concatenate([C, nothing])
-    return BoxQP(twice, linear, lower, upper, np.array([half, -half]), 0.0, np.repeat([0, 1], n))
+    totals, group = np.array([half, -half]), np.repeat([0, 1], n)
+    return BoxQP(twice, linear, lower, upper, totals, 0.0, group, scale=_spread(linear))
 
 
 def nu_svr_tube(dual: Dual) -> tuple[Dual, float]:
@@ -318,7 +327,8 @@ def one_class(gram: Gram, weights: Array, nu: float) -> BoxQP:
         raise ValueError(f"nu={nu} is infeasible: it must be above 0 and at most 1")
     weights = np.asarray(weights, dtype=np.float64)
     nothing = np.zeros(len(weights))
-    return BoxQP(gram, nothing, nothing, weights, min(nu, 1.0) * float(weights.sum()))
+    total = min(nu, 1.0) * float(weights.sum())
+    return BoxQP(gram, nothing, nothing, weights, total, scale=None)
 
 
 def ball(gram: Gram, C: Array) -> BoxQP:
@@ -352,7 +362,8 @@ def ball(gram: Gram, C: Array) -> BoxQP:
             f"C is infeasible: the weights of the rows must sum to at least 1, not "
             f"{float(np.sum(C)):.6g}; below it a ball of no radius is the cheapest"
         )
-    return BoxQP(gram, 0.5 * gram.diag(), np.zeros(len(upper)), upper, min(room, 1.0))
+    nothing = np.zeros(len(upper))
+    return BoxQP(gram, 0.5 * gram.diag(), nothing, upper, min(room, 1.0), scale=None)
 
 
 def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
@@ -383,6 +394,12 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
 def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
     upper, lower = np.where(signs > 0, C, 0.0), np.where(signs < 0, -C, 0.0)
     return BoxQP(gram, np.asarray(signs, dtype=np.float64), lower, upper)
+
+
+def _spread(targets: Array) -> float:
+    """Return what a tolerance in units of y is relative to where y spreads by less than a unit."""
+    spread = float(np.ptp(targets)) if len(targets) else 0.0
+    return min(1.0, spread) or 1.0
 
 
 def _hardened(gram: Gram, C: Array) -> Array:

@@ -46,18 +46,18 @@ class Refined:
     width: float
 
 
-def astray(engine: Engine, parts: list[Part], tol: float) -> list[Part]:
-    """Give the parts whose F is wrong by more than a small share of `tol`, by a sample.
+def astray(engine: Engine, parts: list[Part]) -> list[Part]:
+    """Give the parts whose F is wrong by more than a small share of their aim, by a sample.
 
     The error is in proportion to the coefficients, so the parts with the largest speak for all.
     """
     if not parts:
         return []
     sizes = [float(np.abs(part.b).sum()) for part in parts]
-    allowed = _NEGLIGIBLE * tol
     if engine.rounding < 1e-10:
         largest = float(np.abs(parts[0].held.base.diag()).max(initial=0.0))
-        if _DOUBLE * largest * max(sizes, default=0.0) <= allowed:
+        worst = _DOUBLE * largest * max(sizes, default=0.0)
+        if worst <= _NEGLIGIBLE * min(part.aim for part in parts):
             for part in parts:
                 part.error = 0.0
             return []
@@ -71,7 +71,11 @@ def astray(engine: Engine, parts: list[Part], tol: float) -> list[Part]:
         worst = max(worst, part.error / max(sizes[k], np.finfo(float).tiny))
     for k in order[_PARTS:]:
         parts[k].error = worst * sizes[k]
-    return [part for part in parts if not part.error <= max(allowed, (tol - part.violation) / 3)]
+    return [part for part in parts if not part.error <= _bearable(part)]
+
+
+def _bearable(part: Part) -> float:
+    return max(_NEGLIGIBLE * part.aim, (part.aim - part.violation) / 3)
 
 
 def _sample(part: Part, count: int) -> Array:
@@ -96,7 +100,9 @@ def refine(engine: Engine, part: Part, tol: float) -> Refined:
         if part.violation <= tol and sure:
             return Refined(True, rows, seen)
         stuck = stuck + 1 if part.violation > 0.5 * last else 0
-        if stuck > 2 or engine.watch.tick(engine.steps, part.violation):
+        if stuck > 2 or part.steps >= engine.limit:
+            break
+        if engine.watch.tick(engine.steps, part.violation):
             break
         last = part.violation
         _go_on(engine, part, rows, max(_AGAIN * tol, _FASTEST * part.violation))

@@ -32,7 +32,10 @@ class Stored(Engine):
     def descend(self, parts: list[Part], tol: float) -> None:
         """Run the compiled loop on all parts together."""
         before = self.steps
-        left = max(1, self.limit - min(part.steps for part in parts))
+        parts = [part for part in parts if part.steps < self.limit]
+        if not parts:
+            return
+        left = self.limit - max(part.steps for part in parts)
         answers = choose_backend().box_qps(
             self.K,
             [part.box() for part in parts],
