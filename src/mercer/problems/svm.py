@@ -1,9 +1,7 @@
 """Each support vector machine, written as a `BoxQP`.
 
 `C` is an (n,) array: the weight of the slack of each row, sample weights included. It may be
-infinite (no slack: the hard margin). A weight above `HARDEST` is as good as infinite where
-max k(x, x) is not small: a coefficient of that size belongs to a margin so thin, below 10^-6 of the
-longest feature vector, that rounding of the kernel hides it. Solvers stop there and say so.
+infinite (no slack: the hard margin). A finite weight above `costs.HARDEST` is taken as that.
 
 The intercept of an answer is the multiplier of each equality. With one group it is the constant
 of the decision function; the nu forms have two, and a function here that turns them into what a
@@ -15,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array
-from mercer.gram import Gram, PartGram, ShiftedGram
+from mercer.gram import Gram, PartGram
 from mercer.gram.exact import exact_rows
 from mercer.problems.box_qp import BoxQP, Dual
+from mercer.problems.costs import bounded, slackened, spread_of
 
-HARDEST = 1e12
 _NO_MARGIN = 1e-12  # of the level of f: a margin that is rounding
 
 
@@ -51,7 +49,7 @@ def svc(gram: Gram, signs: Array, C: Array) -> BoxQP:
     >>> solve(svc(PrecomputedGram(np.eye(2)), signs, np.full(2, np.inf))).value.coef
     array([ 1., -1.])
     """
-    return _two_sided(gram, signs, _hardened(gram, C))
+    return _two_sided(gram, signs, bounded(gram, C))
 
 
 def svc_l2(gram: Gram, signs: Array, C: Array) -> BoxQP:
@@ -82,7 +80,7 @@ def svc_l2(gram: Gram, signs: Array, C: Array) -> BoxQP:
     >>> solve(svc_l2(PrecomputedGram(np.eye(2)), signs, np.full(2, 0.5))).value.coef
     array([ 0.5, -0.5])
     """
-    return _two_sided(_slackened(gram, C), signs, np.full(len(signs), np.inf))
+    return _two_sided(slackened(gram, C), signs, np.full(len(signs), np.inf))
 
 
 def nu_svc(gram: Gram, signs: Array, weights: Array, nu: float) -> BoxQP:
@@ -197,8 +195,8 @@ def svr(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     >>> answer.coef, answer.intercept
     (array([ 0.5, -0.5]), 2.0)
     """
-    C, targets = _hardened(gram, C), np.asarray(targets, dtype=np.float64)
-    return BoxQP(gram, targets, -C, C, 0.0, eps, scale=_spread(targets))
+    C, targets = bounded(gram, C), np.asarray(targets, dtype=np.float64)
+    return BoxQP(gram, targets, -C, C, 0.0, eps, scale=spread_of(targets))
 
 
 def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
@@ -232,8 +230,8 @@ def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     array([ 0.25, -0.25])
     """
     free, targets = np.full(len(targets), np.inf), np.asarray(targets, dtype=np.float64)
-    slackened = _slackened(gram, C)
-    return BoxQP(slackened, targets, -free, free, 0.0, eps, scale=_spread(targets))
+    held = slackened(gram, C)
+    return BoxQP(held, targets, -free, free, 0.0, eps, scale=spread_of(targets))
 
 
 def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
@@ -275,7 +273,7 @@ def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
     linear = np.tile(np.asarray(targets, dtype=np.float64), 2)
     lower, upper = np.concatenate([nothing, -C]), np.concatenate([C, nothing])
     totals, group = np.array([half, -half]), np.repeat([0, 1], n)
-    return BoxQP(twice, linear, lower, upper, totals, 0.0, group, scale=_spread(linear))
+    return BoxQP(twice, linear, lower, upper, totals, 0.0, group, scale=spread_of(linear))
 
 
 def nu_svr_tube(dual: Dual) -> tuple[Dual, float]:
@@ -394,24 +392,3 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
 def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
     upper, lower = np.where(signs > 0, C, 0.0), np.where(signs < 0, -C, 0.0)
     return BoxQP(gram, np.asarray(signs, dtype=np.float64), lower, upper)
-
-
-def _spread(targets: Array) -> float:
-    """Return what a tolerance in units of y is relative to where y spreads by less than a unit."""
-    spread = float(np.ptp(targets)) if len(targets) else 0.0
-    return min(1.0, spread) or 1.0
-
-
-def _hardened(gram: Gram, C: Array) -> Array:
-    C = np.asarray(C, dtype=np.float64)
-    if not C.max(initial=0.0) >= HARDEST:
-        return C
-    # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(np.isinf(C) | (np.minimum(C, C * gram.diag().max()) >= HARDEST), np.inf, C)
-
-
-def _slackened(gram: Gram, C: Array) -> Gram:
-    with np.errstate(over="ignore", divide="ignore"):
-        shift = 0.5 / _hardened(gram, C)
-    return ShiftedGram(gram, np.minimum(shift, np.finfo(float).max))
