@@ -46,7 +46,9 @@ class BoxQPQuantities:
     relative_gap : float
         gap / max(|primal|, |dual|).
     violation : float
-        Largest violation over pairs that could still move: zero at the optimum. LIBSVM's measure.
+        Largest violation over pairs that could still move: zero at the optimum. LIBSVM's measure,
+        in units of the problem: of the margin in the nu forms, of half the squared radius of a
+        ball. Infinite if a nu form has no margin.
     violation_at_zero, violation_free, violation_at_bound : float
         Largest violation, against the intercept, among variables at zero, strictly between, and
         at a bound other than zero: for a classifier the points beyond, on and inside the margin.
@@ -148,7 +150,7 @@ def measure(
         dual,
         gap,
         float(gap / size) if np.isfinite(gap) else np.inf,
-        *_conditions(problem, b, F, offset, slack, zones),
+        *_conditions(problem, b, F, offset, slack, zones, problem.unit(b, F)),
         _infeasibility(problem, b),
         squared,
         1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
@@ -211,16 +213,23 @@ def _conditions(
     offset: Array,
     slack: Array,
     zones: tuple[Array, Array, Array],
+    unit: float,
 ) -> tuple[float, float, float, float, float]:
     """Give the largest violation of pairs and of each zone, and the error of the offset."""
     if not np.isfinite(F).all() or not np.isfinite(offset).all():
         return np.inf, np.inf, np.inf, np.inf, np.inf
     rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
     apart = problem.violation(b, F, slack)
-    apart = apart if np.isfinite(apart) else 0.0
+    apart = _in_units(np.array([apart if np.isfinite(apart) else 0.0]), unit)[0]
     excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
+    excess = _in_units(excess, unit)
     by_zone = [float(excess[zone].max(initial=0.0)) for zone in zones]
     return apart, by_zone[0], by_zone[1], by_zone[2], float(excess.max(initial=0.0))
+
+
+def _in_units(violation: Array, unit: float) -> Array:
+    """Return violations relative to the unit of the problem; without one, none is small."""
+    return violation / unit if unit > 0 else np.where(violation > 0, np.inf, violation)
 
 
 def _infeasibility(problem: BoxQP, b: Array) -> float:

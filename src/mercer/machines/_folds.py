@@ -144,10 +144,9 @@ def _machines(
 
 
 def _decision(box: TwoClassBox, dual: Dual) -> Dual | None:
-    try:
-        machine = box.decision(dual)
-    except ValueError:  # no margin at this nu without the fold
+    if not box.decided(dual):  # no margin at this nu without the fold
         return None
+    machine = box.decision(dual)
     return machine if np.isfinite(machine.coef).all() else None
 
 

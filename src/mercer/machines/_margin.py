@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -167,12 +167,10 @@ def slack_costs(problem: BoxQP | Many) -> Array:
 
 
 def _wished(solver: Solver, wishes: dict[str, Any]) -> Solver:
-    """Give the solver with those of the wishes that it knows of."""
+    """Return the solver with all of the wishes: none is dropped."""
     if isinstance(solver, Each):
         return Each(_wished(solver.solver, wishes))
-    known = {field.name for field in fields(solver)}  # type: ignore[arg-type]
-    options = {name: wish for name, wish in wishes.items() if name in known}
-    return replace(solver, **options)  # type: ignore[type-var]
+    return replace(solver, **wishes)  # type: ignore[type-var]
 
 
 def check_cost(machine: Any) -> None:
@@ -198,12 +196,17 @@ def costs_of(machine: Any, rows: DistinctRows, weights: Array) -> Array:
     """Give the weight of the slack of each merged row: C times how often it counts."""
     if is_real(machine.C):
         with np.errstate(over="ignore"):
-            return np.asarray(float(machine.C) * rows.weight)
+            return _as_finite(float(machine.C) * rows.weight, np.isfinite(machine.C))
     C = np.asarray(machine.C, dtype=np.float64)
     if len(C) != len(weights):
         refuse(machine, "C", machine.C, f"have one entry for each of the {len(weights)} rows")
     with np.errstate(over="ignore", invalid="ignore"):  # infinity times no weight: not looked at
-        return rows.total(C * weights)
+        return _as_finite(rows.total(C * weights), np.isfinite(C).all())
+
+
+def _as_finite(costs: Array, finite: bool | np.bool_) -> Array:
+    """Return costs of a finite C as finite numbers: what overflowed is not the hard margin."""
+    return np.minimum(costs, np.finfo(float).max) if finite else np.asarray(costs)
 
 
 def amounts_of(machine: Any, weights: Array) -> Array:

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
+
 from mercer._types import Array
 from mercer.gram import Gram
 from mercer.problems import BoxQP, Dual, svm
@@ -30,6 +32,10 @@ class TwoClassBox(ABC):
     def decision(self, dual: Dual) -> Dual:
         """Give coefficients and constant of the function that has its margin at 1."""
         return dual
+
+    def decided(self, dual: Dual) -> bool:
+        """Tell whether an answer has a margin: only in the nu form it may not."""
+        return True
 
     def of(self, rows: Array | None) -> Self:
         """Give the same machine on some of the rows."""
@@ -72,7 +78,13 @@ class NuBox(TwoClassBox):
 
     def decision(self, dual: Dual) -> Dual:
         """Scale to a margin of 1."""
-        return svm.nu_svc_margin(dual)[0]
+        if self.decided(dual):
+            return svm.nu_svc_margin(dual)[0]
+        return Dual(dual.coef, float(np.mean(dual.intercept)))  # cut short: its sign is all it has
+
+    def decided(self, dual: Dual) -> bool:
+        """Tell whether the classes are apart."""
+        return svm.nu_svc_parts(dual)
 
     def feasible(self, signs: Array) -> Self:
         """Lower nu to what these rows allow."""

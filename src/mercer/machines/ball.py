@@ -214,7 +214,7 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         Zones
             `zone` and `slack` of each row.
         """
-        return zones(self.decision_function(X), 2 * self.tol, _ZONES)
+        return zones(self.decision_function(X), self.tol * self.radius_**2, _ZONES)
 
     def _costs(self, weights: Array) -> Array:
         if self.nu == 0:

@@ -200,4 +200,4 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         Zones
             `zone` and `slack` of each row.
         """
-        return zones(self.decision_function(X), self.tol, _ZONES)
+        return zones(self.decision_function(X), self.tol * abs(self.offset_), _ZONES)

@@ -195,6 +195,8 @@ class SVC(ClassifierMixin, MarginMachine):
         gram = self._gram(X, rows)
         question = Question(self._scheme.parts(), box)
         solution = self._answer(gram, question)
+        if solution.status is Status.NO_MARGIN:
+            raise ValueError(f"SVC: {solution.status.value}")
         duals = [box.decision(dual) for dual in parts_of(solution.value)]
         shares = weights if self.nu is not None else amounts_of(self, weights)
         self._keep(X, codes, rows.spread(self._table(gram, duals), shares))
@@ -338,8 +340,7 @@ class SVC(ClassifierMixin, MarginMachine):
         if not self.probability:
             return None
         left = None if self.time_limit is None else self.time_limit - self.solution_.seconds
-        # the size of values is not known beforehand in the nu form
-        choose = partial(self._solver, least=_FOLD_TOL if self.nu is None else 0.0)
+        choose = partial(self._solver, least=_FOLD_TOL)
         # who stopped the fit does not want five more
         stop = self.solution_.status in (Status.STOPPED, Status.TIME_LIMIT)
         watch = Watch((lambda _: True) if stop else self.callback, left)

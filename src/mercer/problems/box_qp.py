@@ -18,6 +18,7 @@ from mercer.gram import Gram
 from mercer.gram.part import Layers, PartGram, layers
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
+_SMALLEST_BALL = 1e-10  # of the longest squared feature vector: less is lost in rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,9 @@ class BoxQP:
     group : (n,) int array, optional
         The group of each variable, numbered from 0; None for one group. A variable of group -1
         is in no sum: nothing is added to its F, as if its multiplier were 0.
+    scale : float or None
+        The size of F that tolerances are relative to: 1 where F is in units of a decision function
+        with its margin at 1. None where the answer itself has to tell: `unit`.
     """
 
     gram: Gram
@@ -64,6 +68,7 @@ class BoxQP:
     total: float | Array = 0.0
     kink: float | Array = 0.0
     group: Array | None = None
+    scale: float | None = 1.0
 
     @cached_property
     def held(self) -> Layers:
@@ -165,6 +170,29 @@ class BoxQP:
         alone = self.group < 0
         rise, fall = rising[alone].max(initial=-np.inf), -falling[alone].min(initial=np.inf)
         return max(worst, float(rise), float(fall))
+
+    def unit(self, b: Array, F: Array) -> float:
+        """Return the size of F that tolerances are relative to; zero while there is no margin.
+
+        Without a linear term it is F at the margin, rho = -sum_g r_g total_g / sum_g |total_g|;
+        with one, the objective: half the squared radius of a ball.
+        """
+        if self.scale is not None:
+            return self.scale
+        size = float(np.abs(self.totals).sum())
+        if self.homogeneous:
+            return max(0.0, -float(np.atleast_1d(self.offsets(b, F)) @ self.totals) / size)
+        objective = 0.5 * float(b @ (self.linear + F)) / size
+        return max(objective, _SMALLEST_BALL * float(np.abs(self.linear).max(initial=0.0)))
+
+    @cached_property
+    def homogeneous(self) -> bool:
+        """Tell whether the size of F comes from the margin of the answer alone: the nu forms."""
+        return self.scale is None and not self.linear.any()
+
+    def marginless(self, b: Array, F: Array) -> bool:
+        """Tell whether b'Kb, which a margin makes positive, is but rounding."""
+        return self.homogeneous and not -float(b @ F) > self.rounding(b)
 
     def rounding(self, b: Array) -> float:
         """Give what b'Kb is uncertain by in float64; an objective below it is zero as far as known.

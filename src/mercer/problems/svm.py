@@ -1,9 +1,7 @@
 """Each support vector machine, written as a `BoxQP`.
 
 `C` is an (n,) array: the weight of the slack of each row, sample weights included. It may be
-infinite (no slack: the hard margin). A weight above `HARDEST` is as good as infinite where
-max k(x, x) is not small: a coefficient of that size belongs to a margin so thin, below 10^-6 of the
-longest feature vector, that rounding of the kernel hides it. Solvers stop there and say so.
+infinite (no slack: the hard margin). A finite weight above `costs.HARDEST` is taken as that.
 
 The intercept of an answer is the multiplier of each equality. With one group it is the constant
 of the decision function; the nu forms have two, and a function here that turns them into what a
@@ -15,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Array
-from mercer.gram import Gram, PartGram, ShiftedGram
+from mercer.gram import Gram, PartGram
 from mercer.gram.exact import exact_rows
 from mercer.problems.box_qp import BoxQP, Dual
+from mercer.problems.costs import bounded, slackened, spread_of
 
-HARDEST = 1e12
 _NO_MARGIN = 1e-12  # of the level of f: a margin that is rounding
 
 
@@ -51,7 +49,7 @@ def svc(gram: Gram, signs: Array, C: Array) -> BoxQP:
     >>> solve(svc(PrecomputedGram(np.eye(2)), signs, np.full(2, np.inf))).value.coef
     array([ 1., -1.])
     """
-    return _two_sided(gram, signs, _hardened(gram, C))
+    return _two_sided(gram, signs, bounded(gram, C))
 
 
 def svc_l2(gram: Gram, signs: Array, C: Array) -> BoxQP:
@@ -82,7 +80,7 @@ def svc_l2(gram: Gram, signs: Array, C: Array) -> BoxQP:
     >>> solve(svc_l2(PrecomputedGram(np.eye(2)), signs, np.full(2, 0.5))).value.coef
     array([ 0.5, -0.5])
     """
-    return _two_sided(_slackened(gram, C), signs, np.full(len(signs), np.inf))
+    return _two_sided(slackened(gram, C), signs, np.full(len(signs), np.inf))
 
 
 def nu_svc(gram: Gram, signs: Array, weights: Array, nu: float) -> BoxQP:
@@ -131,7 +129,8 @@ def nu_svc(gram: Gram, signs: Array, weights: Array, nu: float) -> BoxQP:
     half = min(0.5 * nu * total, float(of_class.min()))
     upper, lower = np.where(positive, weights, 0.0), np.where(positive, 0.0, -weights)
     group = np.where(positive, 0, 1)
-    return BoxQP(gram, np.zeros(len(signs)), lower, upper, np.array([half, -half]), 0.0, group)
+    nothing, totals = np.zeros(len(signs)), np.array([half, -half])
+    return BoxQP(gram, nothing, lower, upper, totals, 0.0, group, scale=None)
 
 
 def nu_svc_margin(dual: Dual) -> tuple[Dual, float]:
@@ -151,12 +150,18 @@ def nu_svc_margin(dual: Dual) -> tuple[Dual, float]:
     """
     positive, negative = np.asarray(dual.intercept, dtype=np.float64)
     rho = float(negative - positive) / 2
-    if not rho > _NO_MARGIN * float(np.abs([positive, negative]).max(initial=0.0)):
+    if not nu_svc_parts(dual):
         raise ValueError(
             "no margin at this nu: the convex hulls of the classes, reduced by it, still meet. "
             "Raise nu"
         )
     return Dual(dual.coef / rho, float(positive + negative) / (2 * rho)), rho
+
+
+def nu_svc_parts(dual: Dual) -> bool:
+    """Tell whether the answer to `nu_svc` has a margin, if only one above rounding."""
+    positive, negative = np.asarray(dual.intercept, dtype=np.float64)
+    return bool((negative - positive) / 2 > _NO_MARGIN * max(abs(positive), abs(negative)))
 
 
 def svr(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
@@ -190,8 +195,8 @@ def svr(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     >>> answer.coef, answer.intercept
     (array([ 0.5, -0.5]), 2.0)
     """
-    C = _hardened(gram, C)
-    return BoxQP(gram, np.asarray(targets, dtype=np.float64), -C, C, 0.0, eps)
+    C, targets = bounded(gram, C), np.asarray(targets, dtype=np.float64)
+    return BoxQP(gram, targets, -C, C, 0.0, eps, scale=spread_of(targets))
 
 
 def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
@@ -224,8 +229,9 @@ def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     >>> solve(problem).value.coef
     array([ 0.25, -0.25])
     """
-    free = np.full(len(targets), np.inf)
-    return BoxQP(_slackened(gram, C), np.asarray(targets, np.float64), -free, free, 0.0, eps)
+    free, targets = np.full(len(targets), np.inf), np.asarray(targets, dtype=np.float64)
+    held = slackened(gram, C)
+    return BoxQP(held, targets, -free, free, 0.0, eps, scale=spread_of(targets))
 
 
 def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
@@ -266,7 +272,8 @@ def nu_svr(gram: Gram, targets: Array, C: Array, nu: float) -> BoxQP:
     twice = PartGram(gram, np.tile(np.arange(n), 2))
     linear = np.tile(np.asarray(targets, dtype=np.float64), 2)
     lower, upper = np.concatenate([nothing, -C]), np.concatenate([C, nothing])
-    return BoxQP(twice, linear, lower, upper, np.array([half, -half]), 0.0, np.repeat([0, 1], n))
+    totals, group = np.array([half, -half]), np.repeat([0, 1], n)
+    return BoxQP(twice, linear, lower, upper, totals, 0.0, group, scale=spread_of(linear))
 
 
 def nu_svr_tube(dual: Dual) -> tuple[Dual, float]:
@@ -318,7 +325,8 @@ def one_class(gram: Gram, weights: Array, nu: float) -> BoxQP:
         raise ValueError(f"nu={nu} is infeasible: it must be above 0 and at most 1")
     weights = np.asarray(weights, dtype=np.float64)
     nothing = np.zeros(len(weights))
-    return BoxQP(gram, nothing, nothing, weights, min(nu, 1.0) * float(weights.sum()))
+    total = min(nu, 1.0) * float(weights.sum())
+    return BoxQP(gram, nothing, nothing, weights, total, scale=None)
 
 
 def ball(gram: Gram, C: Array) -> BoxQP:
@@ -352,7 +360,8 @@ def ball(gram: Gram, C: Array) -> BoxQP:
             f"C is infeasible: the weights of the rows must sum to at least 1, not "
             f"{float(np.sum(C)):.6g}; below it a ball of no radius is the cheapest"
         )
-    return BoxQP(gram, 0.5 * gram.diag(), np.zeros(len(upper)), upper, min(room, 1.0))
+    nothing = np.zeros(len(upper))
+    return BoxQP(gram, 0.5 * gram.diag(), nothing, upper, min(room, 1.0), scale=None)
 
 
 def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
@@ -383,18 +392,3 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
 def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
     upper, lower = np.where(signs > 0, C, 0.0), np.where(signs < 0, -C, 0.0)
     return BoxQP(gram, np.asarray(signs, dtype=np.float64), lower, upper)
-
-
-def _hardened(gram: Gram, C: Array) -> Array:
-    C = np.asarray(C, dtype=np.float64)
-    if not C.max(initial=0.0) >= HARDEST:
-        return C
-    # only what nobody means as a price: with unscaled data 1.0 may be large beside 1 / k(x, x)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(np.isinf(C) | (np.minimum(C, C * gram.diag().max()) >= HARDEST), np.inf, C)
-
-
-def _slackened(gram: Gram, C: Array) -> Gram:
-    with np.errstate(over="ignore", divide="ignore"):
-        shift = 0.5 / _hardened(gram, C)
-    return ShiftedGram(gram, np.minimum(shift, np.finfo(float).max))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Array
-from mercer.problems.svm import HARDEST
+from mercer.problems.costs import HARDEST
 from mercer.solvers.linear_rows import LinearRows
 from mercer.solvers.spd import factor_spd
 

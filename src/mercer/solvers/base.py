@@ -40,6 +40,10 @@ class Status(Enum):
         "without slack (C=inf) the data cannot be separated, or fitted within the tube, to working "
         "precision; the answer pays a very high price for slack instead. Use a finite C"
     )
+    NO_MARGIN = (
+        "no margin at this nu: to working precision the convex hulls of the classes, reduced by "
+        "it, still meet (of one class: its hull holds the origin). Raise nu"
+    )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
     @property

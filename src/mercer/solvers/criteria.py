@@ -15,7 +15,8 @@ class Violation:
     """The largest violation of the optimality conditions by a pair: LIBSVM's rule.
 
     In units of the decision function, so 10^-3 means: no point is on the wrong side of its
-    condition by more than that.
+    condition by more than that. Where only the answer tells these units (the margin of a nu form,
+    the radius of a ball) they are taken from it.
     """
 
     def measure(self, problem: BoxQP, b: Array, F: Array) -> float:
@@ -23,12 +24,17 @@ class Violation:
         return problem.violation(b, F)
 
     def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
-        """Give what the measure may be."""
-        return tol
+        """Give what the measure may be: `tol` in units of the problem."""
+        return tol * problem.unit(b, F)
 
-    def first(self, F: Array, tol: float) -> float:
+    def first(self, problem: BoxQP, F: Array, tol: float) -> float:
         """Give the violation to descend to before anything is measured in float64."""
-        return tol
+        spread = float(np.ptp(F)) if problem.scale is None and len(F) else 0.0
+        return tol * (problem.scale or spread or 1.0)
+
+    def settled(self, problem: BoxQP) -> bool:
+        """Tell whether what is allowed is known before there is an answer."""
+        return problem.scale is not None
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,11 @@ class Gap:
         objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.kinks @ np.abs(b))
         return tol * max(abs(objective), problem.rounding(b))
 
-    def first(self, F: Array, tol: float) -> float:
+    def settled(self, problem: BoxQP) -> bool:
+        """Tell whether what is allowed is known before there is an answer."""
+        return False
+
+    def first(self, problem: BoxQP, F: Array, tol: float) -> float:
         """Give the violation to descend to before anything is measured in float64."""
         return _START * max(float(np.ptp(F)), np.finfo(float).tiny) if len(F) else tol
 

@@ -34,6 +34,8 @@ class Part:
         Of the optimality conditions, by this F.
     error : float
         Largest error of F seen where it was compared with float64; infinite while unknown.
+    aim : float
+        What the violation is to come down to.
     steps : int
         Pair steps so far.
     """
@@ -44,6 +46,7 @@ class Part:
     violation: float = np.inf
     error: float = np.inf
     steps: int = 0
+    aim: float = np.inf
 
     @property
     def held(self) -> Layers:

@@ -19,7 +19,13 @@ from mercer.problems import BoxQP, Dual
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.criteria import VIOLATION, Criterion
 from mercer.solvers.feature_box import feature_box
-from mercer.solvers.linear_answer import admissible, exact_forces, linear_refusal, meets
+from mercer.solvers.linear_answer import (
+    admissible,
+    exact_forces,
+    fallen_short,
+    linear_refusal,
+    meets,
+)
 from mercer.solvers.screening import Programme
 
 _EPOCHS = 1000
@@ -37,14 +43,14 @@ class DualDescent(Solver):
     ----------
     tol : float
         What the criterion may be at the end.
-    max_iter : int
-        Largest number of passes over the variables.
+    max_iter : int or None
+        Largest number of passes over the variables; None takes 1000.
     criterion : Violation or Gap
         What `tol` speaks of: the largest violation of a pair, or the relative duality gap.
     """
 
     tol: float = 1e-3
-    max_iter: int = _EPOCHS
+    max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
     def refuses(self, problem: Any) -> str | None:
@@ -58,29 +64,33 @@ class DualDescent(Solver):
         n = len(problem.linear)
         b = problem.feasible_near(np.zeros(n) if start is None else start.coef)
         offsets = np.zeros(len(P.totals))
-        F, epochs = exact_forces(problem, P, b), 0
-        within, status = _FIRST * self.criterion.first(F, self.tol), Status.INACCURATE
+        F, epochs, most = exact_forces(problem, P, b), 0, self.max_iter or _EPOCHS
+        within, status = _FIRST * self.criterion.first(problem, F, self.tol), Status.INACCURATE
         if watch.tick(0, np.inf):
             return self._report(problem, b, F, watch.stopped or Status.STOPPED, 0, watch)
         for _ in range(_ROUNDS):
             box = feature_box(P, b, offsets)
-            found = rows.descend(box, within, self.max_iter - epochs, watch.tick)
+            found = rows.descend(box, within, most - epochs, watch.tick)
             epochs, offsets = epochs + found.epochs, found.offsets
             b = admissible(problem, P, found.b)
             F = exact_forces(problem, P, b)
             status = meets(self.criterion, problem, P, b, F, self.tol)
             if status.ok or status is Status.NOT_FINITE or watch.stopped:
                 break
-            if epochs >= self.max_iter:
+            if epochs >= most:
                 status = Status.INFEASIBLE if _contradictory(P, b) else Status.ITERATION_LIMIT
                 break
+            allowed = self.criterion.allowed(problem, b, F, self.tol)
             within *= _SHARPER
+            if self.criterion is VIOLATION and allowed > 0:
+                within = min(within, _FIRST * allowed)
         status = status if status.ok or not watch.stopped else watch.stopped
         return self._report(problem, b, F, status, epochs, watch)
 
     def _report(
         self, problem: BoxQP, b: Array, F: Array, status: Status, epochs: int, watch: Watch
     ) -> Solution:
+        status = fallen_short(status, problem, b, F)
         return report(self, Dual(b, problem.offsets(b, F)), status, epochs, watch)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from mercer._types import Array
 from mercer.gram.exact import exact_rows
 from mercer.problems import BoxQP
-from mercer.problems.svm import HARDEST
+from mercer.problems.costs import HARDEST
 
 LEVELS = 6
 _FIRST = 1e3  # in units of the problem; reaches HARDEST at the last level

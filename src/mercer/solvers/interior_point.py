@@ -22,6 +22,7 @@ from mercer.solvers.crossover import Vertex, assembled, crossover
 from mercer.solvers.linear_answer import (
     admissible,
     exact_forces,
+    fallen_short,
     linear_refusal,
     meets,
     rounding_of,
@@ -37,6 +38,7 @@ _WARM = 0.7  # of the band times a usual b: where the central path is joined
 _WIDEN = 4.0  # the band, when it was too narrow
 _ROUNDS = 12  # of screening, before all rows are taken
 _FINE = 1e-15  # of the objective: gap at which bounds can be told
+_CLEARLY = 0.1  # of the force that could be told: so much finer is worth another search
 _TOLD = 1e-3  # of the violation allowed: the force of its bounds on a row that is in doubt
 _ROUGHLY = 1e-6  # at which the rows near a corner are few
 _ROUGH = 1e-4  # for samples
@@ -53,11 +55,14 @@ class InteriorPoint(Solver):
     ----------
     tol : float
         What the criterion may be at the end; the method itself goes on to the last digits.
+    max_iter : int or None
+        Largest number of predictor-corrector steps; None lets the method end by itself.
     criterion : Violation or Gap
         What `tol` speaks of: the largest violation of a pair, or the relative duality gap.
     """
 
     tol: float = 1e-3
+    max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
     def refuses(self, problem: Any) -> str | None:
@@ -67,38 +72,67 @@ class InteriorPoint(Solver):
     def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
         """Sample, screen, solve, check all rows."""
         programme = Programme.of(problem)
-        told = _TOLD * self.criterion.first(problem.linear, self.tol)
-        search = _Search(programme, watch, told)
-        vertex = Vertex(problem.feasible_near(np.zeros(len(problem.linear))), np.zeros(0))
-        if not watch.tick(0, np.inf):
-            with np.errstate(all="ignore"), watch.keeping():  # judged below, by forces on all rows
-                vertex = search.run()
-        b = admissible(problem, programme, vertex.b)
-        status, F = self._judge(problem, b, search)
-        hopeless = rounding_of(programme, b) > self.tol and self.criterion is VIOLATION
+        b = problem.feasible_near(np.zeros(len(problem.linear)))
+        F = problem.linear
+        if problem.scale is None and self.criterion is VIOLATION:
+            F = exact_forces(problem, programme, b)
+        told = _TOLD * self.criterion.first(problem, F, self.tol)
+        search = _Search(programme, watch, told, self.max_iter)
+        if watch.tick(0, np.inf):
+            b, status, F = self._found(problem, b, search)
+        else:
+            b, status, F = self._searched(problem, search)
+        hopeless = (
+            self.criterion is VIOLATION
+            and rounding_of(programme, b) > self.tol * problem.unit(b, F)
+        )
         if status in (Status.INACCURATE, Status.NOT_FINITE) and not hopeless:
             b, status, F = self._rescued(problem, b, status, F, search)
+        status = fallen_short(status, problem, b, F)
         return report(self, Dual(b, problem.offsets(b, F)), status, search.steps, watch)
+
+    def _searched(self, problem: BoxQP, search: _Search) -> tuple[Array, Status, Array]:
+        """Search; where the answer itself says what is allowed, once more with that in mind."""
+        start = problem.feasible_near(np.zeros(len(problem.linear)))
+        while True:
+            b = start  # stays so if time runs out
+            with np.errstate(all="ignore"), search.watch.keeping():  # judged below, on all rows
+                b = search.run().b
+            b, status, F = self._found(problem, b, search)
+            if status is not Status.INACCURATE or self.criterion.settled(problem):
+                return b, status, F
+            told = _TOLD * self.criterion.allowed(problem, b, F, self.tol)
+            if self.criterion is not VIOLATION or not 0 < told < _CLEARLY * search.told:
+                return b, status, F
+            search.told = told
+
+    def _found(
+        self, problem: BoxQP, b: Array, search: _Search
+    ) -> tuple[Array, Status, Array]:
+        b = admissible(problem, search.programme, b)
+        return b, *self._judge(problem, b, search)
 
     def _judge(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Status, Array]:
         F = exact_forces(problem, search.programme, b)
         if search.unbounded:
             return Status.INFEASIBLE, F
         met = meets(self.criterion, problem, search.programme, b, F, self.tol)
-        return met if met.ok or met is Status.NOT_FINITE else search.watch.stopped or met, F
+        return met if met.ok or met is Status.NOT_FINITE else search.stopped or met, F
 
     def _rescued(
         self, problem: BoxQP, b: Array, status: Status, F: Array, search: _Search
     ) -> tuple[Array, Status, Array]:
         """Let descents go on; keep what is better."""
         P, criterion = search.programme, self.criterion
-        found = rescue(problem, P, b, criterion, _SHARPER * self.tol, search.watch)
+        left = None if self.max_iter is None else self.max_iter - search.steps
+        found, steps = rescue(problem, P, b, criterion, _SHARPER * self.tol, search.watch, left)
+        search.steps += steps
         found = admissible(problem, P, found)
         ending, forces = self._judge(problem, found, search)
         before = criterion.measure(problem, b, F) if np.isfinite(F).all() else np.inf
         if ending.ok or criterion.measure(problem, found, forces) < before:
             return found, ending, forces
-        return b, search.watch.stopped or status, F
+        return b, search.stopped or status, F
 
 
 @dataclass
@@ -106,6 +140,7 @@ class _Search:
     programme: Programme
     watch: Watch
     told: float
+    limit: int | None = None
     steps: int = 0
     unbounded: bool = False
     usual: float = 1.0
@@ -123,7 +158,7 @@ class _Search:
         for size in sizes:
             part = P.sample(*lottery.draw(size))
             fresh = self._rough(part, v, before)
-            if self.watch.stopped or self.unbounded:
+            if self.stopped or self.unbounded:
                 return Vertex(np.zeros(len(P.linear)), v)
             moved = part.rows.times(fresh - v)
             first = before is None
@@ -141,7 +176,13 @@ class _Search:
 
     def _tick(self, measure: float) -> bool:
         self.steps += 1
-        return self.watch.tick(self.steps, measure)
+        return self.watch.tick(self.steps, measure) or self.stopped is not None
+
+    @property
+    def stopped(self) -> Status | None:
+        """Why the search has to end, if it has."""
+        limited = self.limit is not None and self.steps >= self.limit
+        return self.watch.stopped or (Status.ITERATION_LIMIT if limited else None)
 
     def _barrier(self, part: Part, v: Array, band: float, goal: float) -> BarrierAnswer:
         usual = _usual_width(part.upper - part.lower) or self.usual
@@ -157,7 +198,7 @@ class _Search:
         value = P.value(v, t, piece.b)
         size = self._size(P, t)
         band = size if before is None else self._band(before, t)
-        while not self.watch.stopped:
+        while not self.stopped:
             near = np.flatnonzero(piece.apart <= band)
             if before is None or self._too_many(near, piece, band):
                 return self._barrier(P.everything(piece)[1], v, min(size, band), _ROUGH).v
@@ -189,7 +230,7 @@ class _Search:
             goal = _FINE if done or len(near) * _FEW_OF < len(t) else _ROUGHLY
             part = P.near(near, piece)
             answer = self._barrier(part, v, _WARM * band, goal)
-            if self.watch.stopped or self.unbounded:
+            if self.stopped or self.unbounded:
                 return assembled(P, near, piece, v, answer.b)
             vertex = crossover(P, part, near, piece, answer, self.told) if goal == _FINE else None
             v_new = answer.v if vertex is None else vertex.v
@@ -212,12 +253,12 @@ class _Search:
         every, part = P.everything(piece)
         answer = self._barrier(part, v, band, _FINE)
         for larger in _AGAIN:
-            if answer.near or self.watch.stopped or self.unbounded:
+            if answer.near or self.stopped or self.unbounded:
                 break
             # from farther inside: slower, but nothing is in the way
             fresh = np.zeros_like(v)
             answer = self._barrier(part, fresh, larger * self._size(P, P.linear), _FINE)
-        if self.watch.stopped or self.unbounded:
+        if self.stopped or self.unbounded:
             return assembled(P, every, piece, answer.v, answer.b)
         return crossover(P, part, every, piece, answer, self.told)
 

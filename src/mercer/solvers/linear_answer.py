@@ -112,6 +112,12 @@ def meets(
     return Status.SOLVED if met else Status.INACCURATE
 
 
+def fallen_short(status: Status, problem: BoxQP, b: Array, F: Array) -> Status:
+    """Return the ending, with the reason where an answer is inaccurate for want of a margin."""
+    short = status is Status.INACCURATE and problem.marginless(b, F)
+    return Status.NO_MARGIN if short else status
+
+
 def rounding_of(P: Programme, b: Array) -> float:
     """Give what forces made of sums of this size are known to."""
     return float(np.finfo(float).eps * P.rows.length() ** 2 * np.abs(b).sum())

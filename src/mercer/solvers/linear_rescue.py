@@ -26,20 +26,30 @@ _EPOCHS = 300
 
 
 def rescue(
-    problem: BoxQP, P: Programme, b: Array, criterion: Criterion, tol: float, watch: Watch
-) -> Array:
-    """Give a better b if one is found; b must be inside its box and have its sums."""
+    problem: BoxQP,
+    P: Programme,
+    b: Array,
+    criterion: Criterion,
+    tol: float,
+    watch: Watch,
+    most: int | None = None,
+) -> tuple[Array, int]:
+    """Return a better b if one is found, and its pair steps or passes, `most` of them allowed.
+
+    The b given must be inside its box and have its sums.
+    """
     base = problem.held.base
     n, points = len(b), base.shape[0]
     alone = problem.group is not None and bool((problem.group < 0).any())
     # K, and room for the copies that are made of parts of it
     if not alone and max(n, points) <= _LARGEST_STORED and within_budget(2 * 8 * points * points):
-        engine = Stored(base.dense(), watch, max(_STEPS, _STEPS_PER_ROW * n))
+        engine = Stored(base.dense(), watch, most or max(_STEPS, _STEPS_PER_ROW * n))
         part = begin(engine, problem, b)
         answer(engine, [part], criterion, tol)
-        return part.b
+        return part.b, part.steps
     F = problem.linear - problem.gram @ b
     offsets = np.atleast_1d(np.asarray(problem.offsets(b, F)))
-    within = 0.5 * criterion.first(F, tol)
+    within = 0.5 * criterion.first(problem, F, tol)
     rows = choose_backend().features(P.rows.factor, P.rows.index)
-    return rows.descend(feature_box(P, b, offsets), within, _EPOCHS, watch.tick).b
+    found = rows.descend(feature_box(P, b, offsets), within, most or _EPOCHS, watch.tick)
+    return found.b, found.epochs

@@ -47,17 +47,17 @@ class Refined:
     width: float
 
 
-def astray(engine: Engine, parts: list[Part], tol: float) -> list[Part]:
-    """Give the parts whose F is wrong by more than a small share of `tol`, by a sample.
+def astray(engine: Engine, parts: list[Part]) -> list[Part]:
+    """Give the parts whose F is wrong by more than a small share of their aim, by a sample.
 
     The error is in proportion to the coefficients, so the parts with the largest speak for all.
     """
     if not parts:
         return []
     sizes = [float(np.abs(part.b).sum()) for part in parts]
-    allowed = _NEGLIGIBLE * tol
     if engine.rounding < 1e-10:
         largest = float(np.abs(parts[0].held.base.diag()).max(initial=0.0))
+        allowed = _NEGLIGIBLE * min(part.aim for part in parts)
         shifts = [_largest_shift(part) for part in parts]
         if all(
             (_DOUBLE * largest + _SNAPPED * shift) * size <= allowed
@@ -70,13 +70,17 @@ def astray(engine: Engine, parts: list[Part], tol: float) -> list[Part]:
     each, worst = max(4, _SAMPLE // len(parts)), 0.0
     for k in order[:_PARTS]:
         part = parts[k]
-        rows = np.union1d(_sample(part, each), _snapped(part, allowed))
+        rows = np.union1d(_sample(part, each), _snapped(part, _NEGLIGIBLE * part.aim))
         true = part.problem.linear[rows] - exact_rows(part.problem.gram, rows, part.b)
         part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
         worst = max(worst, part.error / max(sizes[k], np.finfo(float).tiny))
     for k in order[_PARTS:]:
         parts[k].error = worst * sizes[k]
-    return [part for part in parts if not part.error <= max(allowed, (tol - part.violation) / 3)]
+    return [part for part in parts if not part.error <= _bearable(part)]
+
+
+def _bearable(part: Part) -> float:
+    return max(_NEGLIGIBLE * part.aim, (part.aim - part.violation) / 3)
 
 
 def _sample(part: Part, count: int) -> Array:
@@ -140,7 +144,9 @@ def refine(engine: Engine, part: Part, tol: float) -> Refined:
         if part.violation <= tol and sure:
             return Refined(True, rows, seen)
         stuck = stuck + 1 if part.violation > 0.5 * last else 0
-        if stuck > 2 or engine.watch.tick(engine.steps, part.violation):
+        if stuck > 2 or part.steps >= engine.limit:
+            break
+        if engine.watch.tick(engine.steps, part.violation):
             break
         last = part.violation
         _go_on(engine, part, rows, max(_AGAIN * tol, _FASTEST * part.violation))

@@ -20,6 +20,8 @@ from mercer.solvers.stored import Stored
 
 _ITERATIONS_PER_ROW = 100
 _LEAST_ITERATIONS = 10_000_000
+# where the tolerance is relative to the margin found: a thin one may ask for any number of steps
+_LEAST_ITERATIONS_OWN_SCALE = 300_000
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def starts(problem: BoxQP | Many, start: Any) -> list[Array | None]:
 def limit_of(problems: tuple[BoxQP, ...]) -> int:
     """Give the pair steps that a programme gets when nobody says."""
     largest = max(len(p.linear) for p in problems)
-    return max(_LEAST_ITERATIONS, _ITERATIONS_PER_ROW * largest)
+    thin = any(p.scale is None for p in problems)
+    least = _LEAST_ITERATIONS_OWN_SCALE if thin else _LEAST_ITERATIONS
+    return max(least, _ITERATIONS_PER_ROW * largest)
 
 
 def answer(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
@@ -146,7 +150,8 @@ def conclude(
 
 def _bends(parts: list[Part], ends: list[Status]) -> dict[int, float]:
     """Give the negative curvature that was seen in parts that think they are done."""
-    settled = [k for k, end in enumerate(ends) if end in (Status.SOLVED, Status.INACCURATE)]
+    done = (Status.SOLVED, Status.INACCURATE, Status.NO_MARGIN)
+    settled = [k for k, end in enumerate(ends) if end in done]
     size = largest_diagonal(parts[0].held.base)
     bends = {k: bend for k in settled if (bend := bend_along(parts[k], size)) is not None}
     if settled and not bends and (bend := bend_among([parts[k] for k in settled])) is not None:

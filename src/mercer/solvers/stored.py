@@ -39,7 +39,10 @@ class Stored(Engine):
 
     def _descend(self, parts: list[Part], tol: float) -> None:
         before = self.steps
-        left = max(1, self.limit - min(part.steps for part in parts))
+        parts = [part for part in parts if part.steps < self.limit]
+        if not parts:
+            return
+        left = self.limit - max(part.steps for part in parts)
         answers = choose_backend().box_qps(
             self.K,
             [part.box() for part in parts],

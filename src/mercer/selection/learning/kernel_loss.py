@@ -16,6 +16,7 @@ from mercer.machines._multiclass import Question, scheme_of
 from mercer.machines._two_class import HingeBox, SquaredHingeBox
 from mercer.machines._weights import DistinctRows
 from mercer.problems import BoxQP, Many, svm
+from mercer.problems.costs import HARDEST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.wanted import check_flag, checked, one_of
 
@@ -58,7 +59,7 @@ class Hinge(KernelLoss):
     def refusal(self, largest: float, weights: Array) -> str | None:
         """Refuse hard margins: where slack is forbidden no gap can be computed."""
         most = self.C * float(weights.max())
-        if min(most, most * largest) < svm.HARDEST:
+        if min(most, most * largest) < HARDEST:
             return None
         return (
             f"C={self.C!r} forbids all slack where k(x, x) is {largest:.1e}; use a C that is "

@@ -26,7 +26,7 @@ from mercer.kernels.features import feature_map
 from mercer.kernels.validity import is_proven
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines._parameters import is_real
-from mercer.problems.svm import HARDEST
+from mercer.problems.costs import HARDEST
 from mercer.selection.rows import Rows, take_rows
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.chains import ladder, walk
