@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("mercer._native")
 
-from native_calls import CALLS, Call, pairs
+from native_calls import CALLS, ROWS, Call, pairs
 
 from mercer import _native
 
@@ -75,7 +75,7 @@ def spoilt_array(a):
 
 
 def edges(dtype):
-    if dtype == bool:
+    if dtype.kind == "b":
         return (False,)
     info = np.iinfo(dtype)
     return (info.min, -1, 10**6 if info.max > 10**6 else info.max, info.max)
@@ -91,6 +91,26 @@ def spoilt_sequence(values):
             yield f"[{i}] {what}", False, kind([*values[:i], other, *values[i + 1 :]])
 
 
+def spoilt_number(value):
+    if isinstance(value, bool):
+        others = (not value,)
+    elif isinstance(value, int):
+        others = (-(2**63), -(2**31), -1, 0, 1, 10**6, 2**31 - 1, 2**40, 2**63 - 1, 2**64, 1.5)
+    else:
+        others = (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300)
+    for other in others:
+        if other != value:
+            yield f"{other}", False, other
+
+
+def given_for_none():
+    yield "a number", False, 3
+    yield "an array", False, np.ones(3)
+    yield "a function", False, lambda *_: True
+    yield "a function without an answer", False, lambda *_: None
+    yield "a function that fails", False, lambda *_: 1 / 0
+
+
 def spoilt(value):
     """Yield (what was done, whether it must be refused, the value) for one argument."""
     for other in (None, "text", object(), [None], (1, 2)):
@@ -101,24 +121,13 @@ def spoilt(value):
     elif isinstance(value, list | tuple):
         yield "None", False, None
         yield from spoilt_sequence(value)
-    elif isinstance(value, bool):
-        yield "not", False, not value
-    elif isinstance(value, int):
-        for other in (-(2**63), -(2**31), -1, 0, 1, 10**6, 2**31 - 1, 2**40, 2**63 - 1, 2**64, 1.5):
-            if other != value:
-                yield f"{other}", False, other
-    elif isinstance(value, float):
-        for other in (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300):
-            yield f"{other}", False, other
+    elif isinstance(value, int | float):
+        yield from spoilt_number(value)
     elif value is None:
-        yield "a number", False, 3
-        yield "an array", False, np.ones(3)
-        yield "a function", False, lambda *_: True
-        yield "a function without an answer", False, lambda *_: None
-        yield "a function that fails", False, lambda *_: 1 / 0
+        yield from given_for_none()
     else:  # a kernel's pairs
-        for name, other in (("unbound", type(value)(60, 60)), ("small", pairs(rows=5))):
-            yield name, False, other
+        yield "unbound", True, type(value)(ROWS, ROWS)
+        yield "small", True, pairs(rows=5)
 
 
 def takes_much(argument, value):

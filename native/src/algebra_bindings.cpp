@@ -38,15 +38,16 @@ Result as_array(Buffer&& buffer, std::initializer_list<std::size_t> shape) {
   return Result(data, shape, owner);
 }
 
-void require_width(int width, std::size_t n) {
-  require(width >= 1 && static_cast<std::size_t>(width) <= std::max<std::size_t>(n, 1),
-          "width must be positive, and at most the number of rows");
+constexpr int kWidest = 4096;  // of bands: wider ones cost more than they save, and much memory
+
+void require_width(int width) {
+  require(width >= 1 && width <= kWidest, "width must be from 1 to 4096");
 }
 
 nb::tuple reduce(Square A, int width, int threads) {
   const std::size_t n = A.shape(0), columns = static_cast<std::size_t>(width) + 1;
   require(A.shape(1) == A.shape(0), "A must be square");
-  require_width(width, n);
+  require_width(width);
   Buffer lower(n * columns), qt;
   unlocked([&](Poll& poll) {
     const Reflections reflections =
@@ -64,7 +65,7 @@ Result inverse_diagonals(ConstMatrix Qt, ConstMatrix lower, int width, ConstVect
                          int threads) {
   const std::size_t n = Qt.shape(0), count = shifts.shape(0);
   require(Qt.shape(1) == Qt.shape(0), "Qt must be square");
-  require_width(width, n);
+  require_width(width);
   require(lower.shape(0) == Qt.shape(0) && lower.shape(1) == static_cast<std::size_t>(width) + 1,
           "lower must have shape (n, width + 1)");
   Buffer out(count * n);
