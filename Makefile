@@ -14,10 +14,10 @@ REFERENCE_TESTS := $(wildcard tests/test_kernels_*.py) tests/test_kernel_algebra
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint docs bench sanitize clean
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## train on Spambase, print certificates, leave demo-output/demo.png
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,9 @@ docs: $(VENV)/.docs ## build docs/_build/html; a warning is an error
 
 bench: $(VENV)/.test ## run the benchmarks against other libraries
 	$(BIN)/python -m benchmarks.run
+
+sanitize: $(VENV)/.sanitize ## tests of the compiled core and ten minutes of the fuzzer, with sanitizers
+	PYTHON=$(BIN)/python PATH="$(abspath $(BIN)):$$PATH" scripts/sanitize.sh
 
 clean: ## remove what was built, but not .venv
 	rm -rf build dist docs/_build docs/gallery docs/api/generated demo-output
@@ -61,6 +64,10 @@ $(VENV)/.demo: $(SOURCES) | $(VENV)/.pip
 
 $(VENV)/.test: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+$(VENV)/.sanitize: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet "nanobind>=2.4" cmake ninja
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.demo

@@ -1,29 +1,17 @@
 // Python's view of the dense algorithms: shapes are checked here, the interpreter lock is released.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
-#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
 #include "mercer/algebra_band.hpp"
 #include "mercer/algebra_cholesky.hpp"
 #include "mercer/algebra_simd.hpp"
+#include "mercer/bindings.hpp"
 #include "mercer/poll.hpp"
-
-namespace nb = nanobind;
 
 namespace mercer::algebra {
 namespace {
 
 using Square = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// At least the calling thread.
-int usable(int threads) { return std::max(1, threads); }
-
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
 
 // What every verb does around its computation: `work` runs without the interpreter lock.
 template <class Work>
@@ -44,15 +32,22 @@ using Result = nb::ndarray<nb::numpy, double>;
 
 // Hands a buffer over to NumPy.
 Result as_array(Buffer&& buffer, std::initializer_list<std::size_t> shape) {
-  double* data = buffer.release();
+  double* data = buffer.data();
   nb::capsule owner(data, [](void* memory) noexcept { give_memory(memory); });
+  buffer.release();
   return Result(data, shape, owner);
+}
+
+constexpr int kWidest = 4096;  // of bands: wider ones cost more than they save, and much memory
+
+void require_width(int width) {
+  require(width >= 1 && width <= kWidest, "width must be from 1 to 4096");
 }
 
 nb::tuple reduce(Square A, int width, int threads) {
   const std::size_t n = A.shape(0), columns = static_cast<std::size_t>(width) + 1;
   require(A.shape(1) == A.shape(0), "A must be square");
-  require(width >= 1, "width must be positive");
+  require_width(width);
   Buffer lower(n * columns), qt;
   unlocked([&](Poll& poll) {
     const Reflections reflections =
@@ -70,7 +65,7 @@ Result inverse_diagonals(ConstMatrix Qt, ConstMatrix lower, int width, ConstVect
                          int threads) {
   const std::size_t n = Qt.shape(0), count = shifts.shape(0);
   require(Qt.shape(1) == Qt.shape(0), "Qt must be square");
-  require(width >= 1, "width must be positive");
+  require_width(width);
   require(lower.shape(0) == Qt.shape(0) && lower.shape(1) == static_cast<std::size_t>(width) + 1,
           "lower must have shape (n, width + 1)");
   Buffer out(count * n);
@@ -84,8 +79,9 @@ Result inverse_diagonals(ConstMatrix Qt, ConstMatrix lower, int width, ConstVect
 }  // namespace
 }  // namespace mercer::algebra
 
-void bind_algebra(nb::module_& m) {
+void bind_algebra(nanobind::module_& m) {
   using namespace mercer::algebra;
+  namespace nb = nanobind;
   m.def("cholesky", &factor, nb::arg("A").noconvert(), nb::arg("threads"));
   m.def("band_reduce", &reduce, nb::arg("A").noconvert(), nb::arg("width"), nb::arg("threads"));
   m.def("band_inverse_diagonals", &inverse_diagonals, nb::arg("Qt"), nb::arg("lower"),

@@ -59,6 +59,7 @@ class Arena {
   void* take(std::size_t bytes) {
     bytes = round_up(bytes, kHugePage);
     const std::lock_guard<std::mutex> guard(lock);
+    make_room();
     void* start = reuse(bytes);
     if (start == nullptr) start = fresh(bytes);
     return start;
@@ -97,6 +98,12 @@ class Arena {
   std::mutex lock;
 
  private:
+  // What is lent can come back without a new allocation: `give` must not fail.
+  void make_room() {
+    const std::size_t needed = idle_.size() + lent_.size() + 1;
+    if (idle_.capacity() < needed) idle_.reserve(2 * needed);
+  }
+
   // The smallest idle block that fits, unless it would waste more than a quarter.
   void* reuse(std::size_t bytes) {
     auto best = idle_.end();
@@ -121,7 +128,12 @@ class Arena {
       start = map_pages(bytes);
     }
     if (start == nullptr) throw std::bad_alloc();
-    lent_.emplace(start, bytes);
+    try {
+      lent_.emplace(start, bytes);
+    } catch (...) {
+      munmap(start, bytes);
+      throw;
+    }
     return start;
   }
 

@@ -1,7 +1,6 @@
 // Preparing sparse rows: copied as they are, with what each row adds to a statistic on its own.
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "mercer/leaf.hpp"
 
@@ -29,17 +28,11 @@ Buffer<T> margins(Statistic statistic, SparseInput<T> in) {
 }
 
 template <class T>
-SparseCopy<T> copy(SparseInput<T> in, Size features) {
+SparseCopy<T> copy(SparseInput<T> in) {
   const Size entries = in.entries.start[in.rows];
-  const std::int32_t* feature = in.entries.feature;
-  for (Size e = 0; e < entries; ++e) {
-    if (feature[e] < 0 || feature[e] >= features) {
-      throw std::invalid_argument("sparse rows: column number out of range");
-    }
-  }
   SparseCopy<T> out{Buffer<Size>(in.rows + 1), Buffer<std::int32_t>(entries), Buffer<T>(entries)};
   std::copy_n(in.entries.start, in.rows + 1, out.start.data());
-  std::copy_n(feature, entries, out.feature.data());
+  std::copy_n(in.entries.feature, entries, out.feature.data());
   std::copy_n(in.entries.value, entries, out.value.data());
   return out;
 }
@@ -111,8 +104,8 @@ Leaf<T> bind_sparse(Statistic statistic, int degree, Size features, SparseInput<
   leaf.features = features;
   leaf.sparse = true;
   leaf.factor = static_cast<T>(joint_factor(statistic));
-  leaf.x_sparse = copy(x, features);
-  if (y) leaf.y_sparse_own = std::make_unique<SparseCopy<T>>(copy(*y, features));
+  leaf.x_sparse = copy(x);
+  if (y) leaf.y_sparse_own = std::make_unique<SparseCopy<T>>(copy(*y));
   const SparseInput<T> columns = y ? *y : x;
   leaf.most_slots = count_most_slots(columns, features, tiles.nr);
   if (leaf.factor != 0) {

@@ -1,6 +1,4 @@
 // Python's view of rows of features: shapes are checked here, the interpreter lock is released.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
@@ -12,9 +10,8 @@
 
 #include "mercer/algebra_memory.hpp"
 #include "mercer/algebra_simd.hpp"
+#include "mercer/bindings.hpp"
 #include "mercer/linear.hpp"
-
-namespace nb = nanobind;
 
 namespace mercer::linear {
 namespace {
@@ -27,9 +24,7 @@ using Groups = nb::ndarray<const std::int8_t, nb::ndim<1>, nb::c_contig, nb::dev
 using Result = nb::ndarray<nb::numpy, double>;
 using algebra::Buffer;
 
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
+constexpr int kMostGroups = INT8_MAX + 1;  // their numbers have eight bits
 
 template <class Work>
 void unlocked(Work&& work, std::function<bool()> ask = {}) {
@@ -40,30 +35,23 @@ void unlocked(Work&& work, std::function<bool()> ask = {}) {
 }
 
 Result as_array(Buffer&& buffer, std::initializer_list<std::size_t> shape) {
-  double* data = buffer.release();
+  double* data = buffer.data();
   nb::capsule owner(data, [](void* memory) noexcept { give_memory(memory); });
+  buffer.release();
   return Result(data, shape, owner);
-}
-
-// Row numbers are checked once for each call: nothing below looks at bounds.
-const std::int64_t* checked(const std::optional<Numbers>& index, Size rows) {
-  if (!index) return nullptr;
-  for (std::size_t i = 0; i < index->shape(0); ++i)
-    require(index->data()[i] >= 0 && index->data()[i] < rows, "a row number is out of range");
-  return index->data();
 }
 
 DenseRows dense(const Matrix& F, const std::optional<Numbers>& index) {
   const Size rows = static_cast<Size>(F.shape(0));
   return {F.data(), index ? static_cast<Size>(index->shape(0)) : rows,
-          static_cast<Size>(F.shape(1)), checked(index, rows)};
+          static_cast<Size>(F.shape(1)), row_numbers(index, rows)};
 }
 
 Result multiply(Matrix F, std::optional<Numbers> index, Vector w, int threads) {
   const DenseRows rows = dense(F, index);
   require(static_cast<Size>(w.shape(0)) == rows.width, "w must have one entry per column");
   Buffer out(rows.count);
-  unlocked([&](Poll& poll) { times(rows, w.data(), out.data(), std::max(1, threads), poll); });
+  unlocked([&](Poll& poll) { times(rows, w.data(), out.data(), usable(threads), poll); });
   return as_array(std::move(out), {static_cast<std::size_t>(rows.count)});
 }
 
@@ -71,7 +59,7 @@ Result multiply_back(Matrix F, std::optional<Numbers> index, Vector x, int threa
   const DenseRows rows = dense(F, index);
   require(static_cast<Size>(x.shape(0)) == rows.count, "x must have one entry per row");
   Buffer out(rows.width);
-  unlocked([&](Poll& poll) { pull(rows, x.data(), out.data(), std::max(1, threads), poll); });
+  unlocked([&](Poll& poll) { pull(rows, x.data(), out.data(), usable(threads), poll); });
   return as_array(std::move(out), {static_cast<std::size_t>(rows.width)});
 }
 
@@ -82,14 +70,14 @@ Result weighted(Matrix F, std::optional<Numbers> index, Vector centre, Groups gr
   require(static_cast<Size>(group.shape(0)) == rows.count &&
               static_cast<Size>(weight.shape(0)) == rows.count,
           "group and weight must have one entry per row");
-  require(groups >= 0 && std::all_of(group.data(), group.data() + rows.count,
+  require(groups >= 0 && groups <= kMostGroups && std::all_of(group.data(), group.data() + rows.count,
                                      [&](int g) { return g < groups; }),
           "a group is out of range");
   const std::size_t m = static_cast<std::size_t>(rows.width + groups);
   Buffer out(m * m);
   unlocked([&](Poll& poll) {
     gram(rows, centre.data(), group.data(), groups, weight.data(), out.data(),
-         std::max(1, threads), poll);
+         usable(threads), poll);
   });
   return as_array(std::move(out), {m, m});
 }
@@ -106,8 +94,8 @@ struct Sides {
     require(fits(linear) && fits(lower) && fits(upper) && fits(group) &&
                 (!shift || fits(*shift)) && (!kink || fits(*kink)),
             "every vector must have one entry per row");
-    const int groups = static_cast<int>(totals.shape(0));
-    require(std::all_of(group.data(), group.data() + count, [&](int g) { return g < groups; }),
+    const int groups = static_cast<int>(std::min<std::size_t>(totals.shape(0), kMostGroups + 1));
+    require(groups <= kMostGroups && std::all_of(group.data(), group.data() + count, [&](int g) { return g < groups; }),
             "a group is out of range");
     return {linear.data(), lower.data(), upper.data(), shift ? shift->data() : nullptr,
             kink ? kink->data() : nullptr, group.data(), totals.data(), groups};
@@ -118,6 +106,8 @@ template <class Rows>
 nb::tuple run(const Rows& rows, const Sides& sides, Vector start, Vector offsets, double tol,
               std::int64_t max_epochs, nb::object callback) {
   const Box box = sides.box(rows.count);
+  require_tolerance(tol);
+  require_poll(callback);
   require(static_cast<Size>(start.shape(0)) == rows.count, "start must have one entry per row");
   require(static_cast<Size>(offsets.shape(0)) == box.groups, "one offset per group");
   Buffer b(rows.count), weights(rows.width), r(box.groups);
@@ -150,18 +140,10 @@ nb::tuple run_sparse(Numbers begin, Columns columns, Vector values, std::int64_t
                      std::optional<Vector> shift, std::optional<Vector> kink, Groups group,
                      Vector totals, Vector start, Vector offsets, double tol,
                      std::int64_t max_epochs, nb::object poll) {
-  const Size rows = static_cast<Size>(begin.shape(0)) - 1;
-  const Size filled = static_cast<Size>(values.shape(0));
-  require(rows >= 0 && begin.data()[0] == 0 && begin.data()[rows] == filled &&
-              static_cast<Size>(columns.shape(0)) == filled &&
-              std::is_sorted(begin.data(), begin.data() + rows + 1),
-          "the rows do not describe the values");
-  require(std::all_of(columns.data(), columns.data() + filled,
-                      [&](std::int32_t c) { return c >= 0 && c < width; }),
-          "a column is out of range");
+  const Size rows = sparse_rows(begin, columns, values, width);
   const SparseRows sparse{begin.data(), columns.data(), values.data(),
                           index ? static_cast<Size>(index->shape(0)) : rows, width,
-                          checked(index, rows)};
+                          row_numbers(index, rows)};
   const Sides sides{linear, lower, upper, shift, kink, group, totals};
   return run(sparse, sides, start, offsets, tol, max_epochs, std::move(poll));
 }
@@ -169,8 +151,9 @@ nb::tuple run_sparse(Numbers begin, Columns columns, Vector values, std::int64_t
 }  // namespace
 }  // namespace mercer::linear
 
-void bind_linear(nb::module_& m) {
+void bind_linear(nanobind::module_& m) {
   using namespace mercer::linear;
+  namespace nb = nanobind;
   m.def("linear_times", &multiply, nb::arg("F").noconvert(), nb::arg("index").none(),
         nb::arg("w"), nb::arg("threads"));
   m.def("linear_pull", &multiply_back, nb::arg("F").noconvert(), nb::arg("index").none(),

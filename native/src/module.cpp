@@ -15,6 +15,21 @@ void bind_algebra(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
 #endif
 
+namespace {
+
+// nanobind has a table of live objects, and ends the process if it cannot have the memory to let it
+// grow. So it grows when the library is loaded: further objects up to this number need no more.
+constexpr int kObjects = 1024;
+struct Object {};
+
+void make_room(nanobind::module_& m) {
+  nanobind::class_<Object>(m, "_Object");
+  nanobind::list live;
+  for (int i = 0; i < kObjects; ++i) live.append(nanobind::cast(Object{}));
+}
+
+}  // namespace
+
 NB_MODULE(_native, m) {
   m.doc() = "Compiled core of Mercer. Private: use mercer.backends.";
   m.def("thread_cap", &mercer::thread_cap);
@@ -30,4 +45,5 @@ NB_MODULE(_native, m) {
   bind_algebra(m);
   bind_linear(m);
 #endif
+  make_room(m);
 }

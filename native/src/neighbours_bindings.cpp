@@ -1,15 +1,13 @@
 // What Python sees of the search for nearest neighbours.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <limits>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "mercer/bindings.hpp"
 #include "mercer/neighbours.hpp"
 
 namespace nb = nanobind;
@@ -27,15 +25,6 @@ using Result = nb::ndarray<S, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::
 // X, Y and the squared lengths of the rows of X
 using Exact = std::tuple<Matrix<double>, Matrix<double>, Vector>;
 
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
-
-template <class Array>
-Size extent(const Array& array, std::size_t axis) {
-  return static_cast<Size>(array.shape(axis));
-}
-
 template <class T>
 ExactRows exact_rows(const Pairs<T>& pairs, const Exact& given) {
   const auto& [x, y, norms] = given;
@@ -47,12 +36,13 @@ ExactRows exact_rows(const Pairs<T>& pairs, const Exact& given) {
 
 template <class T>
 void nearest_into(Pairs<T>& pairs, Result<Size> index, Result<double> key, Size begin, Size end,
-                  bool itself, bool upper, const std::vector<Matrix<T>>& blocks,
+                  bool itself, bool upper, nb::list given,
                   const std::optional<Exact>& exact, int threads) {
+  const auto blocks = read_list<Matrix<T>>(given, "blocks are matrices of the type of the pairs");
   require(0 <= begin && begin <= end && end <= pairs.rows(), "no such rows");
   const Size count = extent(index, 1);
   require(extent(index, 0) == end - begin && extent(key, 0) == end - begin &&
-              extent(key, 1) == count && count > 0,
+              extent(key, 1) == count && count > 0 && count <= INT32_MAX,
           "results of the wrong shape");
   require(pairs.columns() <= std::numeric_limits<std::int32_t>::max(), "too many columns");
   require(!(itself || upper) || pairs.rows() == pairs.columns(), "Y is not X");
@@ -68,7 +58,7 @@ void nearest_into(Pairs<T>& pairs, Result<Size> index, Result<double> key, Size 
                          exact ? &rows : nullptr};
   Poll poll;
   nb::gil_scoped_release released;
-  nearest(pairs, externals, task, index.data(), key.data(), {threads, &poll});
+  nearest(pairs, externals, task, index.data(), key.data(), {usable(threads), &poll});
 }
 
 }  // namespace

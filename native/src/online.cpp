@@ -1,6 +1,4 @@
 // The perceptron's walk over rows: score, compare, and on a mistake add the row.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <cmath>
@@ -9,10 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "mercer/bindings.hpp"
 #include "mercer/poll.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace mercer::online {
 namespace {
@@ -26,10 +22,6 @@ using Table = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Constants = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr Size kRowsPerLook = 256;  // between two looks at the clock
-
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
 
 // Four sums side by side: one alone would wait for itself, and may not be reordered by a compiler.
 double dot(const double* x, const double* w, Size d) {
@@ -194,15 +186,7 @@ nb::tuple learn_sparse(Numbers begin, Columns columns, Values values, Size width
                        std::optional<Table> late, std::optional<Constants> late_bias,
                        std::optional<Constants> tally, bool has_bias, double step,
                        bool interruptible) {
-  const Size count = static_cast<Size>(begin.shape(0)) - 1;
-  const Size filled = static_cast<Size>(values.shape(0));
-  require(count >= 0 && begin.data()[0] == 0 && begin.data()[count] == filled &&
-              static_cast<Size>(columns.shape(0)) == filled,
-          "the rows do not describe the values");
-  for (Size i = 0; i < count; ++i)
-    require(begin.data()[i] <= begin.data()[i + 1], "the rows do not describe the values");
-  for (Size p = 0; p < filled; ++p)
-    require(columns.data()[p] >= 0 && columns.data()[p] < width, "a column is out of range");
+  const Size count = sparse_rows(begin, columns, values, width);
   const SparseRows rows{begin.data(), columns.data(), values.data(), count, width};
   return learn(rows, order, codes, weights, bias, late, late_bias, tally, has_bias,
                step, interruptible);
@@ -211,8 +195,9 @@ nb::tuple learn_sparse(Numbers begin, Columns columns, Values values, Size width
 }  // namespace
 }  // namespace mercer::online
 
-void bind_online(nb::module_& m) {
+void bind_online(nanobind::module_& m) {
   using namespace mercer::online;
+  using nanobind::literals::operator""_a;
   m.def("perceptron_dense", &learn_dense, "x"_a.noconvert(), "order"_a.none(), "codes"_a,
         "weights"_a.noconvert(), "bias"_a.noconvert(), "late"_a.noconvert().none(),
         "late_bias"_a.noconvert().none(), "tally"_a.noconvert().none(), "has_bias"_a, "step"_a,

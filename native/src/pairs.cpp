@@ -4,6 +4,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <climits>
+#include <exception>
 #include <stdexcept>
 #include <utility>
 
@@ -67,6 +69,8 @@ struct Scratch {
   Size row_tile = -1;
   int rows = 0;
   Size row_number[kTile];
+
+  std::unique_ptr<Scratch> next;  // of the spare ones: a list grows without allocating
 };
 
 // The scratch of each worker of one call, taken when the worker first shows up.
@@ -76,10 +80,14 @@ class Pairs<T>::Team {
   Team(Pairs& pairs, Work work)
       : pairs_(pairs), members_(static_cast<std::size_t>(std::max(1, work.threads))), poll_(*work.poll) {}
 
+  // After a failure scratches are dropped: a tile may be half made in them.
   ~Team() {
+    if (std::uncaught_exceptions() > failures_) return;
     const std::lock_guard<std::mutex> guard(spare_lock());
     for (auto& member : members_) {
-      if (member) pairs_.spare_.push_back(std::move(member));
+      if (!member) continue;
+      member->next = std::move(pairs_.spare_);
+      pairs_.spare_ = std::move(member);
     }
   }
 
@@ -99,6 +107,7 @@ class Pairs<T>::Team {
   Pairs& pairs_;
   std::vector<std::unique_ptr<Scratch<T>>> members_;
   Poll& poll_;
+  int failures_ = std::uncaught_exceptions();
 };
 
 // --- binding ---------------------------------------------------------------------------------
@@ -111,35 +120,87 @@ template <class T>
 Pairs<T>::~Pairs() = default;
 
 template <class T>
+void Pairs<T>::require_unfinished() const {
+  if (ready_) throw std::invalid_argument("the program was set already");
+}
+
+template <class T>
+void Pairs<T>::require_ready(const Externals<T>& externals) const {
+  if (!ready_) throw std::invalid_argument("there is no program yet");
+  if (externals.blocks.size() < externals_) throw std::invalid_argument("blocks are missing");
+}
+
+template <class T>
+void Pairs<T>::add_leaf(Leaf<T> leaf) {
+  require_unfinished();
+  leaves_.push_back(std::move(leaf));
+}
+
+template <class T>
 void Pairs<T>::add_row_term(const double* rows, const double* columns) {
+  require_unfinished();
   const auto copy = [](const double* in, Size count) {
     Buffer<T> out = zeros<T>(round_up(std::max<Size>(count, 1), kTile));
     for (Size i = 0; i < count; ++i) out[i] = static_cast<T>(in[i]);
     return out;
   };
-  row_terms_.push_back(copy(rows, rows_));
+  row_terms_.reserve(row_terms_.size() + 1);  // both or none
   column_terms_.push_back(copy(columns, columns_));
+  try {
+    row_terms_.push_back(copy(rows, rows_));
+  } catch (...) {
+    column_terms_.pop_back();
+    throw;
+  }
 }
+
+namespace {
+
+// What an operation reads besides registers must be there.
+bool is_complete(const Op& op, const Program& program, std::size_t row_terms) {
+  const auto within = [&](std::int64_t count, std::size_t size) {
+    return op.index >= 0 && count >= 1 && op.index + count <= static_cast<std::int64_t>(size);
+  };
+  switch (op.code) {
+    case kPolynomial: return within(op.count, program.coefficients.size());
+    case kRowProduct:
+    case kRowSum: return within(1, row_terms);
+    case kExternal: return op.index >= 0;  // how many blocks there are is known with each call
+    case kWholePower: return op.index > INT_MIN;
+    default: return op.code >= kFill && op.code < kExternal;
+  }
+}
+
+}  // namespace
 
 template <class T>
 void Pairs<T>::set_program(Program program) {
-  if (program.registers < std::max(1, static_cast<int>(leaves_.size()))) {
-    throw std::invalid_argument("too few registers");
+  require_unfinished();
+  const Size least = std::max<Size>(1, leaves_.size()), written = program.ops.size();
+  if (program.registers < least || program.registers > least + written) {
+    throw std::invalid_argument("a register for each leaf, and up to one for each operation");
   }
+  std::size_t externals = 0;
   for (const Op& op : program.ops) {
     const auto [low, high] = std::minmax({op.out, op.a, op.b});
     if (low < 0 || high >= program.registers) throw std::invalid_argument("no such register");
+    if (!is_complete(op, program, row_terms_.size())) {
+      throw std::invalid_argument("an operation reads what is not there");
+    }
+    if (op.code == kExternal) externals = std::max(externals, std::size_t(op.index) + 1);
   }
   program_ = std::move(program);
+  externals_ = externals;
+  ready_ = true;
 }
 
 template <class T>
 std::unique_ptr<Scratch<T>> Pairs<T>::take_scratch() {
   {
     const std::lock_guard<std::mutex> guard(spare_lock());
-    if (!spare_.empty()) {
-      auto spare = std::move(spare_.back());
-      spare_.pop_back();
+    if (spare_) {
+      auto spare = std::move(spare_);
+      spare_ = std::move(spare->next);
       spare->row_tile = -1;
       return spare;
     }
@@ -362,6 +423,7 @@ bool Pairs<T>::worth_streaming(Size entries) const {
 
 template <class T>
 void Pairs<T>::fill(RowSet set, const Externals<T>& externals, T* out, Work work) {
+  require_ready(externals);
   Team team(*this, work);
   const Size across = column_tiles();
   const bool stream = worth_streaming(set.count * columns_);
@@ -381,6 +443,7 @@ void Pairs<T>::fill(RowSet set, const Externals<T>& externals, T* out, Work work
 template <class T>
 void Pairs<T>::fill_symmetric(RowSet set, const Externals<T>& externals, T* out, Size ld,
                               Work work) {
+  require_ready(externals);
   Team team(*this, work);
   const Size across = column_tiles(), above = set.begin / kTile;
   const bool stream = worth_streaming(rows_ * columns_);
@@ -437,6 +500,7 @@ void Pairs<T>::fill_mirrored(Scratch<T>& s, Columns c, const Externals<T>& exter
 template <class T>
 void Pairs<T>::multiply(RowSet set, const Externals<T>& externals, const double* v, int vectors,
                         double* out, Work work) {
+  require_ready(externals);
   const PackedVectors<T> right =
       pack_vectors<T>(v, columns_, vectors, nullptr, tiles_.lanes);
   const Size across = column_tiles(), down = row_tiles(set), size = set.count * vectors;
@@ -472,6 +536,7 @@ void Pairs<T>::multiply_symmetric(const double* v, int vectors, double* out, Wor
   const Size width = right.per_row();
   const RowSet all{nullptr, 0, rows_};
   const Externals<T> none;
+  require_ready(none);
   std::fill_n(out, rows_ * vectors, 0.0);
   Team team(*this, work);
   const auto tile = [&](Scratch<T>& s, Size column_tile) {
@@ -515,6 +580,7 @@ void Pairs<T>::multiply_symmetric(const double* v, int vectors, double* out, Wor
 template <class T>
 void Pairs<T>::visit(RowSet set, const Externals<T>& externals, bool upper,
                      const std::function<void(const Seen<T>&)>& see, Work work) {
+  require_ready(externals);
   Team team(*this, work);
   const Size across = column_tiles();
   const auto task = [&](Size tile, int worker) {

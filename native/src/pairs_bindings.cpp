@@ -1,6 +1,4 @@
 // What Python sees of the tile engine: two classes, one per working type.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "mercer/bindings.hpp"
 #include "mercer/pairs.hpp"
 
 namespace nb = nanobind;
@@ -28,20 +27,11 @@ template <class S>
 using Vector = nb::ndarray<const S, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class S>
 using Result = nb::ndarray<S, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Blocks = std::vector<Matrix<T>>;
+using Blocks = nb::list;
 template <class T>
 using SparseTuple = std::tuple<Vector<Size>, Vector<std::int32_t>, Vector<T>>;
+constexpr Size kMostRows = Size{1} << 48;  // numbers of entries and tiles stay far from overflow
 using OpTuple = std::tuple<int, int, int, int, int, int, double, double, double>;
-
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
-
-template <class Array>
-Size extent(const Array& array, std::size_t axis) {
-  return static_cast<Size>(array.shape(axis));
-}
 
 // A new array whose memory goes back to the arena when Python is done with it.
 template <class S>
@@ -62,14 +52,17 @@ DenseInput<S> dense_input(const Matrix<S>& m) {
 }
 
 template <class T>
-SparseInput<T> sparse_input(const SparseTuple<T>& rows) {
+SparseInput<T> sparse_input(const SparseTuple<T>& rows, Size features) {
   const auto& [start, feature, value] = rows;
-  const Size count = extent(start, 0) - 1;
-  require(count >= 0 && extent(feature, 0) == extent(value, 0) && start.data()[0] == 0 &&
-              start.data()[count] == extent(value, 0) &&
-              std::is_sorted(start.data(), start.data() + count + 1),
-          "broken sparse rows");
+  const Size count = sparse_rows(start, feature, value, features);
   return {{start.data(), feature.data(), value.data()}, count};
+}
+
+Statistic statistic_of(int number, int degree) {
+  require(number >= kDot && number <= kSymmetricSum, "no such statistic");
+  require(number != kSymmetricSum || (degree >= 0 && degree <= kMaxDegree),
+          "symmetric sums have degrees from 0 to 32");
+  return static_cast<Statistic>(number);
 }
 
 template <class T, class S>
@@ -78,20 +71,23 @@ void add_dense(Pairs<T>& pairs, int statistic, int degree, Matrix<S> x,
   const DenseInput<S> rows = dense_input(x), columns = y ? dense_input(*y) : rows;
   require(rows.rows == pairs.rows() && columns.rows == pairs.columns(), "wrong number of rows");
   require(rows.features == columns.features, "X and Y differ in their number of features");
+  const Statistic kind = statistic_of(statistic, degree);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.add_leaf(bind_dense<T, S>(static_cast<Statistic>(statistic), degree, rows,
-                                  y ? &columns : nullptr, pairs.tiles(), {threads, &poll}));
+  pairs.add_leaf(bind_dense<T, S>(kind, degree, rows, y ? &columns : nullptr, pairs.tiles(),
+                                  {usable(threads), &poll}));
 }
 
 template <class T>
 void add_sparse(Pairs<T>& pairs, int statistic, int degree, Size features, SparseTuple<T> x,
                 std::optional<SparseTuple<T>> y) {
-  const SparseInput<T> rows = sparse_input<T>(x), columns = y ? sparse_input<T>(*y) : rows;
+  const SparseInput<T> rows = sparse_input<T>(x, features),
+                       columns = y ? sparse_input<T>(*y, features) : rows;
   require(rows.rows == pairs.rows() && columns.rows == pairs.columns(), "wrong number of rows");
+  const Statistic kind = statistic_of(statistic, degree);
   nb::gil_scoped_release released;
-  pairs.add_leaf(bind_sparse<T>(static_cast<Statistic>(statistic), degree, features, rows,
-                                y ? &columns : nullptr, pairs.tiles()));
+  pairs.add_leaf(bind_sparse<T>(kind, degree, features, rows, y ? &columns : nullptr,
+                                pairs.tiles()));
 }
 
 template <class T>
@@ -102,10 +98,9 @@ void add_row_term(Pairs<T>& pairs, Vector<double> rows, Vector<double> columns) 
 }
 
 template <class T>
-void set_program(Pairs<T>& pairs, const std::vector<OpTuple>& ops,
-                 std::vector<double> coefficients, int registers) {
-  Program program{{}, std::move(coefficients), registers};
-  for (const OpTuple& op : ops) {
+void set_program(Pairs<T>& pairs, nb::sequence ops, nb::sequence coefficients, int registers) {
+  Program program{{}, read_list<double>(coefficients, "coefficients are numbers"), registers};
+  for (const OpTuple& op : read_list<OpTuple>(ops, "an operation is six whole numbers and three")) {
     program.ops.push_back(std::apply([](auto... field) { return Op{field...}; }, op));
   }
   pairs.set_program(std::move(program));
@@ -114,16 +109,24 @@ void set_program(Pairs<T>& pairs, const std::vector<OpTuple>& ops,
 // --- evaluating ------------------------------------------------------------------------------
 
 template <class T>
-Externals<T> externals_of(const Blocks<T>& blocks, const Pairs<T>& pairs, RowSet set,
+Externals<T> externals_of(const Blocks& blocks, const Pairs<T>& pairs, RowSet set,
                           Size first_column) {
   Externals<T> out{{}, first_column};
   const Size width = pairs.columns() - first_column;
-  for (const Matrix<T>& block : blocks) {
+  for (const nb::handle one : blocks) {
+    const auto block = cast_to<Matrix<T>>(one, "blocks are matrices of the type of the pairs");
     require(extent(block, 0) == set.count && extent(block, 1) == width,
             "an evaluated block has the wrong shape");
     out.blocks.push_back({block.data(), width});
   }
   return out;
+}
+
+// Right-hand sides are counted in 32 bits, with room to round up.
+int vectors_of(const Matrix<double>& v, Size rows) {
+  require(extent(v, 0) == rows, "V does not match the columns");
+  require(extent(v, 1) <= INT32_MAX / 2, "V has too many columns");
+  return static_cast<int>(extent(v, 1));
 }
 
 template <class T>
@@ -141,27 +144,27 @@ RowSet gather_of(const Pairs<T>& pairs, const Vector<Size>& index) {
 }
 
 template <class T>
-Result<T> fill(Pairs<T>& pairs, RowSet set, const Blocks<T>& blocks, int threads) {
+Result<T> fill(Pairs<T>& pairs, RowSet set, const Blocks& blocks, int threads) {
   Result<T> out = empty<T>(set.count, pairs.columns());
   const Externals<T> externals = externals_of(blocks, pairs, set, 0);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.fill(set, externals, out.data(), {threads, &poll});
+  pairs.fill(set, externals, out.data(), {usable(threads), &poll});
   return out;
 }
 
 template <class T>
-Result<T> range(Pairs<T>& pairs, Size begin, Size end, const Blocks<T>& blocks, int threads) {
+Result<T> range(Pairs<T>& pairs, Size begin, Size end, const Blocks& blocks, int threads) {
   return fill(pairs, range_of(pairs, begin, end), blocks, threads);
 }
 
 template <class T>
-Result<T> gather(Pairs<T>& pairs, Vector<Size> index, const Blocks<T>& blocks, int threads) {
+Result<T> gather(Pairs<T>& pairs, Vector<Size> index, const Blocks& blocks, int threads) {
   return fill(pairs, gather_of(pairs, index), blocks, threads);
 }
 
 template <class T>
-void symmetric(Pairs<T>& pairs, Result<T> out, Size begin, Size end, const Blocks<T>& blocks,
+void symmetric(Pairs<T>& pairs, Result<T> out, Size begin, Size end, const Blocks& blocks,
                int threads) {
   const RowSet set = range_of(pairs, begin, end);
   require(begin % kTile == 0, "symmetric blocks begin at whole tiles");
@@ -171,33 +174,31 @@ void symmetric(Pairs<T>& pairs, Result<T> out, Size begin, Size end, const Block
   const Externals<T> externals = externals_of(blocks, pairs, set, begin);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.fill_symmetric(set, externals, out.data(), extent(out, 1), {threads, &poll});
+  pairs.fill_symmetric(set, externals, out.data(), extent(out, 1), {usable(threads), &poll});
 }
 
 template <class T>
 Result<double> multiply(Pairs<T>& pairs, Matrix<double> v, Size begin, Size end,
-                        const Blocks<T>& blocks, int threads) {
+                        const Blocks& blocks, int threads) {
   const RowSet set = range_of(pairs, begin, end);
-  require(extent(v, 0) == pairs.columns(), "V does not match the columns");
-  const Size vectors = extent(v, 1);
+  const int vectors = vectors_of(v, pairs.columns());
   Result<double> out = empty<double>(set.count, vectors);
   const Externals<T> externals = externals_of(blocks, pairs, set, 0);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.multiply(set, externals, v.data(), static_cast<int>(vectors), out.data(),
-                 {threads, &poll});
+  pairs.multiply(set, externals, v.data(), vectors, out.data(),
+                 {usable(threads), &poll});
   return out;
 }
 
 template <class T>
 Result<double> multiply_half(Pairs<T>& pairs, Matrix<double> v, int threads) {
   require(pairs.rows() == pairs.columns(), "a symmetric matrix is square");
-  require(extent(v, 0) == pairs.columns(), "V does not match the columns");
-  const Size vectors = extent(v, 1);
+  const int vectors = vectors_of(v, pairs.columns());
   Result<double> out = empty<double>(pairs.rows(), vectors);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.multiply_symmetric(v.data(), static_cast<int>(vectors), out.data(), {threads, &poll});
+  pairs.multiply_symmetric(v.data(), vectors, out.data(), {usable(threads), &poll});
   return out;
 }
 
@@ -205,14 +206,15 @@ template <class T>
 Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, std::optional<Vector<Size>> ends,
                                  std::optional<Matrix<bool>> reads,
                                  std::optional<Matrix<bool>> writes, int threads) {
-  const Size n = extent(k, 0), vectors = extent(v, 1);
+  const Size n = extent(k, 0);
   require(n == extent(k, 1), "a symmetric matrix is square");
-  require(extent(v, 0) == n, "V does not match the matrix");
+  const int vectors = vectors_of(v, n);
   RowParts parts{};
   if (ends) {
     parts.ends.assign(ends->data(), ends->data() + extent(*ends, 0));
     Size last = 0;
-    for (const Size end : parts.ends) require(end >= std::exchange(last, end), "parts have to be in ascending order");
+    for (const Size end : parts.ends)
+      require(end >= std::exchange(last, end), "parts have to be in ascending order");
     require(last == n, "parts have to cover all rows");
     for (const auto* flags : {&reads, &writes}) {
       require(flags->has_value() && extent(**flags, 0) == extent(*ends, 0) &&
@@ -224,15 +226,21 @@ Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, std::optional<Ve
   Result<double> out = empty<double>(n, vectors);
   Poll poll;
   nb::gil_scoped_release released;
-  multiply_symmetric<T>(k.data(), n, v.data(), static_cast<int>(vectors), ends ? &parts : nullptr,
-                        out.data(), {threads, &poll});
+  multiply_symmetric<T>(k.data(), n, v.data(), vectors, ends ? &parts : nullptr,
+                        out.data(), {usable(threads), &poll});
   return out;
 }
 
 template <class T>
 void bind_class(nb::module_& m, const char* name) {
   nb::class_<Pairs<T>>(m, name)
-      .def(nb::init<Size, Size>(), "rows"_a, "columns"_a)
+      .def("__init__",
+           [](Pairs<T>* self, Size rows, Size columns) {
+             require(rows >= 0 && columns >= 0 && std::max(rows, columns) <= kMostRows,
+                     "no such shape");
+             new (self) Pairs<T>(rows, columns);
+           },
+           "rows"_a, "columns"_a)
       .def("add_dense", &add_dense<T, float>, "statistic"_a, "degree"_a, "x"_a.noconvert(),
            "y"_a.noconvert().none(), "threads"_a)
       .def("add_dense", &add_dense<T, double>, "statistic"_a, "degree"_a, "x"_a.noconvert(),

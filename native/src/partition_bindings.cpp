@@ -1,6 +1,4 @@
 // Python's view of partitions: shapes are checked here, the interpreter lock is released.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
@@ -9,10 +7,8 @@
 #include <utility>
 
 #include "mercer/algebra_simd.hpp"
-#include "mercer/arena.hpp"
+#include "mercer/bindings.hpp"
 #include "mercer/partition.hpp"
-
-namespace nb = nanobind;
 
 namespace mercer::partition {
 namespace {
@@ -24,17 +20,6 @@ using Starts = nb::ndarray<const Label, nb::ndim<2>, nb::c_contig, nb::device::c
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Columns = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
-
-template <class T>
-nb::object as_array(Buffer<T>&& buffer, std::initializer_list<std::size_t> shape) {
-  auto* kept = new Buffer<T>(std::move(buffer));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape, owner));
-}
 
 // What every binding is given besides the points.
 struct Given {
@@ -88,6 +73,7 @@ nb::list report(Buffer<Label>& labels, const std::vector<Answer>& answers, Size 
 template <class Points>
 nb::list run(const Points& points, Size n, const Given& given) {
   const Task task = given.task(n);
+  require_poll(given.poll);
   const Size starts = static_cast<Size>(given.starts.shape(0));
   Buffer<Label> labels(std::max<Size>(1, starts * n));
   std::copy_n(given.starts.data(), starts * n, labels.data());
@@ -101,7 +87,7 @@ nb::list run(const Points& points, Size n, const Given& given) {
   Poll poll(std::move(ask));
   {
     nb::gil_scoped_release released;
-    divide(points, task, answers, std::max(1, given.threads), poll, board);
+    divide(points, task, answers, usable(given.threads), poll, board);
   }
   return report(labels, answers, n);
 }
@@ -116,21 +102,12 @@ nb::list on_gram(Square<Entry> K, Starts starts, Size count, Vector weights, Vec
   return run(matrix, n, {starts, count, weights, diagonal, max_iter, refine, poll, threads});
 }
 
-// Row numbers are checked once for each call: nothing below looks at bounds.
-const std::int64_t* checked(const std::optional<Numbers>& index, Size rows) {
-  if (!index) return nullptr;
-  require(std::all_of(index->data(), index->data() + index->shape(0),
-                      [&](std::int64_t i) { return i >= 0 && i < rows; }),
-          "a row number is out of range");
-  return index->data();
-}
-
 nb::list on_dense(Rectangle F, std::optional<Numbers> index, Starts starts, Size count,
                   Vector weights, Vector diagonal, Size max_iter, bool refine, nb::object poll,
                   int threads) {
   const Size rows = static_cast<Size>(F.shape(0));
   const linear::DenseRows dense{F.data(), index ? static_cast<Size>(index->shape(0)) : rows,
-                                static_cast<Size>(F.shape(1)), checked(index, rows)};
+                                static_cast<Size>(F.shape(1)), row_numbers(index, rows)};
   return run(dense, dense.count,
              {starts, count, weights, diagonal, max_iter, refine, poll, threads});
 }
@@ -138,18 +115,10 @@ nb::list on_dense(Rectangle F, std::optional<Numbers> index, Starts starts, Size
 nb::list on_sparse(Numbers begin, Columns columns, Vector values, Size width,
                    std::optional<Numbers> index, Starts starts, Size count, Vector weights,
                    Vector diagonal, Size max_iter, bool refine, nb::object poll, int threads) {
-  const Size rows = static_cast<Size>(begin.shape(0)) - 1;
-  const Size filled = static_cast<Size>(values.shape(0));
-  require(rows >= 0 && begin.data()[0] == 0 && begin.data()[rows] == filled &&
-              static_cast<Size>(columns.shape(0)) == filled &&
-              std::is_sorted(begin.data(), begin.data() + rows + 1),
-          "the rows do not describe the values");
-  require(std::all_of(columns.data(), columns.data() + filled,
-                      [&](std::int32_t c) { return c >= 0 && c < width; }),
-          "a column is out of range");
+  const Size rows = sparse_rows(begin, columns, values, width);
   const linear::SparseRows sparse{begin.data(), columns.data(), values.data(),
                                   index ? static_cast<Size>(index->shape(0)) : rows, width,
-                                  checked(index, rows)};
+                                  row_numbers(index, rows)};
   return run(sparse, sparse.count,
              {starts, count, weights, diagonal, max_iter, refine, poll, threads});
 }
@@ -157,8 +126,9 @@ nb::list on_sparse(Numbers begin, Columns columns, Vector values, Size width,
 }  // namespace
 }  // namespace mercer::partition
 
-void bind_partition(nb::module_& m) {
+void bind_partition(nanobind::module_& m) {
   using namespace mercer::partition;
+  namespace nb = nanobind;
   const auto common = [&](const char* name, auto function, auto... points) {
     m.def(name, function, points..., nb::arg("starts"), nb::arg("count"), nb::arg("weights"),
           nb::arg("diagonal"), nb::arg("max_iter"), nb::arg("refine"), nb::arg("poll").none(),

@@ -77,9 +77,9 @@ class FeatureEngine {
         labels_(labels),
         place_(place),
         passes_(feature_passes()),
-        sums_(task.count * width),
-        means_(task.count * width),
-        table_(width * padded_),
+        sums_(std::max<Size>(1, task.count * width)),  // not null where there are no features
+        means_(std::max<Size>(1, task.count * width)),
+        table_(std::max<Size>(1, width * padded_)),
         norms_(task.count),
         apart_(task.count),
         wandered_(task.count, 0.0),

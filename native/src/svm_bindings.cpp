@@ -1,6 +1,4 @@
 // Python's view of box programmes: shapes are checked here, the interpreter lock is released.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
@@ -10,10 +8,8 @@
 #include <utility>
 
 #include "mercer/algebra_simd.hpp"
-#include "mercer/arena.hpp"
+#include "mercer/bindings.hpp"
 #include "mercer/svm_chain.hpp"
-
-namespace nb = nanobind;
 
 namespace mercer::svm {
 namespace {
@@ -22,33 +18,30 @@ template <class Entry>
 using Square = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
 using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Result = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
-
-void require(bool condition, const char* message) {
-  if (!condition) throw nb::value_error(message);
-}
 
 // Reads the tuples of a box and keeps their arrays alive.
 class Reader {
  public:
   Box read_box(nb::handle given, Size n) {
-    const nb::tuple parts = nb::cast<nb::tuple>(given);
+    const auto parts = cast_to<nb::tuple>(given, "a box is a tuple");
     require(nb::len(parts) == 8, "a box is a tuple of eight");
     return read(parts, n);
   }
 
   // A box of eight parts, then totals, stages and judged rows.
   Chain read_chain(nb::handle given, Size n) {
-    const nb::tuple parts = nb::cast<nb::tuple>(given);
+    const auto parts = cast_to<nb::tuple>(given, "a chain is a tuple");
     require(nb::len(parts) == 11, "a chain is a tuple of eleven");
     Chain chain{read(parts, n), nullptr, 0, {}, nullptr, 0};
-    chain.groups = static_cast<Size>(nb::cast<Numbers>(parts[8]).shape(0));
+    chain.groups = extent(cast_to<Numbers>(parts[8], kNumbers), 0);
     chain.totals = numbers(parts[8], chain.groups);
     require_groups(chain);
-    require_numbers(chain);
-    for (const nb::handle one : nb::cast<nb::sequence>(parts[9])) {
+    for (Size g = 0; g < chain.groups; ++g)
+      require(std::isfinite(chain.totals[g]), "sums must be finite");
+    for (const nb::handle one : cast_to<nb::sequence>(parts[9], "stages are a sequence")) {
       const auto [bound, kink, shift, total, from] =
-          nb::cast<std::tuple<double, double, double, double, std::int64_t>>(one);
+          cast_to<std::tuple<double, double, double, double, std::int64_t>>(
+              one, "a stage is four numbers and the number of another stage");
       require(from < static_cast<std::int64_t>(chain.stages.size()),
               "a stage begins at an earlier one");
       for (const double factor : {bound, kink, shift, total})
@@ -56,7 +49,7 @@ class Reader {
       require(bound > 0.0, "bounds have a positive factor");
       chain.stages.push_back({bound, kink, shift, total, static_cast<Size>(from)});
     }
-    chain.judged_count = static_cast<Size>(nb::cast<Indices>(parts[10]).shape(0));
+    chain.judged_count = extent(cast_to<Indices>(parts[10], kIndices), 0);
     chain.judged = indices(parts[10], chain.judged_count);
     for (Size t = 0; t < chain.judged_count; ++t)
       require(chain.judged[t] >= 0 && chain.judged[t] < n, "judged rows must be those of K");
@@ -79,10 +72,7 @@ class Reader {
   }
 
   // Comparisons with NaN are false, so that it would pass for a bound that is reached.
-  static void require_numbers(const Chain& chain) {
-    const Box& box = chain.box;
-    for (Size g = 0; g < chain.groups; ++g)
-      require(std::isfinite(chain.totals[g]), "sums must be finite");
+  static void require_numbers(const Box& box) {
     for (Size t = 0; t < box.n; ++t) {
       require(box.lower[t] <= box.upper[t], "lower bounds must not be above upper ones");
       require(box.kink == nullptr || box.kink[t] >= 0.0, "kinks must not be negative");
@@ -92,7 +82,7 @@ class Reader {
 
   Box read(const nb::tuple& parts, Size n) {
     Box box{};
-    box.n = static_cast<Size>(nb::cast<Numbers>(parts[0]).shape(0));
+    box.n = extent(cast_to<Numbers>(parts[0], kNumbers), 0);
     box.gradient = numbers(parts[0], box.n);
     box.start = numbers(parts[1], box.n);
     box.lower = numbers(parts[2], box.n);
@@ -106,33 +96,34 @@ class Reader {
     require(box.rows != nullptr || box.n == n, "a box without rows needs one entry per row of K");
     for (Size t = 0; t < (box.rows == nullptr ? 0 : box.n); ++t)
       require(box.rows[t] >= 0 && box.rows[t] < n, "rows must be those of K");
+    require_numbers(box);
     return box;
   }
 
   const double* numbers(nb::handle given, Size n) {
     if (given.is_none()) return nullptr;
-    numbers_.push_back(nb::cast<Numbers>(given));
+    numbers_.push_back(cast_to<Numbers>(given, kNumbers));
     require(static_cast<Size>(numbers_.back().shape(0)) == n, "arrays of a box differ in length");
     return n == 0 ? &nothing_ : numbers_.back().data();
   }
 
   const std::int64_t* indices(nb::handle given, Size n) {
     if (given.is_none()) return nullptr;
-    indices_.push_back(nb::cast<Indices>(given));
+    indices_.push_back(cast_to<Indices>(given, kIndices));
     require(static_cast<Size>(indices_.back().shape(0)) == n, "arrays of a box differ in length");
     return n == 0 ? &none_ : indices_.back().data();
   }
 
+  static constexpr const char* kNumbers = "a vector of float64 was expected";
+  static constexpr const char* kIndices = "a vector of int64 was expected";
   static constexpr double nothing_ = 0.0;
   static constexpr std::int64_t none_ = 0;
   std::vector<Numbers> numbers_;
   std::vector<Indices> indices_;
 };
 
-Result as_array(Buffer<double>& buffer, Size n) {
-  auto* kept = new Buffer<double>(std::move(buffer));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer<double>*>(p); });
-  return Result(kept->data(), {static_cast<std::size_t>(n)}, owner);
+nb::object as_vector(Buffer<double>& buffer, Size n) {
+  return nb::cast(as_array(std::move(buffer), {static_cast<std::size_t>(n)}));
 }
 
 // `ask` is Python's poll: called with the interpreter lock held, told how far the loop is.
@@ -166,18 +157,20 @@ nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t m
     memory.emplace_back(std::max<Size>(1, box.n));
     answers.push_back({memory[memory.size() - 2].data(), memory.back().data()});
   }
+  require_tolerance(tol);
+  require_poll(callback);
   algebra::choose_level();
-  Progress progress(std::max(1, threads));
+  Progress progress(usable(threads));
   Poll poll(asking(std::move(callback), progress));
   {
     nb::gil_scoped_release released;
     solve_boxes(matrix, boxes, answers, tol, std::max<std::int64_t>(0, max_iter),
-                std::max(1, threads), poll, progress);
+                usable(threads), poll, progress);
   }
   nb::list out;
   for (std::size_t at = 0; at < boxes.size(); ++at)
-    out.append(nb::make_tuple(as_array(memory[2 * at], boxes[at].n),
-                              as_array(memory[2 * at + 1], boxes[at].n), answers[at].iterations,
+    out.append(nb::make_tuple(as_vector(memory[2 * at], boxes[at].n),
+                              as_vector(memory[2 * at + 1], boxes[at].n), answers[at].iterations,
                               answers[at].violation));
   return out;
 }
@@ -218,24 +211,26 @@ nb::list box_chains(Square<Entry> K, nb::sequence given, double tol, std::int64_
   std::vector<ChainAnswer> answers;
   for (const Chain& chain : chains) memory.emplace_back(chain);
   for (ChainMemory& one : memory) answers.push_back(one.answer());
+  require_tolerance(tol);
+  require_poll(callback);
   algebra::choose_level();
-  Progress progress(std::max(1, threads));
+  Progress progress(usable(threads));
   Poll poll(asking(std::move(callback), progress));
   {
     nb::gil_scoped_release released;
     solve_chains(matrix, chains, answers, tol, std::max<std::int64_t>(0, max_iter),
-                 std::max(1, threads), poll, progress);
+                 usable(threads), poll, progress);
   }
   nb::list out;
   for (std::size_t at = 0; at < chains.size(); ++at) {
     ChainMemory& one = memory[at];
     nb::list iterations;
     for (const std::int64_t steps : one.iterations) iterations.append(steps);
-    out.append(nb::make_tuple(as_array(one.b, one.stages * chains[at].box.n),
-                              as_array(one.gradient, one.stages * chains[at].box.n),
-                              as_array(one.offsets, one.stages * chains[at].groups),
-                              as_array(one.values, one.stages * chains[at].judged_count),
-                              iterations, as_array(one.violation, one.stages)));
+    out.append(nb::make_tuple(as_vector(one.b, one.stages * chains[at].box.n),
+                              as_vector(one.gradient, one.stages * chains[at].box.n),
+                              as_vector(one.offsets, one.stages * chains[at].groups),
+                              as_vector(one.values, one.stages * chains[at].judged_count),
+                              iterations, as_vector(one.violation, one.stages)));
   }
   return out;
 }
@@ -251,7 +246,7 @@ void bind(nb::module_& m) {
 }  // namespace
 }  // namespace mercer::svm
 
-void bind_svm(nb::module_& m) {
+void bind_svm(nanobind::module_& m) {
   mercer::svm::bind<float>(m);
   mercer::svm::bind<double>(m);
 }

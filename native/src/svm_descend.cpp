@@ -25,25 +25,6 @@ void work_alone() {
                       std::memory_order_relaxed);
 }
 
-// The part of the runs that member `id` owns: equal numbers of whole vectors.
-std::vector<Run> part_of(const std::vector<Run>& runs, int id, int members) {
-  Size blocks = 0;
-  for (const Run& run : runs) blocks += round_up(run.length, kPad) / kPad;
-  const Size first = blocks * id / members, last = blocks * (id + 1) / members;
-  std::vector<Run> mine;
-  Size at = 0;
-  for (const Run& run : runs) {
-    const Size own = round_up(run.length, kPad) / kPad;
-    const Size begin = std::max(first, at) - at, end = std::min(last, at + own) - at;
-    if (begin < end) {
-      const Size from = begin * kPad, to = std::min(end * kPad, run.length);
-      mine.push_back({run.column + from, run.local + from, to - from, run.group});
-    }
-    at += own;
-  }
-  return mine;
-}
-
 template <class Entry>
 class TeamDescent {
  public:
@@ -70,8 +51,7 @@ class TeamDescent {
   // Thread 0 begins alone and takes followers in when they come, which may be never: the pool may
   // be busy. Nobody ever waits for a thread that has not said that it is there.
   void lead() {
-    if (led_) return;
-    led_ = true;
+    if (led_.exchange(true)) return;
     try {
       alone(&team_);
       if (result_.joined) together();
@@ -94,8 +74,9 @@ class TeamDescent {
   void together() {
     for (Size turn = 0; turn < kPatience && team_.waiting() + 1 < members_; ++turn)
       relax(static_cast<int>(turn));
+    Member<Entry> first(level_, worker_, nullptr);
     const int members = team_.close() + 1;
-    Member<Entry> first(level_, worker_, team_, 0, part_of(level_.runs, 0, members), level_.b);
+    first.take_part(team_, 0, members, level_.b);
     started_ = true;
     team_.start(members);  // from here on nothing may fail: the others wait for messages
     const Outcome outcome = first.run(tol_, limit_ - result_.steps);
@@ -105,18 +86,20 @@ class TeamDescent {
     alone(nullptr);
   }
 
+  // Who joins has all its memory already. Without memory a follower leaves once thread 0 has begun:
+  // before, it could take the task of thread 0 next, for whom the other followers wait.
   void follow() {
-    Buffer<double> b;
     try {
-      b = Buffer<double>(level_.size);
+      Buffer<double> b(level_.size);
+      Member<Entry> member(level_, worker_, nullptr);
+      const int id = team_.join();
+      if (id == 0 || !team_.wait_for_start()) return;
+      std::copy_n(level_.b, level_.size, b.data());
+      member.take_part(team_, id, team_.members(), b.data());
+      member.run(tol_, limit_ - result_.steps);
     } catch (const std::bad_alloc&) {
-      return;  // the others do without
+      for (int turn = 0; !led_.load(); ++turn) relax(turn);
     }
-    const int id = team_.join();
-    if (id == 0 || !team_.wait_for_start()) return;
-    std::copy_n(level_.b, level_.size, b.data());
-    Member<Entry>(level_, worker_, team_, id, part_of(level_.runs, id, team_.members()), b.data())
-        .run(tol_, limit_ - result_.steps);
   }
 
   void add(const Outcome& outcome) {
@@ -136,7 +119,8 @@ class TeamDescent {
   const Worker& worker_;
   Team<Entry> team_;
   int members_ = 1;
-  bool led_ = false, started_ = false;
+  std::atomic<bool> led_{false};
+  bool started_ = false;
   Result result_{{End::limit, 0, kNever}};
 };
 

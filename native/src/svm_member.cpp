@@ -31,18 +31,30 @@ Member<Entry>::Member(Level<Entry>& level, const Worker& worker, const Team<Entr
       end_(level.size),
       tops_(level.tops.size()),
       lows_(level.lows.size()),
-      trail_(level.trail),
       remembers_(level.count <= kTeamColumns),
       past_(level),
-      window_steps_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {}
+      window_steps_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {
+  if (level.count > kTeamColumns) runs_.reserve(level.runs.size());
+}
 
+// Runs of whole vectors, as many for each member.
 template <class Entry>
-Member<Entry>::Member(Level<Entry>& level, const Worker& worker, Team<Entry>& team, int id,
-                      std::vector<Run> mine, double* b)
-    : Member(level, worker, nullptr) {
+void Member<Entry>::take_part(Team<Entry>& team, int id, int members, double* b) {
   team_ = &team;
   id_ = id;
-  runs_ = std::move(mine);
+  door_ = nullptr;
+  Size blocks = 0, at = 0;
+  for (const Run& run : level_.runs) blocks += round_up(run.length, kPad) / kPad;
+  const Size first = blocks * id / members, last = blocks * (id + 1) / members;
+  for (const Run& run : level_.runs) {
+    const Size own = round_up(run.length, kPad) / kPad;
+    const Size begin = std::max(first, at) - at, end = std::min(last, at + own) - at;
+    if (begin < end) {
+      const Size from = begin * kPad, to = std::min(end * kPad, run.length);
+      runs_.push_back({run.column + from, run.local + from, to - from, run.group});
+    }
+    at += own;
+  }
   share_.runs = runs_.data();
   share_.run_count = static_cast<Size>(runs_.size());
   b_ = b;
@@ -189,6 +201,7 @@ Outcome Member<Entry>::run(double tol, std::int64_t limit) {
   std::int64_t& steps = outcome.descent.steps;
   double& left = outcome.descent.gap;
   window_ = Clock::now();
+  trail_ = level_.trail;
   forget_tops();
   pass_.find_tops(share_, tops_.data());
   if (team_ != nullptr) team_->exchange(id_, ++number_, tops_.data(), false);

@@ -69,7 +69,8 @@ class Pairs {
     return std::count_if(leaves_.begin(), leaves_.end(), [](auto& leaf) { return leaf.unit != 0; });
   }
 
-  void add_leaf(Leaf<T> leaf) { leaves_.push_back(std::move(leaf)); }
+  // Leaves and row terms first, then the program, once: it is checked against them.
+  void add_leaf(Leaf<T> leaf);
   void add_row_term(const double* rows, const double* columns);
   void set_program(Program program);
 
@@ -105,6 +106,8 @@ class Pairs {
   Size row_tiles(RowSet set) const { return (set.count + kTile - 1) / kTile; }
   Size column_tiles() const { return (columns_ + kTile - 1) / kTile; }
   bool worth_streaming(Size entries) const;
+  void require_unfinished() const;
+  void require_ready(const Externals<T>& externals) const;
 
   // Steps of making one tile in the worker's scratch.
   void enter_rows(Scratch<T>& s, RowSet set, Size tile) const;
@@ -134,7 +137,9 @@ class Pairs {
   std::vector<Buffer<T>> row_terms_;
   std::vector<Buffer<T>> column_terms_;
   Program program_;
-  std::vector<std::unique_ptr<Scratch<T>>> spare_;
+  bool ready_ = false;         // the program is there
+  std::size_t externals_ = 0;  // blocks that it reads
+  std::unique_ptr<Scratch<T>> spare_;  // the first of a list
 };
 
 }  // namespace mercer

@@ -26,9 +26,10 @@ class Member {
  public:
   // Alone: sweeps everything. `door`: where followers may come.
   Member(Level<Entry>& level, const Worker& worker, const Team<Entry>* door);
-  // As number `id` of a team, with the runs `mine` and its own copy of b.
-  Member(Level<Entry>& level, const Worker& worker, Team<Entry>& team, int id,
-         std::vector<Run> mine, double* b);
+
+  // Goes on as number `id` of a team, with its own copy of b. Takes no memory: from the start of a
+  // team on the others wait for messages, and nothing may fail.
+  void take_part(Team<Entry>& team, int id, int members, double* b);
 
   Outcome run(double tol, std::int64_t limit);
 
@@ -55,7 +56,7 @@ class Member {
   const Team<Entry>* door_ = nullptr;
   Team<Entry>* team_ = nullptr;
   int id_ = 0;
-  std::vector<Run> runs_;
+  std::vector<Run> runs_;  // of a member of a team; has room for all
   Share<Entry> share_;
   double* b_;
   Size begin_, end_;

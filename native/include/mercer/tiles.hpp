@@ -26,6 +26,8 @@ enum Statistic {
   kByteDot,  // a feature is a word: four bytes of A times four signed bytes of B
 };
 
+constexpr int kMaxDegree = 32;  // of kSymmetricSum
+
 // --- packed dense rows -----------------------------------------------------------------------
 
 // C[i][j] (+)= statistic of row i of A and column j of B, over `depth` features.

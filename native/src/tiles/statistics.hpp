@@ -122,7 +122,6 @@ void compare_panels(const PanelArgs<T>& p) {
 
 // Elementary symmetric sums need degree + 1 running sums per pair: one row and one vector of
 // columns at a time. The depth is never split for it.
-constexpr int kMaxDegree = 32;
 
 template <class T>
 MERCER_INLINE void extend_sums(Vec<T>* sums, int degree, Vec<T> product) {
