@@ -76,6 +76,8 @@ def predictions_agree(trial):
         value = trial.answers.get(("decision_function", variable))
         if label is None or value is None or np.isnan(value).any():
             continue
+        if trial.case.name.startswith("compat") and (value.ndim > 1 or not value.all()):
+            continue  # ties and votes are decided as scikit-learn does
         chosen = value > 0 if value.ndim == 1 else np.argmax(value, axis=1)
         if not np.array_equal(machine.classes_[np.asarray(chosen, dtype=int)], label):
             yield f"predict({variable}) is not the label of decision_function"
@@ -100,7 +102,7 @@ def probabilities_are_such(trial):
 
 def fits_repeat(trial):
     """The same program gives the same bits."""
-    if "time_limit" in trial.case.parameters or "polls" in trial.names:
+    if "time_limit" in trial.case.parameters or "polls" in trial.names or not trial.case.fair:
         return
     again = trial.again()
     found = trial.quietly(lambda: answers(again["machine"], again, trial.questions))[0]
@@ -222,8 +224,10 @@ def _far(trial, other, what):
         if own is None or own.dtype.kind != "f":
             continue
         values = trial.quietly(lambda method=method: dense(getattr(other, method)(trial.X)))
-        size = max(abs(own).max(initial=0), 1e-300)
-        apart = abs(own - values).max(initial=0) / size
+        size, moved = max(abs(own).max(initial=0), 1e-300), own - values
+        if moved.ndim > 1:  # what is added to all classes alike says nothing
+            moved = moved - moved.mean(axis=1, keepdims=True)
+        apart = abs(moved).max(initial=0) / size
         if apart > CLOSE:
             yield f"{what}: {method} moves by {apart:.1e} of its size"
         return

@@ -19,14 +19,21 @@ MOST_ROWS = 60  # for another solver
 ORDINARY = (1e-4, 1e5)  # sizes of C k(x, x) that another solver is trusted with
 
 
+def gram(trial):
+    """Evaluate the kernel on the training rows, in float64."""
+    kernel, X = trial.machine.kernel_, trial.X
+    if isinstance(kernel, Precomputed):
+        return X.astype(float)
+    rows = trial.names["X"] if X.dtype.kind in "US" else X.astype(float)
+    return np.asarray(trial.quietly(lambda: kernel(rows, rows)), dtype=float)
+
+
 class Answer:
     """Coefficients of all rows, the kernel matrix, and costs, from public attributes."""
 
-    def __init__(self, trial, X=None):
+    def __init__(self, trial):
         machine = trial.machine
-        kernel, X = machine.kernel_, trial.names["X"] if X is None else X
-        rows = trial.X if isinstance(kernel, Precomputed) else trial.quietly(lambda: kernel(X, X))
-        self.K = np.asarray(rows, dtype=LONG)
+        self.K = gram(trial).astype(LONG)
         self.b = np.zeros(len(self.K), dtype=LONG)
         self.b[machine.support_] = np.asarray(machine.dual_coef_, dtype=LONG).ravel()
         self.Kb = self.K @ self.b
