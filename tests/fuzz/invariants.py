@@ -132,7 +132,7 @@ def warnings_are_known(trial):
 
 def stops_when_asked(trial):
     polls = len(trial.names.get("polls", ()))
-    if polls > 3 + POLLS:
+    if polls > 3 + POLLS and "Tuned" not in trial.case.make[-1]:
         yield f"polled {polls - 3} times after it was asked to stop"
 
 
@@ -156,17 +156,23 @@ def sentences_are_sound(trial):
 
 
 def order_does_not_matter(trial):
+    if "Tuned" in trial.case.make[-1]:  # folds are made of rows as they come
+        return
     if not trial.case.fair or not trial.case.tame or trial.case.name not in SAME_BITS + ORDERLESS:
         return
     if not trial.certified or not trial.case.psd:
         return
     order = np.random.default_rng(0).permutation(len(trial.y))
-    weights = trial.weights[order] if "weights" in trial.names else None
+    weights = trial.weights if "weights" in trial.names else None
+    own = trial.refitted(trial.X, trial.y, weights)
+    weights = None if weights is None else weights[order]
     other = trial.refitted(trial.X[order], trial.y[order], weights)
-    yield from _far(trial, other, "rows in another order")
+    yield from _far(trial, own, other, "rows in another order")
 
 
 def weights_are_repetition(trial):
+    if "Tuned" in trial.case.make[-1]:
+        return
     if not trial.case.fair or not trial.case.tame or "weights" not in trial.names:
         return
     if trial.case.name not in SAME_BITS + ORDERLESS or not trial.certified or not trial.case.psd:
@@ -174,8 +180,9 @@ def weights_are_repetition(trial):
     if "n_features" in trial.case.parameters or trial.case.parameters.get("penalty") == "'loo'":
         return
     times = trial.weights.astype(int)
+    own = trial.refitted(trial.X, trial.y, trial.weights)
     other = trial.refitted(np.repeat(trial.X, times, axis=0), np.repeat(trial.y, times), None)
-    yield from _far(trial, other, "rows repeated instead of weighted")
+    yield from _far(trial, own, other, "rows repeated instead of weighted")
 
 
 ON_ERROR = (errors_are_sentences, warnings_are_known)
@@ -217,17 +224,17 @@ def _different(one, other, what):
             yield f"{key[0]}({key[1]}) differs in {what}"
 
 
-def _far(trial, other, what):
+def _far(trial, one, other, what):
     """Compare values at the training rows, by their own size."""
-    for method in ("decision_function", "predict"):
-        own = trial.answers.get((method, "X"))
-        if own is None or own.dtype.kind != "f":
-            continue
-        values = trial.quietly(lambda method=method: dense(getattr(other, method)(trial.X)))
-        size, moved = max(abs(own).max(initial=0), 1e-300), own - values
-        if moved.ndim > 1:  # what is added to all classes alike says nothing
-            moved = moved - moved.mean(axis=1, keepdims=True)
-        apart = abs(moved).max(initial=0) / size
-        if apart > CLOSE:
-            yield f"{what}: {method} moves by {apart:.1e} of its size"
+    method = "decision_function" if hasattr(one, "decision_function") else "predict"
+    values, others = (
+        trial.quietly(lambda m=m: dense(getattr(m, method)(trial.X))) for m in (one, other)
+    )
+    if values.dtype.kind != "f":
         return
+    size, moved = max(abs(values).max(initial=0), 1e-300), values - others
+    if moved.ndim > 1:  # what is added to all classes alike says nothing
+        moved = moved - moved.mean(axis=1, keepdims=True)
+    apart = abs(moved).max(initial=0) / size
+    if apart > CLOSE:
+        yield f"{what}: {method} moves by {apart:.1e} of its size"

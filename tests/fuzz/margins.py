@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import Precomputed
+from mercer.problems.svm import HARDEST
 
 LONG = np.longdouble
 SLACK = 1e-6  # relative, beside what the certificate claims
@@ -46,11 +47,12 @@ class Answer:
 
 
 def costs(trial):
-    """Return what slack costs for each row, or None where classes have weights of their own."""
-    C = trial.machine.C
-    if "class_weight" in trial.case.parameters or not np.isfinite(C).all():
+    """Return what slack costs for each row, or None where the answer says that in other words."""
+    C = np.asarray(trial.machine.C * trial.weights, dtype=LONG)
+    # so high a price means a hard margin, and gaps are those of the answer scaled to allow no slack
+    if "class_weight" in trial.case.parameters or not C.max() < HARDEST:
         return None
-    return np.asarray(C * trial.weights, dtype=LONG)
+    return C
 
 
 def svc(trial):
@@ -71,6 +73,7 @@ def svc(trial):
     loss, squared = np.maximum(0, 1 - y * f), machine.slack == "l2"
     primal = answer.norm / 2 + C @ (loss**2 if squared else loss)
     dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
+    answer.rounding += ROUNDING * (C @ (np.abs(f) + abs(machine.intercept_) + 1))
     yield from _gap(trial, answer, primal, dual)
     shift = np.where(C > 0, 1 / (2 * np.where(C > 0, C, 1)), 0) if squared else None
     upper, lower = (
@@ -104,6 +107,7 @@ def svr(trial):
         yield from _gap(trial, answer, primal + machine.nu * C.sum() * eps, dual)
         return
     dual -= eps * abs(answer.b).sum()
+    answer.rounding += ROUNDING * (C @ (abs(f) + abs(y)))
     yield from _gap(trial, answer, primal, dual)
     if not squared:
         yield from _others(trial, answer, primal, Box(answer.K, y, -C, C, 0.0, kink=eps))

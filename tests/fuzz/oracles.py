@@ -215,7 +215,7 @@ def kmeans(trial):
     if len(s) <= 7 and k <= 3 and trial.case.psd:
         tables = itertools.product(range(k), repeat=len(s))
         best = min(_inertia(K, s, np.array(labels)) for labels in tables)
-        if machine.inertia_ < best * (1 - 1e-9) - rounding:
+        if machine.inertia_ < best * (1 - 1e-6) - rounding:
             yield f"inertia_ {machine.inertia_:.9g} is below the optimum {best:.9g}"
 
 
