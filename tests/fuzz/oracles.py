@@ -41,6 +41,8 @@ def ridge(trial):
         w = np.asarray(machine.coef_, LONG)
         forms["coef_"] = objective(trial.X[used].astype(LONG) @ w + b, w @ w)
     size = s @ (y - (s @ y / s.sum() if machine.bias else 0)) ** 2
+    if not 1e-250 < size < 1e250:  # squares of the machine's own numbers are denormal or infinite
+        return
     # an answer to targets that are off by tol has at most twice that in the root of the objective
     allowed = np.sqrt(true) + 3e-6 * np.sqrt(size) + 1e-9 * np.sqrt(s @ y**2)
     for name, found in forms.items():
