@@ -1,0 +1,240 @@
+"""What holds for every fit, whatever the machine: one function each, which yields complaints."""
+
+import pickle
+import re
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+import mercer
+from fuzz.trial import answers, dense, place, raised_in_words
+from mercer import Status
+
+ERRORS = (ValueError, TypeError, mercer.MemoryBudgetError, mercer.SolverError)
+NOT_EXACT = (ConvergenceWarning, LinAlgWarning)
+WARNINGS = (*NOT_EXACT, mercer.DisconnectedWarning, DataConversionWarning, FutureWarning)
+SPOKEN = re.compile(r"[\w=']+: ")  # a sentence that begins with a machine or a parameter
+SAME_BITS = ("SVC",)  # promised whatever the order of the rows
+ORDERLESS = ("KernelRidge", "LogisticRegression", "NearestMean", "NaiveBayes", "GaussianClassifier")
+CLOSE = 1e-6
+POLLS = 64  # each programme of a fit may look once more after it was asked to stop
+
+
+def errors_are_sentences(trial):
+    """Only errors of known kinds are raised, on purpose and in words."""
+    asked = {("fit", "X"): trial.error} if trial.error else trial.raised
+    for (method, variable), error in asked.items():
+        name = type(error).__name__
+        twin = trial.case.name.startswith("compat") and isinstance(error, NotImplementedError)
+        if not isinstance(error, ERRORS) and not twin:
+            yield f"{method}({variable}): raw {name} at {place(error)}: {error}"
+        elif not raised_in_words(error):
+            yield f"{method}({variable}): {name} not written by Mercer at {place(error)}: {error}"
+        elif len(str(error)) < 20:
+            yield f"{method}({variable}): {name} says too little: {error}"
+
+
+def input_is_unchanged(trial):
+    for name, before in trial.before.items():
+        if trial.after[name] != before:
+            yield f"{name} was changed"
+
+
+def solved_is_certified(trial):
+    status = _status(trial)
+    if status is Status.SOLVED and hasattr(trial.machine, "certificate_") and not trial.certified:
+        yield f"SOLVED, but {_sentence(trial.machine.certificate_)}"
+
+
+def unsolved_warns(trial):
+    status = _status(trial)
+    warned = any(issubclass(w.category, NOT_EXACT) for w in trial.said)
+    if status not in (None, Status.SOLVED, Status.STOPPED) and not warned:
+        yield f"{status.name} without a warning"
+
+
+def certified_is_finite(trial):
+    for (method, variable), answer in trial.answers.items():
+        if answer.dtype.kind == "f" and np.isnan(answer).any():
+            said = "certified" if trial.certified else _status(trial) or "no status"
+            if trial.certified or _status(trial) is not Status.NOT_FINITE:
+                yield f"{method}({variable}) is NaN ({said})"
+        elif method in ("predict", "transform") and answer.dtype.kind == "f" and trial.certified:
+            if not np.isfinite(answer).all():
+                yield f"{method}({variable}) is infinite, certified"
+
+
+def predictions_agree(trial):
+    """The label is that of the largest decision value and of the largest probability."""
+    machine = trial.machine
+    if not is_classifier(machine) or "loss" in trial.case.parameters:
+        return
+    for variable in ("X", "X_new"):
+        label = trial.answers.get(("predict", variable))
+        value = trial.answers.get(("decision_function", variable))
+        if label is None or value is None or np.isnan(value).any():
+            continue
+        if trial.case.name.startswith("compat") and (value.ndim > 1 or not value.all()):
+            continue  # ties and votes are decided as scikit-learn does
+        chosen = value > 0 if value.ndim == 1 else np.argmax(value, axis=1)
+        if not np.array_equal(machine.classes_[np.asarray(chosen, dtype=int)], label):
+            yield f"predict({variable}) is not the label of decision_function"
+
+
+def probabilities_are_such(trial):
+    for variable in ("X", "X_new"):
+        P = trial.answers.get(("predict_proba", variable))
+        if P is None or np.isnan(P).any():
+            continue
+        if P.min(initial=0) < 0 or abs(P.sum(axis=1) - 1).max(initial=0) > 1e-9:
+            yield f"predict_proba({variable}): rows sum to {P.sum(axis=1)[:3]}, least {P.min()}"
+        label = trial.answers.get(("predict", variable))
+        if "loss" in trial.case.parameters or label is None or not is_classifier(trial.machine):
+            continue
+        if "rule" in trial.case.parameters or trial.case.name.startswith("compat"):
+            continue
+        own = P[np.arange(len(P)), np.searchsorted(trial.machine.classes_, label)]
+        if (own < P.max(axis=1) - 1e-9).any():
+            yield f"predict({variable}) is not the likeliest label"
+
+
+def fits_repeat(trial):
+    """The same program gives the same bits."""
+    if "time_limit" in trial.case.parameters or "polls" in trial.names or not trial.case.fair:
+        return
+    again = trial.again()
+    found = trial.quietly(lambda: answers(again["machine"], again, trial.questions))[0]
+    yield from _different(trial.answers, found, "a second run")
+
+
+def pickles_round(trial):
+    if any("lambda" in line for line in trial.case.make):
+        return
+    copied = trial.quietly(lambda: pickle.loads(pickle.dumps(trial.machine)))
+    found = trial.quietly(lambda: answers(copied, trial.names, trial.questions)[0])
+    yield from _different(trial.answers, found, "a pickled copy")
+
+
+def warnings_are_known(trial):
+    for message in trial.said:
+        text = str(message.message)
+        own = SPOKEN.match(text) or trial.case.name.startswith("compat")
+        theirs = (
+            message.category.__module__.startswith("sklearn") or "/sklearn/" in message.filename
+        )
+        known = issubclass(message.category, WARNINGS) or (message.category is UserWarning and own)
+        if not known and not (theirs and message.category is not RuntimeWarning):
+            where = f"{message.filename.rpartition('/')[2]}:{message.lineno}"
+            yield f"{message.category.__name__} at {where}: {text}"
+
+
+def stops_when_asked(trial):
+    polls = len(trial.names.get("polls", ()))
+    if polls > 3 + POLLS and "Tuned" not in trial.case.make[-1]:
+        yield f"polled {polls - 3} times after it was asked to stop"
+
+
+def steps_are_bounded(trial):
+    most, solution = (
+        trial.case.parameters.get("max_iter"),
+        getattr(trial.machine, "solution_", None),
+    )
+    if most is None or solution is None or not trial.case.fair:
+        return
+    parts = max(1, len(np.atleast_1d(getattr(trial.machine, "intercept_", 0.0))))
+    if solution.iterations > int(most) * parts and solution.status is Status.SOLVED:
+        yield f"max_iter={most}, but {solution.iterations} steps of {solution.solver}, SOLVED"
+
+
+def sentences_are_sound(trial):
+    certificate = getattr(trial.machine, "certificate_", None)
+    text = "" if certificate is None else str(certificate).splitlines()[0]
+    if "within -" in text or (certificate is not None and certificate.ok and "nan" in text):
+        yield f"certificate says: {text}"
+
+
+def order_does_not_matter(trial):
+    if "Tuned" in trial.case.make[-1]:  # folds are made of rows as they come
+        return
+    if not trial.case.fair or not trial.case.tame or trial.case.name not in SAME_BITS + ORDERLESS:
+        return
+    if not trial.certified or not trial.case.psd:
+        return
+    order = np.random.default_rng(0).permutation(len(trial.y))
+    weights = trial.weights if "weights" in trial.names else None
+    own = trial.refitted(trial.X, trial.y, weights)
+    weights = None if weights is None else weights[order]
+    other = trial.refitted(trial.X[order], trial.y[order], weights)
+    yield from _far(trial, own, other, "rows in another order")
+
+
+def weights_are_repetition(trial):
+    if "Tuned" in trial.case.make[-1]:
+        return
+    if not trial.case.fair or not trial.case.tame or "weights" not in trial.names:
+        return
+    if trial.case.name not in SAME_BITS + ORDERLESS or not trial.certified or not trial.case.psd:
+        return
+    if "n_features" in trial.case.parameters or trial.case.parameters.get("penalty") == "'loo'":
+        return
+    times = trial.weights.astype(int)
+    own = trial.refitted(trial.X, trial.y, trial.weights)
+    other = trial.refitted(np.repeat(trial.X, times, axis=0), np.repeat(trial.y, times), None)
+    yield from _far(trial, own, other, "rows repeated instead of weighted")
+
+
+ON_ERROR = (errors_are_sentences, warnings_are_known)
+ALWAYS = (
+    *ON_ERROR,
+    input_is_unchanged,
+    solved_is_certified,
+    unsolved_warns,
+    certified_is_finite,
+    predictions_agree,
+    probabilities_are_such,
+    stops_when_asked,
+    steps_are_bounded,
+    sentences_are_sound,
+    fits_repeat,
+    pickles_round,
+    order_does_not_matter,
+    weights_are_repetition,
+)
+
+
+def _status(trial):
+    solution = getattr(trial.machine, "solution_", None)
+    return getattr(solution, "status", None)
+
+
+def _sentence(certificate):
+    numbers = ", ".join(
+        f"{k}={v:.3g}" for k, v in vars(certificate.quantities).items() if isinstance(v, float)
+    )
+    return f"not certified (tol {certificate.tol:.1e}): {numbers}"
+
+
+def _different(one, other, what):
+    for key in one:
+        if key not in other:
+            yield f"{key[0]}({key[1]}) is refused by {what}"
+        elif not np.array_equal(one[key], other[key], equal_nan=one[key].dtype.kind == "f"):
+            yield f"{key[0]}({key[1]}) differs in {what}"
+
+
+def _far(trial, one, other, what):
+    """Compare values at the training rows, by their own size."""
+    method = "decision_function" if hasattr(one, "decision_function") else "predict"
+    values, others = (
+        trial.quietly(lambda m=m: dense(getattr(m, method)(trial.X))) for m in (one, other)
+    )
+    if values.dtype.kind != "f":
+        return
+    size, moved = max(abs(values).max(initial=0), 1e-300), values - others
+    if moved.ndim > 1:  # what is added to all classes alike says nothing
+        moved = moved - moved.mean(axis=1, keepdims=True)
+    apart = abs(moved).max(initial=0) / size
+    if apart > CLOSE:
+        yield f"{what}: {method} moves by {apart:.1e} of its size"

@@ -1,0 +1,258 @@
+"""Every public machine: what it is fitted to, and values of its parameters, fair and foul."""
+
+from dataclasses import dataclass, field
+
+SOLVER_LIMITS = {"max_iter": ["1", "10"], "time_limit": ["1e-9", "5.0"]}
+MARGIN = {
+    "tol": ["1e-3", "1e-6", "0.1", "1e-10"],
+    "criterion": ["'gap'", "'violation'"],
+    **SOLVER_LIMITS,
+}
+COSTS = ["1e-6", "0.1", "1.0", "100.0", "1e6", "1e12", "np.inf"]
+PENALTIES = ["1e-12", "1e-6", "0.01", "1.0", "1e4", "1e12"]
+SHARES = ["0.01", "0.1", "0.3", "0.5", "0.9", "1.0"]
+MIXTURE = {
+    "n_components": ["1", "2", "3", "5", "'bic'"],
+    "n_init": ["1", "3"],
+    "tol": ["1e-3", "1e-9"],
+    "max_iter": ["1", "20"],
+}
+PRIORS = {"prior": ["'uniform'", "[0.3, 0.7]"]}
+LOSSES = {"loss": ["[[0, 1], [5, 0]]"]}
+SKLEARN = {
+    "kernel": ["'linear'", "'rbf'", "'poly'", "'sigmoid'"],
+    "gamma": ["'auto'", "0.1", "10.0"],
+    "coef0": ["1.0"],
+    "degree": ["2"],
+}
+FOUL = [
+    *("-1", "0", "np.nan", "np.inf", "'x'", "None", "[]", "1e300", "5e-324", "np.int8(2)", "True"),
+    *("2**70", "1.5", "np.float32(0.5)", "np.array(2.0)", "{}", "-np.inf", "10**6", "1e-300"),
+]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How a machine is called.
+
+    Attributes
+    ----------
+    target : str or None
+        What stands beside X: "labels", "targets", "view", "moments" or nothing.
+    parameters : dict
+        Values to choose from, as text.
+    kernels : tuple of str
+        The parameters that are kernels.
+    weighted : bool
+        Whether `fit` takes sample weights.
+    positive : bool
+        Whether entries of X must not be negative.
+    seeded : bool
+        Whether it takes a random_state.
+    source : str
+        The module it comes from.
+    """
+
+    target: str | None
+    parameters: dict = field(default_factory=dict)
+    kernels: tuple = ("kernel",)
+    weighted: bool = True
+    positive: bool = False
+    seeded: bool = False
+    source: str = "mercer"
+
+
+def _compat(target, parameters, weighted=False):
+    return Machine(target, parameters, (), weighted, source="mercer.compat.sklearn")
+
+
+MACHINES = {
+    "SVC": Machine(
+        "labels",
+        {
+            "C": COSTS,
+            "slack": ["'l2'"],
+            "nu": SHARES,
+            "multiclass": ["'ovr'"],
+            "class_weight": ["'balanced'"],
+            "probability": ["True"],
+            **MARGIN,
+        },
+    ),
+    "SVR": Machine(
+        "targets",
+        {"C": COSTS, "epsilon": ["0.0", "0.01", "1.0"], "tube": ["'l2'"], "nu": SHARES, **MARGIN},
+    ),
+    "OneClassSVM": Machine(None, {"nu": SHARES, **MARGIN}),
+    "EnclosingBall": Machine(None, {"nu": ["0.0", *SHARES], **MARGIN}),
+    "KernelRidge": Machine(
+        "targets", {"penalty": [*PENALTIES, "'loo'"], "bias": ["False"], "time_limit": ["1e-9"]}
+    ),
+    "LogisticRegression": Machine(
+        "labels",
+        {
+            "penalty": PENALTIES,
+            "loss": ["'tanh'", "'squared'"],
+            "bias": ["False"],
+            "class_weight": ["'balanced'"],
+            "time_limit": ["1e-9"],
+        },
+    ),
+    "PCA": Machine(
+        None,
+        {"n_components": ["1", "2", "5", "0.9"], "whiten": ["True"], "tol": ["1e-9"]},
+        seeded=True,
+    ),
+    "CCA": Machine(
+        "view",
+        {
+            "n_components": ["1", "2"],
+            "penalty": ["0.0", "1e-6", "0.01", "1.0", "'cv'"],
+            "form": ["'norm'", "'lengths'"],
+            "rank": ["3"],
+        },
+        ("kernel_x",),
+        seeded=True,
+    ),
+    "FisherDiscriminant": Machine(
+        "labels",
+        {
+            "penalty": ["0.0", "1e-12", "1e-6", "1.0"],
+            "weighting": ["'pairs'"],
+            "rule": ["'nearest'"],
+        },
+    ),
+    "KMeans": Machine(
+        None,
+        {
+            "n_clusters": ["1", "2", "3", "5"],
+            "n_init": ["1", "10"],
+            "refine": ["False"],
+            "max_iter": ["1"],
+        },
+        seeded=True,
+    ),
+    "SpectralClustering": Machine(
+        None,
+        {
+            "n_clusters": ["1", "2", "3", "'eigengap'"],
+            "normalization": ["'plain'", "'doubly_stochastic'"],
+            "neighbors": ["1", "3"],
+            "weights": ["'kernel'"],
+            "self_loops": ["False"],
+        },
+        weighted=False,
+        seeded=True,
+    ),
+    "GaussianMixture": Machine(
+        None,
+        {
+            "covariance": ["'shared'", "'diagonal'", "'spherical'"],
+            "floor": ["1e-12", "0.1"],
+            **MIXTURE,
+        },
+        (),
+        seeded=True,
+    ),
+    "BernoulliMixture": Machine(None, {"smoothing": ["0.0", "1.0"], **MIXTURE}, (), seeded=True),
+    "MultinomialMixture": Machine(
+        None,
+        {**MIXTURE, "source": ["'documents'"], "smoothing": ["1e-3", "1.0"]},
+        (),
+        positive=True,
+        seeded=True,
+    ),
+    "ProbabilisticPCA": Machine(
+        None,
+        {"n_components": ["1", "2"], "method": ["'em'"], "tol": ["1e-9"], "max_iter": ["1", "50"]},
+        (),
+        seeded=True,
+    ),
+    "NearestMean": Machine("labels"),
+    "NearestNeighbors": Machine(
+        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'kernel'"]}
+    ),
+    "NaiveBayes": Machine(
+        "labels",
+        {"alpha": ["0.0", "1e-9", "'loo'"], "kinds": ["'gaussian'"], **LOSSES, **PRIORS},
+        (),
+    ),
+    "GaussianClassifier": Machine(
+        "labels",
+        {
+            "covariance": ["'diagonal'", "'spherical'"],
+            "shared": ["True"],
+            "floor": ["1e-3", "1e-15"],
+            "unbiased": ["True"],
+            **LOSSES,
+            **PRIORS,
+        },
+        (),
+    ),
+    "BayesDecision": Machine(
+        "labels", {"alpha": ["1.0"], "rule": ["'minimax'"], **LOSSES, **PRIORS}, ()
+    ),
+    "AxisAlignedRectangle": Machine("labels", {}, ()),
+    "Perceptron": Machine(
+        "labels",
+        {
+            "max_epochs": ["1", "10"],
+            "shuffle": ["False"],
+            "answer": ["'average'", "'vote'"],
+            "budget": ["1", "5"],
+            "removal": ["'smallest'"],
+            "bias": ["False"],
+        },
+        weighted=False,
+        seeded=True,
+    ),
+    "LogShift": Machine(None, {"shift": ["0.0", "1.0"]}, (), positive=True),
+    "Whiten": Machine(None, {"rotate_back": ["True"]}, ()),
+    "MaximumEntropy": Machine(
+        "moments", {"method": ["'scaling'"], "tol": ["1e-6"], **SOLVER_LIMITS}, (), weighted=False
+    ),
+    "compat.SVC": _compat("labels", {"C": COSTS, "tol": ["1e-6"], **SKLEARN}, weighted=True),
+    "compat.SVR": _compat("targets", {"C": COSTS, "epsilon": ["0.0"], **SKLEARN}, weighted=True),
+    "compat.NuSVC": _compat("labels", {"nu": SHARES, **SKLEARN}, weighted=True),
+    "compat.NuSVR": _compat("targets", {"nu": SHARES, "C": COSTS, **SKLEARN}, weighted=True),
+    "compat.OneClassSVM": _compat(None, {"nu": SHARES, **SKLEARN}, weighted=True),
+    "compat.LinearSVC": _compat(
+        "labels", {"C": COSTS, "loss": ["'hinge'"], "fit_intercept": ["False"]}, weighted=True
+    ),
+    "compat.LinearSVR": _compat("targets", {"C": COSTS, "epsilon": ["0.1"]}, weighted=True),
+    "compat.KernelPCA": _compat(
+        None,
+        {
+            "n_components": ["1", "2"],
+            **SKLEARN,
+            "fit_inverse_transform": ["True"],
+            "eigen_solver": ["'arpack'", "'dense'", "'randomized'"],
+            "remove_zero_eig": ["True"],
+        },
+    ),
+    "compat.LinearDiscriminantAnalysis": _compat(
+        "labels", {"solver": ["'eigen'", "'lsqr'"], "shrinkage": ["0.5"]}
+    ),
+    "compat.CCA": _compat("view", {"n_components": ["1"], "scale": ["False"]}),
+    "compat.SpectralClustering": _compat(
+        None, {"n_clusters": ["2", "3"], "affinity": ["'nearest_neighbors'"], "random_state": ["0"]}
+    ),
+}
+# what a choice of parameters looks like around a machine
+TUNED = {
+    "SVC": "{'C': [0.1, 10.0], 'tol': [1e-3]}",
+    "SVR": "{'C': [0.1, 10.0], 'epsilon': [0.01, 0.1]}",
+    "KernelRidge": "{'penalty': [1e-3, 1.0, 10.0]}",
+    "LogisticRegression": "{'penalty': [1e-3, 1.0]}",
+    "NearestNeighbors": "{'n_neighbors': [1, 3]}",
+    "FisherDiscriminant": "{'penalty': [1e-3, 1.0]}",
+}
+
+
+def draw_parameters(draw, machine):
+    """Draw parameters as a dict of text; each is left alone more often than not."""
+    names = [name for name in machine.parameters if draw.chance(0.3)]
+    found = {name: draw.one(machine.parameters[name]) for name in names}
+    if machine.seeded:
+        found["random_state"] = str(draw.integer(0, 9))
+    return found

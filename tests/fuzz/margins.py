@@ -1,0 +1,288 @@
+"""Support vector machines, judged from outside: gaps in extended precision, and another solver.
+
+A certified answer is refuted by any admissible point that is better by more than the certificate
+allows. Weak duality gives such points from the public attributes alone; Clarabel and random pair
+steps give more.
+"""
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.kernels import Precomputed
+from mercer.problems.svm import HARDEST
+
+LONG = np.longdouble
+SLACK = 1e-6  # relative, beside what the certificate claims
+ROUNDING = 1e-13  # of the largest terms: K itself was rounded to float64
+DEFINITE = 1e-9  # of the largest eigenvalue: below, an eigenvalue counts as rounding
+MOST_ROWS = 60  # for another solver
+ORDINARY = (1e-4, 1e5)  # sizes of C k(x, x) that another solver is trusted with
+
+
+def gram(trial):
+    """Evaluate the kernel on the training rows, in float64."""
+    kernel, X = trial.machine.kernel_, trial.X
+    if isinstance(kernel, Precomputed):
+        return X.astype(float)
+    rows = trial.names["X"] if X.dtype.kind in "US" else X.astype(float)
+    return np.asarray(trial.quietly(lambda: kernel(rows, rows)), dtype=float)
+
+
+class Answer:
+    """Coefficients of all rows, the kernel matrix, and costs, from public attributes."""
+
+    def __init__(self, trial):
+        machine = trial.machine
+        self.K = gram(trial).astype(LONG)
+        self.b = np.zeros(len(self.K), dtype=LONG)
+        self.b[machine.support_] = np.asarray(machine.dual_coef_, dtype=LONG).ravel()
+        self.Kb = self.K @ self.b
+        self.norm = self.b @ self.Kb
+        self.rounding = ROUNDING * (abs(self.b) @ np.sqrt(abs(np.diag(self.K)))) ** 2
+
+    @property
+    def usable(self):
+        return bool(np.isfinite(self.K).all() and np.isfinite(self.b).all())
+
+
+def costs(trial):
+    """Return what slack costs for each row, or None where the answer says that in other words."""
+    C = np.asarray(trial.machine.C * trial.weights, dtype=LONG)
+    # so high a price means a hard margin, and gaps are those of the answer scaled to allow no slack
+    if "class_weight" in trial.case.parameters or not C.max() < HARDEST:
+        return None
+    return C
+
+
+def svc(trial):
+    machine = trial.machine
+    if len(machine.classes_) != 2 or not trial.certified:
+        return
+    answer, y = Answer(trial), np.where(trial.y == machine.classes_[1], 1, -1).astype(LONG)
+    f = answer.Kb + LONG(machine.intercept_)
+    yield from _same_values(trial, answer, f, "decision_function")
+    if machine.nu is not None:
+        if machine.slack == "l2":
+            yield "slack='l2' and nu are both given; one of them is dropped without a word"
+        yield from _nu_svc(trial, answer, y, f)
+        return
+    C = costs(trial)
+    if C is None or not answer.usable:
+        return
+    loss, squared = np.maximum(0, 1 - y * f), machine.slack == "l2"
+    primal = answer.norm / 2 + C @ (loss**2 if squared else loss)
+    dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
+    answer.rounding += ROUNDING * (C @ (np.abs(f) + abs(machine.intercept_) + 1))
+    yield from _gap(trial, answer, primal, dual)
+    shift = np.where(C > 0, 1 / (2 * np.where(C > 0, C, 1)), 0) if squared else None
+    upper, lower = (
+        (np.inf if squared else 1) * C * (y > 0),
+        (np.inf if squared else 1) * C * (y < 0),
+    )
+    upper, lower = (
+        np.nan_to_num(upper, nan=0.0, posinf=np.inf),
+        -np.nan_to_num(lower, nan=0.0, posinf=np.inf),
+    )
+    yield from _others(trial, answer, primal, Box(answer.K, y, lower, upper, 0.0, shift=shift))
+
+
+def svr(trial):
+    machine = trial.machine
+    if not trial.certified:
+        return
+    answer, C, y = Answer(trial), costs(trial), trial.y.astype(LONG)
+    f = answer.Kb + LONG(machine.intercept_)
+    yield from _same_values(trial, answer, f, "predict")
+    if C is None or not answer.usable:
+        return
+    eps, squared = LONG(machine.epsilon_), machine.tube == "l2"
+    loss = np.maximum(0, abs(y - f) - eps)
+    if machine.nu is not None and squared:
+        yield "tube='l2' and nu are both given; one of them is dropped without a word"
+        return
+    primal = answer.norm / 2 + C @ (loss**2 if squared else loss)
+    dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
+    if machine.nu is not None:
+        yield from _gap(trial, answer, primal + machine.nu * C.sum() * eps, dual)
+        return
+    dual -= eps * abs(answer.b).sum()
+    answer.rounding += ROUNDING * (C @ (abs(f) + abs(y)))
+    yield from _gap(trial, answer, primal, dual)
+    if not squared:
+        yield from _others(trial, answer, primal, Box(answer.K, y, -C, C, 0.0, kink=eps))
+
+
+def one_class(trial):
+    machine, answer, w = trial.machine, Answer(trial), trial.weights.astype(LONG)
+    if not trial.certified or not answer.usable:
+        return
+    rho, total = LONG(machine.offset_), machine.nu * w.sum()
+    primal = answer.norm / 2 - total * rho + w @ np.maximum(0, rho - answer.Kb)
+    yield from _gap(trial, answer, primal, -answer.norm / 2)
+    yield from _others(trial, answer, primal, Box(answer.K, 0 * w, 0 * w, w, total))
+
+
+def ball(trial):
+    machine, answer, w = trial.machine, Answer(trial), trial.weights.astype(LONG)
+    if not trial.certified or not answer.usable:
+        return
+    diagonal, radius = np.diag(answer.K), LONG(machine.radius_) ** 2
+    apart = diagonal - 2 * answer.Kb + answer.norm
+    # coefficients sum to 1, so that a cost above 1 asks for no more than 1 does
+    C = np.minimum(np.where(w > 0, np.inf, 0) if machine.nu == 0 else w / (machine.nu * w.sum()), 1)
+    primal = radius + C @ np.maximum(0, apart - radius)
+    dual = diagonal @ answer.b - answer.norm
+    yield from _gap(trial, answer, primal / 2, dual / 2)
+    box = Box(answer.K, diagonal / 2, 0 * w, C, 1.0)
+    yield from _others(trial, answer, primal / 2, box)
+
+
+def _nu_svc(trial, answer, y, f):
+    """Scale the answer to where the nu form has it, and the primal to its best."""
+    w = trial.weights.astype(LONG)
+    if "class_weight" in trial.case.parameters or not answer.usable or not (y @ answer.b) > 0:
+        return
+    total = trial.machine.nu * w.sum()
+    rho = total / (y @ answer.b)
+    left = total - w @ np.maximum(0, 1 - y * f)
+    primal = -(max(LONG(0), left) ** 2) / (2 * max(answer.norm, LONG(1e-300)))
+    dual = -(rho**2) * answer.norm / 2
+    share = float((primal - dual) / abs(dual)) if dual else 0.0
+    claimed = float(trial.machine.certificate_.quantities.relative_gap)
+    if share > max(0.5, 2 * claimed):
+        yield f"nu-SVC certified with a true relative gap of {share:.2g} (claimed {claimed:.2g})"
+
+
+def _bent(b, C, squared):
+    return (b[C > 0] ** 2 / (4 * C[C > 0])).sum() if squared else LONG(0)
+
+
+def _same_values(trial, answer, f, method):
+    """Values at the training rows are what coefficients and kernel give."""
+    given = trial.answers.get((method, "X"))
+    if given is None or not answer.usable:
+        return
+    size = abs(answer.K).max(axis=1) * abs(answer.b).sum() + abs(f) + 1e-300
+    wrong = float((abs(given - f) / size).max())
+    if wrong > 1e-9:
+        yield f"{method}(X) differs from dual_coef_ and kernel_ by {wrong:.1e} of its terms"
+
+
+def _gap(trial, answer, primal, dual):
+    """The gap is no larger than the certificate says."""
+    found = trial.machine.certificate_.quantities
+    size = max(abs(primal), abs(dual))
+    gap, claimed = float(primal - dual), float(found.gap)
+    allowed = abs(claimed) * (1 + 1e-3) + float(SLACK * size + answer.rounding)
+    if not gap <= allowed:
+        yield f"FALSE CERTIFICATE: gap {gap:.3g} of {float(size):.3g}, claimed {claimed:.3g}"
+
+
+def _others(trial, answer, primal, box):
+    """The answer is admissible, and no admissible point is better than the primal allows."""
+    n = len(answer.b)
+    out = box.outside(answer.b.astype(float))
+    if out > 1e-6:
+        yield f"FALSE CERTIFICATE: dual_coef_ leave the box or miss its sum by {out:.2g}"
+    if n > MOST_ROWS:
+        return
+    smallest, largest = np.linalg.eigvalsh(answer.K.astype(float))[[0, -1]]
+    if smallest < -1e-6 * abs(largest):
+        best = box.by_pair_steps()
+    elif smallest > -DEFINITE * abs(largest) and _ordinary(answer, box):
+        best = box.by_clarabel()
+    else:
+        return
+    # the other solver is exact to its own tolerance, in units of the terms of the objective
+    size = 1e-7 * (abs(box.linear) @ abs(answer.b) + answer.norm)
+    if best is not None and best > primal + 1e-5 * abs(primal) + answer.rounding + size:
+        yield (
+            f"FALSE CERTIFICATE: another solver's dual value {float(best):.9g} exceeds the primal "
+            f"value {float(primal):.9g}; smallest eigenvalue of K {smallest:.2g}"
+        )
+
+
+def _ordinary(answer, box):
+    finite = box.upper[np.isfinite(box.upper)]
+    size = float(np.diag(answer.K).max() * max(finite.max(initial=0), 1e-300))
+    return ORDINARY[0] < size < ORDINARY[1] and abs(box.linear).max(initial=0) < ORDINARY[1]
+
+
+class Box:
+    """max p'b - b'(K + diag shift)b/2 - kink |b|_1 over a box with a fixed sum."""
+
+    def __init__(self, K, linear, lower, upper, total, kink=0.0, shift=None):
+        self.K = np.array(K, dtype=float) + (0 if shift is None else np.diag(shift.astype(float)))
+        self.linear, self.total, self.kink = np.asarray(linear, float), float(total), float(kink)
+        self.lower, self.upper = np.asarray(lower, float), np.asarray(upper, float)
+
+    def value(self, b):
+        return float(self.linear @ b - b @ self.K @ b / 2 - self.kink * abs(b).sum())
+
+    def outside(self, b):
+        """Return how far a point is from being admissible, over its own size."""
+        far = np.maximum(np.maximum(self.lower - b, b - self.upper), 0).max(initial=0)
+        size = max(abs(b).max(initial=0), 1e-300)
+        return max(
+            far / size, abs(b.sum() - self.total) / max(abs(b).sum(), abs(self.total), 1e-300)
+        )
+
+    def by_clarabel(self):
+        """Solve by an interior point: b = u - v, z = L'b, K = L L'. None where that failed."""
+        n = len(self.linear)
+        values, V = np.linalg.eigh(self.K)
+        L = V * np.sqrt(np.maximum(values, 0))
+        eye, none, ones = sp.eye(n), sp.csc_matrix((n, n)), np.ones((1, n))
+        sums = sp.csc_matrix(np.hstack([ones, -ones, np.zeros((1, n))]))
+        rows = [sp.hstack([-L.T, L.T, eye]), sums]
+        right, held = [np.zeros(n), [self.total]], n + 1
+        for sign, bound in ((0, self.upper), (1, -self.lower)):
+            pad = [none, none, none]
+            pad[sign] = eye
+            block, finite = sp.hstack(pad).tocsr(), np.isfinite(bound)
+            rows += [-block, block[finite]]
+            right += [np.zeros(n), bound[finite]]
+        A, right = sp.csc_matrix(sp.vstack(rows)), np.concatenate(right)
+        P = sp.csc_matrix(sp.block_diag([none, none, eye]))
+        q = np.concatenate([self.kink - self.linear, self.kink + self.linear, np.zeros(n)])
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        cones = [clarabel.ZeroConeT(held), clarabel.NonnegativeConeT(A.shape[0] - held)]
+        found = clarabel.DefaultSolver(P, q, A, right, cones, settings).solve()
+        if str(found.status) != "Solved":
+            return None
+        x = np.asarray(found.x)
+        b = np.clip(x[:n] - x[n : 2 * n], self.lower, self.upper)
+        return self.value(b) if abs(b.sum() - self.total) <= 1e-7 * (1 + abs(b).sum()) else None
+
+    def by_pair_steps(self, starts=4, steps=400):
+        """Climb from random points in pairs; for matrices with negative eigenvalues."""
+        if self.kink or not (np.isfinite(self.upper).all() and np.isfinite(self.lower).all()):
+            return None
+        rng, best = np.random.default_rng(0), -np.inf
+        for _ in range(starts):
+            b = self._start(rng)
+            if b is None:
+                return None
+            for _ in range(steps):
+                i, j = rng.choice(len(b), 2, replace=False) if len(b) > 1 else (0, 0)
+                self._step(b, i, j)
+            best = max(best, self.value(b))
+        return best
+
+    def _start(self, rng):
+        b = self.lower + (self.upper - self.lower) * rng.random(len(self.lower))
+        for i in rng.permutation(len(b)):
+            b[i] = np.clip(b[i] + self.total - b.sum(), self.lower[i], self.upper[i])
+        return b if abs(b.sum() - self.total) <= 1e-12 * (1 + abs(b).sum()) else None
+
+    def _step(self, b, i, j):
+        """Move t from j to i, to the best point of the segment, ends included."""
+        low = max(self.lower[i] - b[i], b[j] - self.upper[j])
+        high = min(self.upper[i] - b[i], b[j] - self.lower[j])
+        slope = self.linear[i] - self.linear[j] - (self.K[i] - self.K[j]) @ b
+        bend = self.K[i, i] + self.K[j, j] - 2 * self.K[i, j]
+        ends = [low, high] + [float(np.clip(slope / bend, low, high))] * bool(bend > 0)
+        t = max(ends, key=lambda t: slope * t - bend * t * t / 2)
+        b[i], b[j] = b[i] + t, b[j] - t
