@@ -17,7 +17,7 @@ class Precomputed(Kernel):
     """A mark: the machine is given the matrix K in place of X.
 
     `fit` takes K(train, train), `predict` takes K(test, train). The matrix is believed to be
-    symmetric positive semidefinite.
+    positive semidefinite while a machine is fitted; its certificate looks whether it is.
 
     Examples
     --------
@@ -69,7 +69,8 @@ class FromCallable(Kernel):
     function : function
         `function(X, Y)` gives the matrix (n, m) of two blocks of rows, dense or CSR as they come.
     psd : bool
-        Whether the function is believed to be positive semidefinite; `is_valid` tests it on data.
+        Whether the function is believed to be positive semidefinite; `is_valid` tests it on data,
+        and certificates do on the training rows.
 
     Examples
     --------

@@ -179,15 +179,26 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     def _solve(self, gram: Gram, targets: Array, weights: Array) -> tuple[Solution, Array]:
         """Give the solution and the penalty of each target, and promise the certificate."""
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
-        rows: dict[str, Any] = {"targets": targets, "row_weights": weights, "bias": self.bias}
         if not self._wants_path():
             penalty = self._penalties_for(targets.shape[1])
-            system = partial(LinearSystem, penalties=penalty, **rows)
+            system = partial(
+                LinearSystem,
+                targets=targets,
+                penalties=penalty,
+                row_weights=weights,
+                bias=self.bias,
+            )
             solution = not_convex(solve(system(gram), self.solver, **options), gram)
             self._judge(gram, system, solution)
             return solution, penalty
         candidates = self._candidates(gram, weights)
-        path = partial(RidgePath, penalties=candidates, **rows)
+        path = partial(
+            RidgePath,
+            targets=targets,
+            row_weights=weights,
+            penalties=candidates,
+            bias=self.bias,
+        )
         solution = not_convex(solve(path(gram), self.solver, **options), gram)
         self.penalties_ = candidates
         self._judge(gram, path, solution)
