@@ -181,12 +181,12 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         asked: dict[str, Any] = {"targets": targets, "row_weights": weights, "bias": self.bias}
         if not self._wants_path():
             penalty = self._penalties_for(targets.shape[1])
-            system = partial(LinearSystem, penalties=penalty, **asked)
+            system: Any = partial(LinearSystem, penalties=penalty, **asked)
             solution = solve(system(gram), self.solver, **options)
             self._judgement = judged_in_time(gram, system, solution.value, certify)
             return solution, penalty
         candidates = self._candidates(gram, weights)
-        path = partial(RidgePath, penalties=candidates, **asked)
+        path: Any = partial(RidgePath, penalties=candidates, **asked)
         solution = solve(path(gram), self.solver, **options)
         self._judgement = judged_in_time(gram, path, solution.value, certify)
         self.penalties_ = candidates
