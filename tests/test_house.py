@@ -2,7 +2,6 @@
 
 import ast
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +25,7 @@ BASELINE = (
     "import scipy.linalg, scipy.sparse, scipy.special\n"
     "import sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation\n"
 )
-IMPORT_BUDGET = 0.5  # seconds beyond the libraries that every user of Mercer has loaded anyway
+IMPORT_SHARE = 0.75  # of the time that those take themselves
 
 
 def name_of(file):
@@ -87,18 +86,18 @@ def test_import_leaves_heavy_libraries_alone():
 
 
 def test_import_is_quick():
-    # time of the processor, which other programmes do not add to; the best of the runs counts when
-    # the median was disturbed (they do share its caches)
-    code = BASELINE + (
+    # processor time beside that of the libraries beneath, in the same process: whatever else the
+    # machine does slows both; the best of some runs counts
+    code = (
         "import time\n"
         "start = time.process_time()\n"
+        f"{BASELINE}"
+        "middle = time.process_time()\n"
         "import mercer\n"
-        "print(time.process_time() - start)"
+        "print((time.process_time() - middle) / (middle - start))"
     )
-    seconds = [float(run(code)) for _ in range(5)]
-    if statistics.median(seconds) >= IMPORT_BUDGET:
-        seconds += [float(run(code)) for _ in range(5)]
-    assert min(seconds) < IMPORT_BUDGET, f"import mercer took {seconds}"
+    shares = [float(run(code)) for _ in range(5)]
+    assert min(shares) < IMPORT_SHARE, f"import mercer took {shares}"
 
 
 # --- the front page tells the truth ----------------------------------------------------------

@@ -41,7 +41,7 @@ def all_or_nothing_search(method: F) -> F:
 
 def _time_limit(machine: Any) -> float | None:
     """Read the limit; one that is no positive number is refused by the fit, not here."""
-    limit = getattr(machine, "time_limit", None)
+    limit: Any = getattr(machine, "time_limit", None)
     return float(limit) if is_real(limit) and limit > 0 else None
 
 

@@ -136,8 +136,10 @@ def _machines(
     parts = [fold.box.problem(PartGram(gram, fold.rows), fold.signs) for fold in asked]
     problem = Many(tuple(parts))
     # not by `solve`: how these end is no news to the user, whose own fit has been reported on
-    found = choose(problem).run(problem, watch)
-    if watch.stopped:  # half an answer says nothing about rows that were left out
+    found = None
+    with watch.keeping():
+        found = choose(problem).run(problem, watch)
+    if watch.stopped or found is None:  # half an answer says nothing about rows that were left out
         return [None] * len(folds)
     answers = iter(found.value.parts)
     return [_decision(f.box, next(answers)) if f.has_both_classes() else None for f in folds]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -31,23 +30,18 @@ _ROUGH = 1e-2  # how well the normalised cut is solved where it is only a start
 
 @dataclass
 class Solving:
-    """How long, how well, and who looks on; the time limit is one for all parts of a fit."""
+    """How well, how long (the deadline of the fit holds for all of its parts), who looks on."""
 
     tol: float
     callback: Callback | None
     time_limit: float | None
     store: Store
 
-    def __post_init__(self) -> None:
-        self._started = time.perf_counter()
-
     def __call__(self, problem: Any, tol: float | None = None, start: Any = None) -> Solution:
         """Answer a problem by the solver that suits it."""
         solver = _wished(choose(problem), _BELOW * self.tol if tol is None else tol)
-        left = None
-        if self.time_limit is not None:
-            left = max(self.time_limit - (time.perf_counter() - self._started), 1e-3)
-        return solved(problem, solver, start=start, callback=self.callback, time_limit=left)
+        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        return solved(problem, solver, start=start, **options)
 
 
 def _wished(solver: Solver, tol: float) -> Solver:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -168,8 +167,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
         question = store.once("rows", partial(centred_rows, self, X, used, rows, s))
-        solve = partial(self._solve, began=time.perf_counter())
-        solving = partial(store.pairs, "pairs", solve=solve)
+        solving = partial(store.pairs, "pairs", solve=self._solve)
         solution, self._found = components.leading(question, self.n_components, solving)
         self._keep(question, used, rows, weights, solution)
         return self
@@ -308,13 +306,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         kept = not isinstance(self.kernel_, Linear | Precomputed) or is_sparse(X)
         return take(X, rows) if kept or len(rows) < X.shape[0] else X
 
-    def _solve(self, problem: Eigenproblem, began: float) -> Solution:
+    def _solve(self, problem: Eigenproblem) -> Solution:
         solver = choose(problem) if self.solver is None else self.solver
         if self.solver is None and isinstance(solver, Lanczos):
             seed = seed_of(self.random_state)
             solver = replace(solver, tol=float(self.tol), random_state=seed)
-        left = None if self.time_limit is None else self.time_limit + began - time.perf_counter()
-        return solve(problem, solver, callback=self.callback, time_limit=left)
+        return solve(problem, solver, callback=self.callback, time_limit=self.time_limit)
 
     def _keep(
         self, question: Centred, used: Points, rows: Array, weights: Array, solution: Solution

@@ -369,10 +369,8 @@ class SpectralClustering(
         self.labels_, self._grouping, grouped = self._grouped(found)
         self.n_clusters_ = int(self.labels_.max()) + 1
         self._norm, self._expansion = norm, base.expand(norm.expanded(vectors))
-        status = found.solution.status
-        if status.ok and grouped is Status.TIME_LIMIT:  # restarts of k-means were left out
-            status = grouped
-        # with the pairs that components gave, too
+        ended = found.solution.status
+        status = grouped if ended.ok and grouped is Status.TIME_LIMIT else ended
         self.solution_ = replace(found.solution, value=modes, status=status)
         self.cut_values_ = self._cut(norm, base)
         judge = certify_stochastic if norm.balanced else certify

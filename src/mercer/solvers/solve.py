@@ -47,6 +47,7 @@ def solve(
     -------
     Solution
         The answer and how it ended. An ending other than `Status.SOLVED` is also warned about.
+        `TimeLimitError` is raised if the time was over before there was any answer.
 
     Examples
     --------
