@@ -147,7 +147,9 @@ def test_one_step_of_other_machines(name):
         if key in inspect.signature(kind).parameters
     }
     first = {"KMeans": 3, "ProbabilisticPCA": 2}.get(name, 2)
-    keeps(kind(first, **options) if name != "KMeans" else kind(n_clusters=3, **options), *OTHERS[name])
+    keeps(
+        kind(first, **options) if name != "KMeans" else kind(n_clusters=3, **options), *OTHERS[name]
+    )
 
 
 @pytest.mark.parametrize("name", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])

@@ -112,7 +112,7 @@ def problems(X, y):
         "svc, squared": svm.svc_l2(gram, y, ones),
         "svr": svm.svr(gram, targets, ones, 0.1),
         "svr, squared": svm.svr_l2(gram, targets, ones, 0.1),
-        "nu svc": svm.nu_svc(gram, y, ones, 0.4),
+        "nu svc": svm.nu_svc(gram, y, ones, 0.8),
         "nu svr": svm.nu_svr(gram, targets, ones, 0.3),
         "one class": svm.one_class(factored(X + 2.0), ones, 0.2),
         "one class around the origin": svm.one_class(gram, ones, 0.2),

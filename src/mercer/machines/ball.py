@@ -214,7 +214,8 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         Zones
             `zone` and `slack` of each row.
         """
-        return zones(self.decision_function(X), self.tol * self.radius_**2, _ZONES)
+        tol = self.tol * min(2.0, self.radius_**2)
+        return zones(self.decision_function(X), tol, _ZONES)
 
     def _costs(self, weights: Array) -> Array:
         if self.nu == 0:

@@ -18,7 +18,7 @@ from mercer.gram import Gram
 from mercer.gram.part import Layers, PartGram, layers
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
-_SMALLEST_BALL = 1e-10  # of the longest squared feature vector: less is lost in rounding
+_NOTHING = 1e-8  # a score or squared radius that is nothing beside the features it is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,27 +172,30 @@ class BoxQP:
         return max(worst, float(rise), float(fall))
 
     def unit(self, b: Array, F: Array) -> float:
-        """Return the size of F that tolerances are relative to; zero while there is no margin.
+        """Return the size of F that tolerances are relative to; zero while two classes meet.
 
         Without a linear term it is F at the margin, rho = -sum_g r_g total_g / sum_g |total_g|;
-        with one, the objective: half the squared radius of a ball.
+        with one, the objective: half the squared radius of a ball, at most 1. Of one class or a
+        ball less than `_NOTHING` of what b could make of F counts as that: they may have no size.
         """
         if self.scale is not None:
             return self.scale
         size = float(np.abs(self.totals).sum())
-        if self.homogeneous:
-            return max(0.0, -float(np.atleast_1d(self.offsets(b, F)) @ self.totals) / size)
-        objective = 0.5 * float(b @ (self.linear + F)) / size
-        return max(objective, _SMALLEST_BALL * float(np.abs(self.linear).max(initial=0.0)))
+        largest = float(np.abs(self.held.base.diag()).max(initial=0.0)) * size
+        if self.linear.any():
+            objective = 0.5 * float(b @ (self.linear + F)) / size
+            return min(1.0, max(objective, _NOTHING * largest))
+        rho = -float(np.atleast_1d(self.offsets(b, F)) @ self.totals) / size
+        return max(rho, 0.0 if self.parting else _NOTHING * largest)
 
-    @cached_property
-    def homogeneous(self) -> bool:
-        """Tell whether the size of F comes from the margin of the answer alone: the nu forms."""
-        return self.scale is None and not self.linear.any()
+    @property
+    def parting(self) -> bool:
+        """Tell whether a margin between classes is asked for, whose size only the answer tells."""
+        return self.scale is None and self.group is not None
 
     def marginless(self, b: Array, F: Array) -> bool:
-        """Tell whether b'Kb, which a margin makes positive, is but rounding."""
-        return self.homogeneous and not -float(b @ F) > self.rounding(b)
+        """Tell whether b'Kb, which a margin between classes makes positive, is but rounding."""
+        return self.parting and not -float(b @ F) > self.rounding(b)
 
     def rounding(self, b: Array) -> float:
         """Give what b'Kb is uncertain by in float64; an objective below it is zero as far as known.

@@ -42,7 +42,7 @@ class Status(Enum):
     )
     NO_MARGIN = (
         "no margin at this nu: to working precision the convex hulls of the classes, reduced by "
-        "it, still meet (of one class: its hull holds the origin). Raise nu"
+        "it, still meet. Raise nu"
     )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 

@@ -82,10 +82,9 @@ class InteriorPoint(Solver):
             b, status, F = self._found(problem, b, search)
         else:
             b, status, F = self._searched(problem, search)
-        hopeless = (
-            self.criterion is VIOLATION
-            and rounding_of(programme, b) > self.tol * problem.unit(b, F)
-        )
+        hopeless = self.criterion is VIOLATION and rounding_of(
+            programme, b
+        ) > self.tol * problem.unit(b, F)
         if status in (Status.INACCURATE, Status.NOT_FINITE) and not hopeless:
             b, status, F = self._rescued(problem, b, status, F, search)
         status = fallen_short(status, problem, b, F)
@@ -106,9 +105,7 @@ class InteriorPoint(Solver):
                 return b, status, F
             search.told = told
 
-    def _found(
-        self, problem: BoxQP, b: Array, search: _Search
-    ) -> tuple[Array, Status, Array]:
+    def _found(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Array, Status, Array]:
         b = admissible(problem, search.programme, b)
         return b, *self._judge(problem, b, search)
 

@@ -113,9 +113,9 @@ def meets(
 
 
 def fallen_short(status: Status, problem: BoxQP, b: Array, F: Array) -> Status:
-    """Return the ending, with the reason where an answer is inaccurate for want of a margin."""
-    short = status is Status.INACCURATE and problem.marginless(b, F)
-    return Status.NO_MARGIN if short else status
+    """Return the ending, with the reason where an answer is good for nothing: no margin."""
+    ended = status in (Status.SOLVED, Status.INACCURATE)
+    return Status.NO_MARGIN if ended and problem.marginless(b, F) else status
 
 
 def rounding_of(P: Programme, b: Array) -> float:

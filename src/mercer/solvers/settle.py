@@ -45,6 +45,8 @@ def settle(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) 
             ends.append(_refined(engine, part, criterion, tol))
         else:
             ends.append(Status.SOLVED)
+        if ends[-1].ok and part.problem.marginless(part.b, part.F):
+            ends[-1] = Status.NO_MARGIN
     return ends
 
 

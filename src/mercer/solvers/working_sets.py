@@ -157,7 +157,11 @@ class Sets(Engine):
         )
         before = self.steps
         found = choose_backend().box_qps(
-            K, [box], tol, self.limit - part.steps, lambda n, _: self.watch.tick(before + n, part.violation)
+            K,
+            [box],
+            tol,
+            self.limit - part.steps,
+            lambda n, _: self.watch.tick(before + n, part.violation),
         )[0]
         step = found.b - part.b[W]
         moved = np.flatnonzero(step)

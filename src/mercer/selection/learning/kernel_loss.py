@@ -15,7 +15,7 @@ from mercer.machines._labels import check_class_weight, class_weights
 from mercer.machines._multiclass import Question, scheme_of
 from mercer.machines._two_class import HingeBox, SquaredHingeBox
 from mercer.machines._weights import DistinctRows
-from mercer.problems import BoxQP, Many, svm
+from mercer.problems import BoxQP, Many
 from mercer.problems.costs import HARDEST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.wanted import check_flag, checked, one_of
