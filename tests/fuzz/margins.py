@@ -195,7 +195,8 @@ def _others(trial, answer, primal, box):
     else:
         return
     # the other solver is exact to its own tolerance, in units of the terms of the objective
-    size = 1e-7 * (abs(box.linear) @ abs(answer.b) + answer.norm)
+    finite = np.where(np.isfinite(box.upper), box.upper, 0)
+    size = 1e-7 * (abs(box.linear) @ np.maximum(abs(answer.b), finite) + answer.norm)
     if best is not None and best > primal + 1e-5 * abs(primal) + answer.rounding + size:
         yield (
             f"FALSE CERTIFICATE: another solver's dual value {float(best):.9g} exceeds the primal "
