@@ -158,6 +158,7 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
         "leave-one-out": {"penalty": "loo"},
         "cholesky": {"solver": Cholesky()},
         "conjugate gradient": {"solver": ConjugateGradient()},
+        "small penalty": {"penalty": 0.01},
     }.items():
         yield "KernelRidge", form, _supervised(mercer.KernelRidge(kernel, **options), "target")
     for form, options in {
