@@ -20,7 +20,7 @@ _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and 
 _SMALL = 1 << 24  # bytes
 _KEPT = 1.0  # seconds that a container's quota is remembered
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
-_BLOCKS = 8  # a block of rows, with what is computed from it, takes one in so many of the budget
+_BLOCK = 0.125  # of the budget: what a block of rows, with what is computed from it, takes
 
 
 class MemoryBudgetError(MemoryError):
@@ -85,7 +85,7 @@ def require_memory(needed: int, what: str, alternatives: str, *, held: int = 0) 
         )
 
 
-def rows_at_once(width: int, most: int, *, arrays: int = 1) -> int:
+def rows_at_once(width: int, most: int, *, arrays: int = 1, share: float = _BLOCK) -> int:
     """Return how many rows of `width` float64 numbers a pass may look at together.
 
     Parameters
@@ -96,6 +96,8 @@ def rows_at_once(width: int, most: int, *, arrays: int = 1) -> int:
         Rows that are quickest; fewer are returned where the budget is small.
     arrays : int
         Arrays of that shape that are held at once.
+    share : float
+        Of the budget, for all of them.
 
     Returns
     -------
@@ -103,9 +105,9 @@ def rows_at_once(width: int, most: int, *, arrays: int = 1) -> int:
         At least 1.
     """
     size = 8 * max(1, width) * arrays
-    if within_budget(_BLOCKS * size * most):
+    if within_budget(size * most / share):
         return max(1, most)
-    return max(1, min(most, memory_budget() // (_BLOCKS * size)))
+    return max(1, min(most, int(share * memory_budget() / size)))
 
 
 def square_side(entry: float, share: float) -> int:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mercer import _native, deadline
 from mercer._points import is_sparse, row_count, take
+from mercer._resources import rows_at_once
 from mercer._threads import call_threads
 from mercer._types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
@@ -61,6 +62,7 @@ _STATISTICS: dict[type[Statistic], int] = {
 _TILE = 192  # rows of a tile; blocks of symmetric matrices begin at multiples of it
 _LINE = 16  # entries: rows so far apart begin at cache lines, and are written past the cache
 _BLOCK_ENTRIES = 1 << 22  # entries that Python evaluates at a time, where it must
+_ARRAYS = 3  # of such a block
 _ENTRY_COST = 16  # operations on a pair besides its features: exp and the like
 
 
@@ -177,7 +179,8 @@ class NativePairs(Pairs):
         n, m = self.shape
         height = n
         if self._externals:
-            height = max(1, _BLOCK_ENTRIES // max(1, m) // _TILE) * _TILE
+            most = rows_at_once(m, max(1, _BLOCK_ENTRIES // max(1, m)), arrays=_ARRAYS)
+            height = max(1, most // _TILE) * _TILE
         for start in range(0, n, max(1, height)):
             deadline.check()
             yield slice(start, min(n, start + height))

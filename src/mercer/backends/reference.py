@@ -14,6 +14,7 @@ from scipy import linalg
 
 from mercer import deadline
 from mercer._points import row_count, take
+from mercer._resources import rows_at_once
 from mercer._types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
 from mercer.backends.chains import walk as walk_chain
@@ -38,6 +39,7 @@ from mercer.backends.smo import on_stored
 from mercer.expression import Expression
 
 _BLOCK_ENTRIES = 1 << 22  # entries of one block of K held at a time by products
+_ARRAYS = 3  # of a block: what a formula holds at once
 
 
 class ReferencePairs(Pairs):
@@ -76,7 +78,7 @@ class ReferencePairs(Pairs):
     def blocks(self) -> list[slice]:
         """Cover all rows by parts small enough to hold."""
         n, m = self.shape
-        height = max(1, _BLOCK_ENTRIES // max(1, m))
+        height = rows_at_once(m, max(1, _BLOCK_ENTRIES // max(1, m)), arrays=_ARRAYS)
         return [slice(i, min(n, i + height)) for i in range(0, n, height)]
 
 

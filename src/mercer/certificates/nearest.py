@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._resources import rows_at_once
 from mercer._types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, exact
@@ -15,6 +16,7 @@ from mercer.problems import Nearest, Neighbourhoods
 _TOL = 1e-9
 _AT_ONCE = 256
 _NEGATIVE = 1e-6  # of the longest point: below minus this a squared distance is none
+_ARRAYS = 4  # of a block: entries of K, distances, their rounding, and their order
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Cert
     tol = _TOL if tol is None else tol
     gram, worst, least = exact(problem.gram), 0.0, 0.0
     invalid = _invalid(value.index, problem.gram.shape[0])
-    for first in range(0, 0 if invalid else len(problem.points), _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
+    step = rows_at_once(gram.shape[0], _AT_ONCE, arrays=_ARRAYS)
+    for first in range(0, 0 if invalid else len(problem.points), step):
+        part = slice(first, first + step)
         key, rounding = nearness(gram, problem.points[part])
         worst = max(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
         least = min(least, _smallest(gram, problem.points[part]))

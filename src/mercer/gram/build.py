@@ -41,6 +41,7 @@ _ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
 # times K between all variables: the smaller matrices that a descent goes on with, and the factor of
 # Newton's steps; the most that was seen is 1.6, where all variables are free
 _DESCENT = 1.7
+_PANELS = 800  # columns that a factorisation copies at a time, all threads together
 _SET_SHARE = 0.4  # of the budget, for K between the rows of a working set and a descent on it
 _WALK = 10  # times an entry of K: what a nonzero of a feature costs in a product
 _IN_RANGE = 1e-30  # entries of K that float32 holds are above, and below its inverse
@@ -136,6 +137,8 @@ def _choose(
     needed = dense_bytes(row_count(X), dtype) * copies
     if need is Need.BOX:
         needed = box_bytes(row_count(X), copies * row_count(X), dtype)
+    elif copies > 1:
+        needed += _panel_bytes(row_count(X))
     fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
@@ -180,6 +183,15 @@ def _for_passes(source: Source, copies: int) -> Gram:
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:
     """Give the size of an n by n matrix."""
     return int(n * n * np.dtype(dtype).itemsize)
+
+
+def factor_bytes(n: int) -> int:
+    """Return what the factor of an n by n matrix takes, with what is copied on the way to it."""
+    return dense_bytes(n) + _panel_bytes(n)
+
+
+def _panel_bytes(n: int) -> int:
+    return _PANELS * n * np.dtype(np.float64).itemsize
 
 
 def box_bytes(points: int, variables: int, dtype: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._points import is_sparse
+from mercer._resources import rows_at_once
 from mercer._types import Array, Points
 from mercer.gram import EdgeWeight, Gram, Need, SparseGram, make_gram, neighbour_graph
 from mercer.kernels import (
@@ -57,7 +58,7 @@ def negative_entry(gram: Gram, kernel: Kernel) -> tuple[int, int, float] | None:
     if isinstance(gram, SparseGram):
         return _in_sparse(gram)
     n = gram.shape[0]
-    step = max(1, _ENTRIES_AT_ONCE // max(n, 1))
+    step = rows_at_once(n, max(1, _ENTRIES_AT_ONCE // max(n, 1)))
     floor = -_ROUNDING * float(np.abs(gram.diag()).max(initial=0.0))
     for first in range(0, n, step):
         block = gram.rows(slice(first, first + step))

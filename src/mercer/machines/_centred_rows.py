@@ -21,7 +21,7 @@ _FEWER = "a number of components (n_components=10: a few products, never stores 
 _TINY = 1e-20  # entries of X: above, no kernel of use underflows
 _NO_DIGITS = 1e-290  # kernel values: below, the smaller variances are lost
 _FAR = 1e4  # variances of a row: a squared mean above costs digits of K
-_ALL = 8  # matrices held for all components: K, its decomposition (DECOMPOSED), coefficients, scores
+_ALL = 8  # matrices held for all components: K, its decomposition, coefficients and scores
 _FEW = 10  # rows for each component: fewer, and all pairs are found at once
 
 

@@ -12,6 +12,7 @@ from mercer._resources import require_memory
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.gram import ShiftedGram
+from mercer.gram.build import factor_bytes
 from mercer.problems import Coefficients, LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.least_norm import least_norm
@@ -35,7 +36,7 @@ class Cholesky(Solver):
         """Solve for each group of targets that share a matrix."""
         n, t = problem.targets.shape
         require_memory(
-            n * n * 8,
+            factor_bytes(n),
             f"the Cholesky factor of {n} points",
             "Use solver=ConjugateGradient(), which stores no matrix.",
             held=problem.gram.nbytes,

@@ -14,6 +14,7 @@ from mercer._resources import require_memory
 from mercer._types import Array
 from mercer.backends import choose_backend
 from mercer.backends.interruptible import interruptible
+from mercer.gram.build import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.discriminate import GOOD, NOT_DEFINITE, best_pairs, rank_of, row_size
@@ -48,7 +49,7 @@ class CholeskyDiscriminant(Solver):
         """Factor, solve for the contrasts of the classes, rotate."""
         n = problem.gram.shape[0]
         require_memory(
-            n * n * 8,
+            factor_bytes(n),
             f"the Cholesky factor of {n} points",
             "Use fewer rows, or a kernel with a small feature map (Linear, Polynomial).",
             held=problem.gram.nbytes,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer._resources import rows_at_once
 from mercer._types import Array
 from mercer.gram import PartialFactor, ShiftedGram, pivoted_cholesky
 from mercer.problems import Coefficients, LinearSystem
@@ -15,6 +16,9 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.cholesky import eliminate_bias
 
 _RESTARTS = 8  # each must halve the true residual
+
+_FACTORS = 3  # arrays of the size of the low-rank factor: it, its order changed, and scaled
+_SHARE = 0.5  # of the memory budget, for them
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class ConjugateGradient(Solver):
         coef, intercept, status, steps = np.empty((n, t)), np.zeros(t), Status.SOLVED, 0
         # an error at the level of the penalty is as good as none
         trace_tol = float(problem.penalties.min() * (1.0 / problem.row_weights).sum())
-        rough = pivoted_cholesky(problem.gram, min(self.rank, n), trace_tol=trace_tol)
+        rank = rows_at_once(n, min(self.rank, n), arrays=_FACTORS, share=_SHARE)
+        rough = pivoted_cholesky(problem.gram, rank, trace_tol=trace_tol)
         for columns in problem.groups():
             shift = problem.shift(columns[0])
             right = np.column_stack([problem.targets[:, columns], np.ones(n)])

@@ -326,13 +326,15 @@ def _from_the_mean(problem: SmoothRisk) -> Array:
 
 
 def _factor(gram: Gram) -> tuple[Array, bool]:
-    K = np.array(gram.dense(), dtype=np.float64, order="C")
+    K = np.asarray(gram.dense(), dtype=np.float64)
     rounding = len(K) * _EPS * max(float(np.abs(K.diagonal()).max(initial=0.0)), 1e-300)
     for jitter in _JITTERS:
-        A = K.copy()
+        A = np.array(K, order="C")
         A.flat[:: len(A) + 1] += jitter * rounding
         if choose_backend().cholesky(A) == 0:
-            return np.tril(A), True
+            for row, numbers in enumerate(A, start=1):
+                numbers[row:] = 0.0  # in place: a copy would be one matrix more
+            return A, True
     values, vectors = interruptible(np.linalg.eigh, K)
     kept = values > len(K) * _EPS * float(np.abs(values).max())
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), False
