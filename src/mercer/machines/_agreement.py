@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.certificates import Certificate, StreamQuantities
-from mercer.solvers import Solution, Status
+from mercer.solvers import Solution, Solver, Status
 
 _SOLUTIONS = ("solution_", "_solution")  # where machines keep how the solver ended
 _CERTIFICATES = ("_judgement", "certificate_")
@@ -20,7 +20,7 @@ def agree(machine: Any, stacklevel: int) -> None:
     """Take SOLVED back, with a warning, where the certificate does not confirm it.
 
     A certificate that waits to be read is made now if rounding could decide, and left alone if not.
-    A stream claims nothing that could be proven.
+    A stream claims nothing that could be proven; a solver chosen by the user answers for itself.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ def agree(machine: Any, stacklevel: int) -> None:
     solution: Solution | None = None if name is None else held[name]
     if name is None or solution is None or solution.status is not Status.SOLVED:
         return  # another ending has said its own already
+    if _asks_less(machine):
+        return
     certificate = _known(machine)
     if certificate is None or certificate.ok:
         return
@@ -42,6 +44,16 @@ def agree(machine: Any, stacklevel: int) -> None:
     held[name] = replace(solution, status=Status.INACCURATE, detail=detail)
     message = f"{type(machine).__name__}: {Status.INACCURATE.value} ({seen})."
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def _asks_less(machine: Any) -> bool:
+    """Tell whether the user asked for less than certificates do; SOLVED means what was asked for.
+
+    A solver of the user's choice ends by its own tolerance, Lloyd's steps alone (`refine=False`)
+    where the move of a single point may still gain.
+    """
+    own = isinstance(getattr(machine, "solver", None), Solver)
+    return own or not getattr(machine, "refine", True)
 
 
 def _known(machine: Any) -> Certificate | None:
