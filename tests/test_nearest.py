@@ -231,6 +231,7 @@ def test_a_far_origin_costs_no_digits(shift):
     assert not certify(Nearest(gram, np.arange(50, 60), 3), wrong).ok
 
 
+@pytest.mark.filterwarnings("ignore:.*stopped making progress")  # as the certificate says
 def test_means_that_coincide_are_not_certified():
     rows = np.array([[1.0], [-1.0], [2.0], [-2.0]])
     machine = NearestMean().fit(rows, [0, 0, 1, 1])

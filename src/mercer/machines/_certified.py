@@ -50,12 +50,20 @@ class Pending:
         The answer.
     judge : callable
         Judges a problem and its answer.
+    doubtful : bool
+        Whether rounding could decide, so that the ending of the fit must wait for the verdict.
     """
 
     source: Source
     question: Callable[[Gram], Any]
     value: Any
     judge: Judge
+    doubtful: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Count the rows to evaluate the kernel on."""
+        return self.source.n
 
     def made(self) -> Certificate:
         """Evaluate the kernel anew in float64, and judge."""
@@ -81,18 +89,19 @@ def promise(
     value: Any,
     judge: Judge,
     weights: Array | None = None,
+    penalty: float | None = None,
 ) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
-    Where rounding could decide, as sizes of K, rows, weights and coefficients tell, it is not put
-    off: the ending of the fit must agree with it.
+    Where rounding could decide, as sizes of K, rows, weights and the like tell, the fit itself
+    asks for it before it says SOLVED (`_agreement`).
     """
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        later = is_ordinary(gram.source, value, weights)
-    else:
-        later = isinstance(gram, SparseGram) or _to_be_factored(gram)
-    make = _later if later else judged_in_time
-    return make(gram, question, value, judge)
+        doubtful = not is_ordinary(gram, value, weights, penalty)
+        return Pending(gram.source, question, value, judge, doubtful)
+    if isinstance(gram, SparseGram) or _to_be_factored(gram):
+        return Kept(question(gram), value, judge)
+    return judged_in_time(gram, question, value, judge)
 
 
 def judged_in_time(

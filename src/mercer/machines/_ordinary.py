@@ -14,35 +14,41 @@ import numpy as np
 
 from mercer._points import is_sparse
 from mercer._types import Array, Points
-from mercer.gram import Source
+from mercer.gram import CachedGram, DenseGram, LazyGram
+
+PointGram = DenseGram | CachedGram | LazyGram
 
 _LARGE = 1e8  # k(x, x) above this, or below its inverse
 _ALIKE = 1e-6  # of k(x, x): squared distances between rows below this cancel
 _FAR = 1e3  # of the spread of the rows: their distance from the origin
+_SLIGHT = 1e-6  # of k(x, x): a penalty below it leaves K nearly singular
 _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
 
 
-def is_ordinary(source: Source, value: Any, weights: Array | None) -> bool:
+def is_ordinary(gram: PointGram, value: Any, weights: Array | None, penalty: float | None) -> bool:
     """Tell whether rounding is far from deciding anything about an answer.
 
     Parameters
     ----------
-    source : Source
+    gram : DenseGram, CachedGram or LazyGram
         The kernel and the rows.
     value : object
         The answer; its coefficients, if it has any, are looked at.
     weights : (n,) array or None
         What rows count, all positive.
+    penalty : float or None
+        What is added to K, if anything is.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        diagonal = np.abs(source.diag())
+        diagonal = np.abs(gram.diag())
         size = float(diagonal.max(initial=0.0))
         return bool(
             1 / _LARGE < size < _LARGE
+            and (penalty is None or penalty > _SLIGHT * size)
             and _even(weights, size)
-            and _near(source.X)
-            and _apart(source, diagonal, size)
+            and _near(gram.source.X)
+            and _apart(gram, diagonal, size)
             and _sums(value, np.sqrt(diagonal)) * np.sqrt(size) < _CANCELLING
         )
 
@@ -63,9 +69,9 @@ def _near(X: Points) -> bool:
     return bool(np.abs(X).max() <= _FAR * spread)
 
 
-def _apart(source: Source, diagonal: Array, size: float) -> bool:
+def _apart(gram: PointGram, diagonal: Array, size: float) -> bool:
     """Tell whether some row differs from the first one by more than rounding of K."""
-    first = np.asarray(source.against(np.array([0])).matmul(np.ones((1, 1))))[:, 0]
+    first = gram.dense()[0] if isinstance(gram, DenseGram) else gram.rows(np.zeros(1, int))[0]
     return bool((diagonal[0] + diagonal - 2 * first).max() > _ALIKE * size)
 
 

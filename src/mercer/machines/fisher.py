@@ -322,7 +322,7 @@ class FisherDiscriminant(
         self.ratios_, self.means_ = value.values, means - middle
         self._rule = self._made_rule(asked, f - means[asked.codes], lengths)
         question = partial(_on, asked=replace(asked, gram=None))  # type: ignore[arg-type]
-        self._judgement = promise(gram, question, value, certify, asked.row_weights)
+        self._judgement = promise(gram, question, value, certify, asked.row_weights, asked.penalty)
 
     def _made_rule(self, asked: Discriminant, away: Array, lengths: Array) -> Rule:
         if self.rule == "gaussian":

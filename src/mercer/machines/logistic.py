@@ -186,7 +186,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         solution: Solution = solve(question(gram), self.solver, **options)
         self.solution_ = solution
-        self._judgement = promise(gram, question, solution.value, certify, counted[rows])
+        self._judgement = promise(
+            gram, question, solution.value, certify, counted[rows], float(self.penalty)
+        )
         self._keep(X, rows, gram, solution.value)
         self._seen = float(counted.sum())
         return self

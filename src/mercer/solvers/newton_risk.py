@@ -211,6 +211,8 @@ def _matrix(space: FeatureSpace, bend: Bend) -> Array:
             H[c, d, e, :d] = H[c, :d, e, d] = F.T @ h
             H[c, d, e, d] = h.sum()
             H[e, :, c, :] = H[c, :, e, :].T
+    if bend.shares is not None:  # all functions up alike: only the penalty bends, which may vanish
+        H[:, range(d), :, range(d)] += np.einsum("cjcj->j", H[:, :d, :, :d])[:, None, None] / k**2
     for c in range(k):
         H[c, range(d), c, range(d)] += problem.penalty
     if not problem.bias:
