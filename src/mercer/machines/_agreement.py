@@ -59,7 +59,7 @@ def _asks_less(machine: Any) -> bool:
 def _known(machine: Any) -> Certificate | None:
     """Give the certificate if it is made, or has to be."""
     held = machine.__dict__
-    found = next((held[name] for name in _CERTIFICATES if name in held), None)
+    found: Any = next((held[name] for name in _CERTIFICATES if name in held), None)
     # a time limit is kept: what takes longer to judge is judged when it is read
     limited = getattr(machine, "time_limit", None) is not None
     if getattr(found, "doubtful", False) and not (limited and found.rows > _QUICK):
