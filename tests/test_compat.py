@@ -85,6 +85,8 @@ def test_signatures_are_the_same(name, method):
     "ignore:.*not positive semidefinite:sklearn.exceptions.ConvergenceWarning"
 )
 @pytest.mark.filterwarnings("ignore:.*cannot be met with this class_weight:UserWarning")
+# data of one check have, in some pair of classes, a margin at this nu that is almost rounding
+@pytest.mark.filterwarnings("ignore:SMO. stopped making progress")
 @parametrize_with_checks(
     [
         ours.SVC(),

@@ -56,7 +56,8 @@ class SVC(ClassifierMixin, MarginMachine):
         What similarity is; "gaussian" takes its scale from the data as scikit-learn's
         gamma="scale" does.
     C : float or array of shape (n_samples,), default=1.0
-        Weight of the slack, of all rows or of each. Infinity allows none: the hard margin.
+        Weight of the slack, of all rows or of each. Infinity allows none: the hard margin. Above
+        10^12 a finite weight is taken as that: more makes no difference to working precision.
     slack : {"l1", "l2"}, default="l1"
         Whether the slack counts as it is or squared.
     nu : float or None, default=None
@@ -72,9 +73,12 @@ class SVC(ClassifierMixin, MarginMachine):
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
         Whether `tol` is the largest violation of the optimality conditions, in units of the
-        decision function (LIBSVM's criterion), or the duality gap relative to the objective.
+        decision function, which has its margin at 1 (LIBSVM's criterion, in the nu form relative
+        to the margin), or the duality gap relative to the objective.
     max_iter : int or None, default=None
-        Largest number of pair steps of one problem; None takes max(10^7, 100 n).
+        Largest number of steps of one problem, in the unit of the solver that runs
+        (`solution_.solver`): pair steps, interior point steps, or passes over the rows. None takes
+        max(10^7, 100 n) pair steps, in the nu form max(3 10^5, 100 n).
     time_limit : float or None, default=None
         Seconds after which the fit stops with what it has.
     warm_start : bool, default=False

@@ -47,9 +47,12 @@ class SVR(RegressorMixin, MarginMachine):
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
         Whether `tol` is the largest violation of the optimality conditions, in units of y
-        (LIBSVM's criterion), or the duality gap relative to the objective.
+        (LIBSVM's criterion) or of the range of y where that is less than 1, or the duality gap
+        relative to the objective.
     max_iter : int or None, default=None
-        Largest number of pair steps; None takes max(10^7, 100 n).
+        Largest number of steps, in the unit of the solver that runs (`solution_.solver`): pair
+        steps, interior point steps, or passes over the rows. None takes max(10^7, 100 n) pair
+        steps.
     time_limit : float or None, default=None
         Seconds after which the fit stops with what it has.
     warm_start : bool, default=False

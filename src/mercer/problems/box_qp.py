@@ -18,7 +18,7 @@ from mercer.gram import Gram
 from mercer.gram.part import Layers, PartGram, layers
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
-_NOTHING = 1e-8  # a score or squared radius that is nothing beside the features it is made of
+_NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,74 @@
+"""A finite C, however large, is a price and not the hard margin."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import SVC, SVR
+from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.solvers import Status
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3))
+OVERLAPPING = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
+SEPARABLE = np.where(X[:, 0] > 0, 1, -1)
+TARGETS = X[:, 0] + 0.3 * rng.standard_normal(60)
+COSTS = [1e6, 1e12, 1e13, 1e300]
+
+
+def fitted(machine, y, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return machine.fit(X, y, **options)
+
+
+def least_hinge(F, y):
+    """Compute the smallest sum of hinge losses by a linear programme."""
+    n, d = F.shape
+    rows = np.hstack([-y[:, None] * F, -y[:, None], -np.eye(n)])
+    cost = np.concatenate([np.zeros(d + 1), np.ones(n)])
+    bounds = [(None, None)] * (d + 1) + [(0, None)] * n
+    return linprog(cost, A_ub=rows, b_ub=-np.ones(n), bounds=bounds).fun
+
+
+@pytest.mark.parametrize("C", COSTS)
+def test_overlapping_rows_pay_the_least_slack(C):
+    machine = fitted(SVC(Linear(), C=C), OVERLAPPING)
+    slack = np.maximum(0.0, 1.0 - OVERLAPPING * machine.decision_function(X)).sum()
+    assert slack == pytest.approx(least_hinge(X, OVERLAPPING), rel=1e-2)
+    assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
+
+
+@pytest.mark.parametrize("C", COSTS)
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Polynomial(2), Gaussian(1.0), Gaussian(5.0)], ids=repr
+)
+def test_no_finite_cost_is_called_infinite(kernel, slack, C):
+    for y in (OVERLAPPING, SEPARABLE):
+        machine = fitted(SVC(kernel, C=C, slack=slack), y)
+        assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
+        assert machine.solution_.status.ok == machine.certificate_.ok
+    assert fitted(SVC(kernel, C=C, slack=slack), SEPARABLE).solution_.status is Status.SOLVED
+
+
+@pytest.mark.parametrize("C", COSTS)
+@pytest.mark.parametrize("tube", ["l1", "l2"])
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)], ids=repr)
+def test_no_finite_cost_of_errors_is_called_infinite(kernel, tube, C):
+    machine = fitted(SVR(kernel, C=C, tube=tube), TARGETS)
+    assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
+    assert np.abs(machine.predict(X) - TARGETS).mean() < 0.5
+
+
+def test_weights_that_overflow_are_large_and_not_infinite():
+    machine = fitted(SVC(Linear(), C=1e300), OVERLAPPING, sample_weight=np.full(60, 1e100))
+    assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
+
+
+def test_without_slack_overlapping_rows_are_infeasible():
+    with pytest.warns(ConvergenceWarning, match="Use a finite C"):
+        assert SVC(Linear(), C=np.inf).fit(X, OVERLAPPING).solution_.status is Status.INFEASIBLE
