@@ -117,7 +117,7 @@ def check_flag(machine: Any, name: str) -> None:
 
 def is_real(value: Any) -> bool:
     """Tell whether a value is a real number that float64 reaches, and not a truth value."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         float(value)
