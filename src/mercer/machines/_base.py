@@ -67,9 +67,9 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
 
 
 @functools.cache
-def parameters_of(kind: type) -> frozenset[str]:
+def parameters_of(kind: Any) -> frozenset[str]:
     """Give the names of a machine's parameters; read off the signature once, not in every fit."""
-    return frozenset(kind._get_param_names())  # type: ignore[attr-defined]
+    return frozenset(kind._get_param_names())
 
 
 class NestedKernels(BaseEstimator):

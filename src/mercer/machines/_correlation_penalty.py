@@ -32,7 +32,7 @@ def as_pair(value: Any) -> Pair | None:
     pair = isinstance(both, tuple | list | np.ndarray) and np.ndim(both) == 1
     if not pair or len(both) != 2:
         return None
-    if not all(is_real(p) and np.isfinite(p) and p >= 0 for p in both):
+    if not all(is_real(p) and np.isfinite(float(p)) and p >= 0 for p in both):
         return None
     return float(both[0]), float(both[1])
 

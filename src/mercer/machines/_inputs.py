@@ -98,7 +98,7 @@ def training_rows(
     """Check training rows and targets, and let the machine remember the columns."""
     if is_sequence_data(X):
         return _training_sequences(machine, X, y, **target)
-    accept = {"accept_sparse": False if precomputed else "csr"}
+    accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
     rows, targets = read_rows(machine, X, y, **accept, **target)
     refuse_nonfinite(machine, rows)
     if not precomputed:
@@ -139,7 +139,7 @@ def new_rows(machine: Any, X: Any, precomputed: bool) -> Points:
         return as_points(X)
     if precomputed:
         _refuse_wrong_rectangle(machine, X)
-    accept = {"accept_sparse": False if precomputed else "csr"}
+    accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
     rows: Points = read_rows(machine, X, fitting=False, **accept)
     refuse_nonfinite(machine, rows)
     return rows

@@ -182,7 +182,7 @@ def check_cost(machine: Any) -> None:
         return
     try:
         costs = np.asarray(C, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         costs = np.zeros(())
     if (
         isinstance(C, bool | str | bytes)

@@ -16,9 +16,19 @@ class ParameterError(ValueError, TypeError):
     """
 
 
+_INT64 = 2**63  # integers from here on are objects to NumPy, not numbers
+
+
+def shortened(value: Any) -> str:
+    """Write a value for people; integers may have hundreds of digits."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"<integer of {value.bit_length()} bits>"
+    return repr(value)
+
+
 def refuse(machine: Any, name: str, value: Any, must: str) -> None:
     """Raise a `ParameterError`."""
-    shown = f"<array of shape {value.shape}>" if isinstance(value, np.ndarray) else repr(value)
+    shown = f"<array of shape {value.shape}>" if isinstance(value, np.ndarray) else shortened(value)
     raise ParameterError(f"{type(machine).__name__}: {name}={shown} must {must}")
 
 
@@ -33,6 +43,8 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, np.integer | np.floating | np.bool_):
         return value.item() if not isinstance(value, np.longdouble) else float(value)
+    if isinstance(value, int) and abs(value) >= _INT64 and is_real(value):
+        return float(value)
     return value
 
 
@@ -104,5 +116,11 @@ def check_flag(machine: Any, name: str) -> None:
 
 
 def is_real(value: Any) -> bool:
-    """Tell whether a value is a real number and not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Tell whether a value is a real number that float64 reaches, and not a truth value."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # an integer such as 10**400
+        return False
+    return True

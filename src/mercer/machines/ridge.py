@@ -276,12 +276,12 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 def _nonnegative(value: Any) -> bool:
     """Tell whether a value is a number, or a list of them, finite and not below zero."""
     if is_real(value):
-        return bool(np.isfinite(value) and value >= 0)
+        return bool(np.isfinite(float(value)) and value >= 0)
     if isinstance(value, bool):
         return False
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     if array.ndim != 1 or array.size == 0:
         return False

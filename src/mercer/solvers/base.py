@@ -20,9 +20,7 @@ class Status(Enum):
         "stopped making progress before reaching the tolerance; the certificate says how close it "
         "came. Scale the features, or ask for a larger tol or penalty, whichever there is"
     )
-    ITERATION_LIMIT = (
-        "the iteration limit was reached before the tolerance. Scaled features need fewer steps"
-    )
+    ITERATION_LIMIT = "the iteration limit was reached before the tolerance. Scale the features"
     TIME_LIMIT = "the time limit was reached before the tolerance. Raise time_limit"
     STOPPED = "the callback asked to stop"
     SINGULAR = (

@@ -86,7 +86,7 @@ def _advice(status: Status, solver: Solver) -> str:
     has = {field.name for field in fields(solver)}  # type: ignore[arg-type]
     ways = [f"raise {name}" for name in ("max_iter", "max_epochs") if name in has]
     ways += ["ask for a larger tol"] if "tol" in has else []
-    return f": {' or '.join(ways)}" if ways else ""
+    return "".join(f", or {way}" for way in ways)
 
 
 def _finite(value: Any) -> bool:

@@ -308,7 +308,10 @@ class LinearDiscriminantAnalysis(
     def _checked_priors(self, shares: Array) -> Array:
         if self.priors is None:
             return shares
-        priors = np.asarray(self.priors, dtype=np.float64)
+        try:
+            priors = np.asarray(self.priors, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            refuse(self, "priors", self.priors, f"hold {len(shares)} numbers, one for each class")
         if priors.shape != shares.shape:
             refuse(self, "priors", self.priors, f"hold {len(shares)} numbers, one for each class")
         if (priors < 0).any():

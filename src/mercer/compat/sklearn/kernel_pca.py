@@ -289,7 +289,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseE
         scores = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
         K = np.array(self._compared(scores, scores), dtype=np.float64)
         K.flat[:: n + 1] += self.alpha
-        self.dual_coef_ = linalg.solve(K, to_dense(X), assume_a="pos", overwrite_a=True)
+        try:
+            self.dual_coef_ = linalg.solve(K, to_dense(X), assume_a="pos", overwrite_a=True)
+        except np.linalg.LinAlgError as error:
+            must = "be larger: the regression of the inverse transform is singular to rounding"
+            refuse(self, "alpha", self.alpha, must)
+            raise AssertionError from error
         self.X_transformed_fit_ = scores
 
     def _solver(self, X: Any) -> Solver | None:
