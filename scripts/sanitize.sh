@@ -26,7 +26,7 @@ kinds=("$@")
 # The interpreter of the virtual environment would load an editable install, which finds its own
 # core first. Its base does not, and takes the same packages from PYTHONPATH.
 base=$("$python" -c 'import sys; print(sys._base_executable)')
-packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+packages=$("$python" -c 'import sys; print(":".join(p for p in sys.path if "site-packages" in p))')
 
 build_core() { # kind: a package in $build/sanitize-<kind>/tree, its core built with the sanitizer
   local at=$build/sanitize-$1
