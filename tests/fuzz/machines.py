@@ -118,8 +118,8 @@ MACHINES = {
         "labels",
         {
             "penalty": ["0.0", "1e-12", "1e-6", "1.0"],
-            "weighting": ["'pairs'"],
-            "rule": ["'nearest'"],
+            "weighting": ["'classes'"],
+            "rule": ["'mahalanobis'"],
         },
     ),
     "KMeans": Machine(
@@ -136,7 +136,7 @@ MACHINES = {
         None,
         {
             "n_clusters": ["1", "2", "3", "'eigengap'"],
-            "normalization": ["'plain'", "'doubly_stochastic'"],
+            "normalization": ["'ratio'", "'plain'", "'doubly_stochastic'"],
             "neighbors": ["1", "3"],
             "weights": ["'kernel'"],
             "self_loops": ["False"],
@@ -170,11 +170,11 @@ MACHINES = {
     ),
     "NearestMean": Machine("labels"),
     "NearestNeighbors": Machine(
-        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'kernel'"]}
+        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'similarity'"]}
     ),
     "NaiveBayes": Machine(
         "labels",
-        {"alpha": ["0.0", "1e-9", "'loo'"], "kinds": ["'gaussian'"], **LOSSES, **PRIORS},
+        {"alpha": ["0.0", "1e-9", "'cv'"], "kinds": ["'gaussian'"], **LOSSES, **PRIORS},
         (),
     ),
     "GaussianClassifier": Machine(
@@ -190,7 +190,7 @@ MACHINES = {
         (),
     ),
     "BayesDecision": Machine(
-        "labels", {"alpha": ["1.0"], "rule": ["'minimax'"], **LOSSES, **PRIORS}, ()
+        "labels", {"alpha": ["1.0"], "rule": ["'map'", "'ml'"], **LOSSES, **PRIORS}, ()
     ),
     "AxisAlignedRectangle": Machine("labels", {}, ()),
     "Perceptron": Machine(
@@ -198,9 +198,9 @@ MACHINES = {
         {
             "max_epochs": ["1", "10"],
             "shuffle": ["False"],
-            "answer": ["'average'", "'vote'"],
+            "answer": ["'averaged'", "'voted'"],
             "budget": ["1", "5"],
-            "removal": ["'smallest'"],
+            "removal": ["'smallest'", "'random'"],
             "bias": ["False"],
         },
         weighted=False,
