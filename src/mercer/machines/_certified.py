@@ -77,6 +77,8 @@ class Kept:
     problem: Any
     value: Any
     judge: Judge
+    doubtful: bool = False
+    rows: int = 0
 
     def made(self) -> Certificate:
         """Judge."""
@@ -93,14 +95,16 @@ def promise(
 ) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
-    Where rounding could decide, as sizes of K, rows, weights and the like tell, the fit itself
-    asks for it before it says SOLVED (`_agreement`).
+    Where rounding could decide, as sizes of K, rows, weights and the like tell, or where a few
+    products meet negative curvature, the fit itself asks for it before it says SOLVED
+    (`_agreement`).
     """
+    curved = has_negative_curvature(gram)
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        doubtful = not is_ordinary(gram, value, weights, penalty)
+        doubtful = curved or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
     if isinstance(gram, SparseGram) or _to_be_factored(gram):
-        return Kept(question(gram), value, judge)
+        return Kept(question(gram), value, judge, curved, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
 

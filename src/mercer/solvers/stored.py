@@ -33,7 +33,7 @@ class Stored(Engine):
 
     def descend(self, parts: list[Part], tol: float) -> None:
         """Run the compiled loop on all parts together, or on as many as the memory allows."""
-        count = descents_at_once(self.K, max(len(part.b) for part in parts))
+        count = descents_at_once(self.K, max((len(part.b) for part in parts), default=1))
         for first in range(0, len(parts), count):
             self._descend(parts[first : first + count], tol)
 
