@@ -185,8 +185,10 @@ def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:
     curves = (bend,) if problem.loss.convex else (bend, bend.convex())
     for curve, ridge in [(curve, 0.0) for curve in curves] + [(curves[-1], 1e2), (curves[-1], 1e6)]:
         H = _matrix(space, curve)
-        # of each entry, not of the largest: biases must not be held back by features of size 1e8
-        H.flat[:: len(H) + 1] += ridge * np.finfo(float).eps * np.abs(H.diagonal())
+        sizes = np.abs(H.diagonal())
+        # of each entry where it bends up: biases must not be held back by features of size 1e8
+        sizes = sizes if problem.loss.convex else np.full(len(H), sizes.max())
+        H.flat[:: len(H) + 1] += ridge * np.finfo(float).eps * sizes
         try:
             factor = linalg.cho_factor(H, check_finite=False)
         except linalg.LinAlgError:
@@ -211,8 +213,6 @@ def _matrix(space: FeatureSpace, bend: Bend) -> Array:
             H[c, d, e, :d] = H[c, :d, e, d] = F.T @ h
             H[c, d, e, d] = h.sum()
             H[e, :, c, :] = H[c, :, e, :].T
-    if bend.shares is not None:  # all functions up alike: only the penalty bends, which may vanish
-        H[:, range(d), :, range(d)] += np.einsum("cjcj->j", H[:, :d, :, :d])[:, None, None] / k**2
     for c in range(k):
         H[c, range(d), c, range(d)] += problem.penalty
     if not problem.bias:
