@@ -34,9 +34,8 @@ def all_or_nothing(method: F) -> F:
         # another thread, or a second Ctrl-C, could find half a machine
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        given = {
-            name: twin.__dict__[name] for name in parameters_of(type(self)) & vars(self).keys()
-        }
+        kind: Any = type(self)
+        given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
