@@ -53,7 +53,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         kind: Any = type(self)
-        given = {name: twin.__dict__[name] for name in parameters_of(kind) & vars(self).keys()}
+        given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         with within(limit_of(twin), kind.__name__):
             method(twin, *args, **kwargs)
