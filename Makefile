@@ -9,7 +9,7 @@ WORKERS ?= 2
 # what the compiled core and the set of dependencies are made from
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
 # tests that once more run on the NumPy backend, the specification of the compiled one
-REFERENCE_TESTS := $(wildcard tests/test_kernels_*.py) tests/test_kernel_algebra.py tests/test_features.py tests/test_gram.py
+REFERENCE_TESTS := tests/kernels tests/gram/test_gram.py
 # the workers fill the cores; library threads in each of them would only fight
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 

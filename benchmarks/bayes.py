@@ -32,14 +32,14 @@ def _labels(n: int, k: int, seed: int = 0) -> Any:
 
 
 def categories(n: int = 100_000, d: int = 50, k: int = 4) -> tuple[Any, Any]:
-    """Give integer codes of ten values."""
+    """Return integer codes of ten values."""
     y = _labels(n, k)
     drawn = np.random.default_rng(1).integers(0, 8, (n, d))
     return (drawn + (np.arange(d) % 3 == 0) * y[:, None]) % 10, y
 
 
 def words(n: int = 20_000, d: int = 30_000, k: int = 20) -> tuple[Any, Any]:
-    """Give sparse counts, as of a text collection."""
+    """Return sparse counts, as of a text collection."""
     rng = np.random.default_rng(2)
     X = sparse.random_array((n, d), density=0.003, format="csr", rng=rng)
     X.data = np.ceil(3 * X.data)
@@ -47,19 +47,19 @@ def words(n: int = 20_000, d: int = 30_000, k: int = 20) -> tuple[Any, Any]:
 
 
 def bits(n: int = 50_000, d: int = 100, k: int = 3) -> tuple[Any, Any]:
-    """Give zeros and ones."""
+    """Return zeros and ones."""
     y = _labels(n, k)
     return (np.random.default_rng(3).random((n, d)) < 0.3 + 0.05 * y[:, None]).astype(float), y
 
 
 def measurements(n: int = 100_000, d: int = 40, k: int = 3) -> tuple[Any, Any]:
-    """Give Gaussian columns."""
+    """Return Gaussian columns."""
     y = _labels(n, k)
     return np.random.default_rng(4).standard_normal((n, d)) + 0.2 * y[:, None], y
 
 
 def mixed(n: int = 50_000) -> tuple[Any, Any]:
-    """Give a data frame of text, measurements and zeros and ones."""
+    """Return a data frame of text, measurements and zeros and ones."""
     rng, y = np.random.default_rng(5), _labels(n, 3)
     colours = np.array(["red", "green", "blue", "black", "white", "cyan"], dtype=object)
     columns = {f"c{i}": colours[(rng.integers(0, 5, n) + y) % 6] for i in range(8)}
@@ -104,7 +104,7 @@ def _judge(y: Any) -> Any:
 
 
 def cases() -> list[Case]:
-    """Give all comparisons."""
+    """Return all comparisons."""
     frame, y = mixed()
     return [
         _case(

@@ -24,9 +24,9 @@ import numpy as np
 
 import mercer
 from mercer import selection
-from mercer._resources import format_bytes
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.resources import format_bytes
 from mercer.solvers import (
     Cholesky,
     ConjugateGradient,
@@ -88,7 +88,7 @@ class Peak:
 
 
 def allowance(n: int) -> int:
-    """Give the bytes that a fit of n rows may take beside its budget."""
+    """Return the bytes that a fit of n rows may take beside its budget."""
     return _FIXED + 8 * n * (_VECTORS + _COPIES * _COLUMNS)
 
 
@@ -350,7 +350,7 @@ def _tried(work: Callable[[], Any]) -> tuple[str, Any]:
 
 
 def _growth(work: Callable[[], Any]) -> tuple[int, Any, str]:
-    """Give by how much a call raised the peak above what the process holds before it."""
+    """Return by how much a call raised the peak above what the process holds before it."""
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as reset:
         reset.write("5")  # the peak is what is held now

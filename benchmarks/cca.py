@@ -55,7 +55,7 @@ class Answer:
 
 
 def views(n: int, skip: int = 0) -> tuple[Any, Any]:
-    """Give two halves of the columns of letter, or of random rows where that is missing."""
+    """Return two halves of the columns of letter, or of random rows where that is missing."""
     if available("letter"):
         X = real("letter")[0]
     else:
@@ -81,7 +81,7 @@ def ours(n: int, form: str, penalty: Any) -> Answer:
 
 
 def shares(n: int, eta: float) -> tuple[float, float]:
-    """Give a rival's penalty in Mercer's units: over the trace of each centred Gram."""
+    """Return a rival's penalty in Mercer's units: over the trace of each centred Gram."""
     x, y = (eta / (n - float(KERNEL(view).sum()) / n) for view in views(n))
     return x, y
 
@@ -140,7 +140,7 @@ def shifted() -> str:
 
 
 def cases() -> list[Case]:
-    """Give the comparisons that can be made here."""
+    """Return the comparisons that can be made here."""
     found = []
     if importlib.util.find_spec("cca_zoo"):
         found += _against("cca-zoo", zoo, 2000, SHRINKAGE * 1999 / (1 - SHRINKAGE))

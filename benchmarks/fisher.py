@@ -38,7 +38,7 @@ than composed kernels, so there the rivals' labels differ."""
 
 
 def groups(n: int, d: int, classes: int = 10) -> tuple[Any, Any]:
-    """Give Gaussian classes with means that overlap."""
+    """Return Gaussian classes with means that overlap."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, classes, n)
     return rng.standard_normal((n, d)) + 0.8 * rng.standard_normal((classes, d))[y], y

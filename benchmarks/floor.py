@@ -19,7 +19,7 @@ large library product on all threads. Exponentials, stores and the penalties com
 
 
 def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Give the median time of some work."""
+    """Return the median time of some work."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()

@@ -10,7 +10,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Case, Row, run
-from mercer._resources import thread_limit
 from mercer.kernels import (
     Gaussian,
     Kernel,
@@ -20,6 +19,7 @@ from mercer.kernels import (
     Polynomial,
     RationalQuadratic,
 )
+from mercer.resources import thread_limit
 
 _BLOCK = 1000
 

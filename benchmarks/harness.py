@@ -132,7 +132,7 @@ def machine() -> str:
     import scipy
     import sklearn
 
-    from mercer._resources import thread_limit
+    from mercer.resources import thread_limit
 
     cpu = platform.processor() or platform.machine()
     try:

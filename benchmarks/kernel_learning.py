@@ -19,7 +19,8 @@ from benchmarks.harness import Case, Row, as_table, run
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
-from mercer.problems import Dual, Duals, KernelCombination, WeightedDuals, svm
+from mercer.problems import Dual, Duals, KernelCombination, WeightedDuals
+from mercer.problems.margin import svm
 from mercer.selection import combine, learn_scales
 
 NOTE = """\
@@ -36,7 +37,7 @@ default tolerance of 1e-4 ours ends 0.2 below in the case of 40 scales, in about
 
 
 def blocks(n: int) -> tuple[Any, Any, list[Any]]:
-    """Give rows, labels, and kernels on blocks of columns."""
+    """Return rows, labels, and kernels on blocks of columns."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 10))
     y = np.where(X[:, 0] * X[:, 1] + 0.3 * X[:, 2] + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)

@@ -26,7 +26,7 @@ class Answer:
 
 
 def available() -> bool:
-    """Tell whether R and kernlab are installed."""
+    """Return whether R and kernlab are installed."""
     if shutil.which("Rscript") is None:
         return False
     asked = ["Rscript", "-e", "quit(status = !requireNamespace('kernlab', quietly = TRUE))"]

@@ -42,7 +42,7 @@ class Timed:
 
 
 def rows(name: str, n: int, d: int, k: int) -> Any:
-    """Give rows of a data set, standardised or in [0, 1], or drawn ones of the same shape."""
+    """Return rows of a data set, standardised or in [0, 1], or drawn ones of the same shape."""
     file = DATA / f"{name}.npz"
     if not file.exists():
         rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def by_kernlab(X: Any, gamma: float, k: int) -> Timed:
 
 
 def has_tslearn() -> bool:
-    """Tell whether tslearn is installed."""
+    """Return whether tslearn is installed."""
     from importlib.util import find_spec
 
     return find_spec("tslearn") is not None

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer import config
-from mercer._resources import format_bytes
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian
+from mercer.resources import format_bytes
 
 
 def peak() -> int:
-    """Give the most memory this process ever held (Linux; rusage would count the parent's too)."""
+    """Return the most memory this process ever held (Linux; rusage would count the parent's too)."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

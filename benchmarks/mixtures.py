@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import GaussianMixture, MultinomialMixture
-from mercer.machines._weights import distinct_rows
-from mercer.machines.gaussian_mixture import SHAPES
+from mercer.machines.base.weights import distinct_rows
+from mercer.machines.density.gaussian_mixture import SHAPES
 from mercer.problems import GaussianMix
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -100,7 +100,7 @@ def gaussian_case(n: int, d: int, k: int, shape: str) -> Case:
 
 
 def newsgroups() -> tuple[Any, Any, Any]:
-    """Give training documents, and the two halves of the test documents."""
+    """Return training documents, and the two halves of the test documents."""
     with np.load(FOLDER / "newsgroups20.npz", allow_pickle=False) as data:
         shape = len(data["vocab"])
         train, test = (
@@ -126,7 +126,7 @@ def newsgroups() -> tuple[Any, Any, Any]:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Give an answer, and the seconds it took."""
+    """Return an answer, and the seconds it took."""
     started = time.perf_counter()
     answer = work()
     return answer, time.perf_counter() - started
@@ -209,7 +209,7 @@ def topics_case(k: int = 20) -> Case:
 
 
 def cases() -> list[Any]:
-    """Give cases by name, each made when it is run."""
+    """Return cases by name, each made when it is run."""
     found = [
         (f"gaussian {n} {d} {k} {s}", lambda n=n, d=d, k=k, s=s: gaussian_case(n, d, k, s))
         for n, d, k, s in GAUSSIAN

@@ -99,7 +99,7 @@ def regression_case(n: int, d: int, classes: int, uneven: bool = False) -> Case:
 
 
 def memory() -> float:
-    """Give the peak memory of this process so far, in MB."""
+    """Return the peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

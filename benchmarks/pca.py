@@ -22,11 +22,11 @@ import mercer
 from benchmarks import svm_data
 from benchmarks.harness import Case, Row, as_table, run
 from benchmarks.memory import peak
-from mercer._resources import format_bytes
 from mercer.certificates import Certificate, certify
 from mercer.gram import CenteredGram, Need, make_gram
 from mercer.kernels import Gaussian
 from mercer.problems import Eigenproblem, Modes
+from mercer.resources import format_bytes
 
 NOTE = """\
 Everybody's eigenvalues and eigenvectors are judged by the same certificate, in float64 from the

@@ -26,7 +26,7 @@ DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" /
 
 
 def letter(n: int) -> Any:
-    """Give rows of the letter data, standardised; random ones where it is missing."""
+    """Return rows of the letter data, standardised; random ones where it is missing."""
     try:
         X = np.load(DATA / "letter.npz")["X_train"][:n].astype(float)
     except OSError:
@@ -35,7 +35,7 @@ def letter(n: int) -> Any:
 
 
 def digits(n: int) -> Any:
-    """Give the first 30 principal components of MNIST digits; random ones where it is missing."""
+    """Return the first 30 principal components of MNIST digits; random ones where it is missing."""
     try:
         X = np.load(DATA / "mnist.npz")["X_train"][:n].reshape(n, -1) / 255.0
     except OSError:
@@ -57,7 +57,7 @@ class Residual:
         self.matrix = scaled(gram, self.degrees**-0.5)
 
     def __call__(self, places: Any) -> str:
-        """Give the largest residual of the Ritz vectors."""
+        """Return the largest residual of the Ritz vectors."""
         V = np.linalg.qr(places * np.sqrt(self.degrees)[:, None])[0]
         KV = np.asarray(self.matrix @ V)
         values, Y = np.linalg.eigh(V.T @ KV)
@@ -161,7 +161,7 @@ def with_search(n: int = 50_000, k: int = 10, neighbors: int = 15) -> Case:
 
 
 def cases() -> list[Case]:
-    """Give all comparisons."""
+    """Return all comparisons."""
     return [whole_call(), neighbour_graph(), with_search()]
 
 

@@ -22,8 +22,8 @@ from benchmarks import kernlab, svm_data
 from benchmarks.harness import Case, Row, as_table, run
 from benchmarks.svm_judge import judge_svc, judge_svr
 from mercer import SVC, SVR
-from mercer._resources import thread_limit
 from mercer.kernels import Gaussian
+from mercer.resources import thread_limit
 
 CACHE = 2000  # megabytes for the rivals' caches
 
@@ -64,7 +64,7 @@ class Fit:
 
     @property
     def scale(self) -> float:
-        """Give our name for gamma."""
+        """Return our name for gamma."""
         return float(1 / np.sqrt(2 * self.gamma))
 
 
@@ -195,7 +195,7 @@ def classification(fit: Fit) -> list[Row]:
 
 
 def others(X: Any, y: Any, fit: Fit) -> dict[str, Callable[[], Any]]:
-    """Give the rivals that are installed here, slow ones."""
+    """Return the rivals that are installed here, slow ones."""
     found: dict[str, Callable[[], Any]] = {}
     if kernlab.available():
         found["kernlab (R)"] = lambda: kernlab.fit(X, y, fit.gamma, fit.C)
@@ -315,7 +315,7 @@ def two_at_once() -> list[Row]:
 
 
 def intel(name: str) -> Any:
-    """Give the extension's class where it is installed."""
+    """Return the extension's class where it is installed."""
     try:
         from sklearnex import svm
     except ImportError:

@@ -13,7 +13,7 @@ FOLDER = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared"
 
 
 def available(name: str) -> bool:
-    """Tell whether a real data set is here."""
+    """Return whether a real data set is here."""
     return (FOLDER / f"{name}.npz").exists()
 
 

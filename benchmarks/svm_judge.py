@@ -10,13 +10,14 @@ import numpy as np
 
 from mercer import certify
 from mercer.gram import PartGram, Source
-from mercer.gram.lazy import LazyGram
+from mercer.gram.storage.lazy import LazyGram
 from mercer.kernels import Gaussian
-from mercer.problems import Dual, Duals, Many, svm
+from mercer.problems import Dual, Duals, Many
+from mercer.problems.margin import svm
 
 
 def judge_svc(X: Any, y: Any, scale: float, C: float) -> Callable[[Any], str]:
-    """Give a judge of fitted classifiers, ours or others'."""
+    """Return a judge of fitted classifiers, ours or others'."""
 
     def judge(machine: Any) -> str:
         if hasattr(machine, "certificate_"):
@@ -28,7 +29,7 @@ def judge_svc(X: Any, y: Any, scale: float, C: float) -> Callable[[Any], str]:
 
 
 def judge_svr(X: Any, y: Any, scale: float, C: float, eps: float) -> Callable[[Any], str]:
-    """Give a judge of fitted regressions."""
+    """Return a judge of fitted regressions."""
 
     def judge(machine: Any) -> str:
         if hasattr(machine, "certificate_"):

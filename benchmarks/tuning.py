@@ -58,7 +58,7 @@ class Grid:
     intelex: bool = True  # not where it takes minutes
 
     def points(self) -> list[dict[str, float]]:
-        """Give the points in the rivals' terms."""
+        """Return the points in the rivals' terms."""
         axes = {"gamma": self.gammas, "C": self.costs}
         axes |= {"epsilon": self.tubes} if self.tubes else {}
         return [
@@ -66,13 +66,13 @@ class Grid:
         ]
 
     def some(self) -> list[dict[str, float]]:
-        """Give the rivals' points: along each axis every value comes as often as any other."""
+        """Return the rivals' points: along each axis every value comes as often as any other."""
         places = product(range(len(self.gammas)), range(len(self.costs)), self.tubes or (0.0,))
         chosen = [(3 * gamma + cost) % self.every == 0 for gamma, cost, _ in places]
         return [point for point, taken in zip(self.points(), chosen, strict=True) if taken]
 
     def splits(self, X: Any, y: Any) -> list[Any]:
-        """Give the folds."""
+        """Return the folds."""
         kind = KFold if self.tubes else StratifiedKFold
         return list(kind(self.folds, shuffle=True, random_state=0).split(X, y))
 

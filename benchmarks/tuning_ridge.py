@@ -26,7 +26,7 @@ matrices are half of the time; answers are those of the true matrix, checked in 
 
 
 def grid_of(X: Any, scales: int, penalties: int) -> tuple[Any, Any]:
-    """Give scales around the median distance, and penalties."""
+    """Return scales around the median distance, and penalties."""
     middle = float(np.median(pdist(X[:1000])))
     return (
         (middle * np.logspace(np.log10(0.25), np.log10(4.0), scales)).tolist(),

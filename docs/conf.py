@@ -91,7 +91,7 @@ def escape_formulas(
 def name_types(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any
 ) -> tuple[str, Any] | None:
-    """Tell the signatures of a function that dispatches on a type apart by that type."""
+    """Return the signatures of a function that dispatches on a type apart by that type."""
     if what != "function" or name.strip(".") or not signature:
         return None  # only the signatures of the registered functions come without a name
     first = next(iter(inspect.signature(obj).parameters.values()))

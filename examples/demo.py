@@ -27,7 +27,7 @@ from mercer.backends import choose_backend
 from mercer.gram import CenteredGram, Need, make_gram
 from mercer.kernels import Gaussian, Kernel
 from mercer.problems import Dual, Eigenproblem
-from mercer.problems import svm as svm_problems
+from mercer.problems.margin import svm as svm_problems
 from mercer.solvers import solve
 
 HERE = Path(__file__).resolve().parent
@@ -65,7 +65,7 @@ def load() -> Data:
 
 
 def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
-    """Give the result of a call and the shortest of its times."""
+    """Return the result of a call and the shortest of its times."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -75,7 +75,7 @@ def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
 
 
 def busy() -> float:
-    """Give the share of all cores that others use right now; 0 where the system does not tell."""
+    """Return the share of all cores that others use right now; 0 where the system does not tell."""
     try:
         before, after = (_processor_times(pause) for pause in (0.0, 0.3))
     except (OSError, ValueError):

@@ -38,7 +38,7 @@ Z = rng.standard_normal((250, 10))
 
 
 def target(Z):
-    """Give the function without noise."""
+    """Return the function without noise."""
     return np.sin(2 * Z[:, 0]) + 0.5 * Z[:, 3] ** 2 + 0.8 * Z[:, 7]
 
 

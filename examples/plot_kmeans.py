@@ -21,7 +21,7 @@ data = {"rings": (rings, of_ring, Gaussian(0.4)), "moons": (moons, of_moon, Gaus
 
 
 def own_kind(machine, truth):
-    """Give the share of rows that are with their own kind."""
+    """Return the share of rows that are with their own kind."""
     right = np.mean(machine.labels_ == truth)
     return 100 * max(right, 1 - right)
 

@@ -26,7 +26,7 @@ epochs = [1, 2, 3, 5, 8, 12, 20]
 
 
 def gaps(**options):
-    """Give how far the objective is above the optimum after some passes, relatively."""
+    """Return how far the objective is above the optimum after some passes, relatively."""
     found = []
     for count in epochs:
         solver = AnnealedGradient(epochs=count, tol=0.0, **options)

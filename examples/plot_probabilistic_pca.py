@@ -20,7 +20,7 @@ rng = np.random.default_rng(0)
 
 
 def holes(share):
-    """Give the rows with a share of the entries missing at random."""
+    """Return the rows with a share of the entries missing at random."""
     return np.where(rng.random(X.shape) < share, np.nan, X)
 
 

@@ -25,7 +25,7 @@ TEXTS = HERE.parent.parent / "shared" / "data" / "sms_spam.jsonl.gz"
 
 
 def messages():
-    """Give rows (texts or measurements), whether each is spam, and names of the columns."""
+    """Return rows (texts or measurements), whether each is spam, and names of the columns."""
     if TEXTS.exists():
         with gzip.open(TEXTS, "rt", encoding="utf-8") as lines:
             read = [json.loads(line) for line in lines]

@@ -25,7 +25,7 @@ urllib.request uuid wave weakref xml.dom.minidom zipfile""".split()
 
 
 def texts_of(name):
-    """Give the documentation strings of a module, its functions, classes and methods."""
+    """Return the documentation strings of a module, its functions, classes and methods."""
     module, texts = importlib.import_module(name), []
     for _, thing in inspect.getmembers(module):
         if inspect.isclass(thing) or inspect.isroutine(thing):

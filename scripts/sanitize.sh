@@ -18,7 +18,7 @@ seed=${SEED:-0}
 build=$(realpath -m "${BUILD:-build}")
 root=$PWD
 jobs=${JOBS:-2}
-read -r -a tests <<<"${TESTS:-$(echo tests/test_native*.py)}"
+read -r -a tests <<<"${TESTS:-$(echo tests/backends/test_native*.py)}"
 compiler=${CXX:-g++}
 kinds=("$@")
 [ $# -gt 0 ] || kinds=(address thread)

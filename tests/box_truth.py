@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mercer.backends import smo
+from mercer.backends.reference import smo
 
 
 class Truth:

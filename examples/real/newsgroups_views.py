@@ -43,7 +43,7 @@ def halves(X: Any, seed: int) -> tuple[Any, Any]:
 
 
 def found(u: Any, v: Any) -> Any:
-    """Give the place of the right half among all, from 0."""
+    """Return the place of the right half among all, from 0."""
     u, v = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12) for z in (u, v))
     similarity = u @ v.T
     return (similarity > similarity.diagonal()[:, None]).sum(axis=1)

@@ -47,7 +47,7 @@ def captions(folder: Path) -> dict[str, dict[str, list[str]]]:
 
 
 def ranks(machine: CCA, X: Any, Y: Any) -> Any:
-    """Give the place of the true translation among all, from 0."""
+    """Return the place of the true translation among all, from 0."""
     u, v = (z * machine.correlations_ for z in machine.transform(X, Y))
     u, v = (z / np.linalg.norm(z, axis=1, keepdims=True) for z in (u, v))
     similarity = u @ v.T
@@ -61,7 +61,7 @@ def chosen(components: int, views: list[Any], check: list[Any]) -> CCA:
 
 
 def rows(texts: Any, pairs: int, options: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Give both views of training, validation and test captions."""
+    """Return both views of training, validation and test captions."""
     views: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for language in ("en", "de"):
         weights = TfidfVectorizer(min_df=2, sublinear_tf=True, **options)

@@ -9,9 +9,8 @@ Kernels live in `mercer.kernels`, machines here at the top::
     print(machine.certificate_)
 """
 
-from mercer._config import Config, config, get_config, set_config
-from mercer._resources import MemoryBudgetError
 from mercer.certificates import Certificate, certify
+from mercer.configuration import Config, config, get_config, set_config
 from mercer.deadline import TimeLimitError
 from mercer.machines import (
     CCA,
@@ -46,6 +45,7 @@ from mercer.machines import (
     Telling,
     Whiten,
 )
+from mercer.resources import MemoryBudgetError
 from mercer.solvers import Solution, SolverError, Status, solve
 
 __version__ = "0.6.0"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 _Sparse = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Array]
 

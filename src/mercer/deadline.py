@@ -69,7 +69,7 @@ def within(seconds: float | None, owner: str) -> Iterator[None]:
 
 
 def is_over() -> bool:
-    """Tell whether the deadline around this call has passed."""
+    """Return whether the deadline around this call has passed."""
     held = _open.get()
     return held is not None and now() > held.end
 
@@ -89,7 +89,7 @@ def check() -> None:
 def cut_short(found: Callable[[], bool] = lambda: True) -> Iterator[list[bool]]:
     """Let work that runs past the deadline end there, if it has `found` something to keep.
 
-    Gives a list that is empty unless that happened. What there is may be put together in a second
+    Returns a list that is empty unless that happened. What there is may be put together in a second
     grace.
     """
     cut: list[bool] = []

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
-from mercer._types import FrozenArray
+from mercer.array_types import FrozenArray
 
 # --- what is done to rows before they are compared -------------------------------------------
 
@@ -163,14 +163,14 @@ RowTerm: TypeAlias = SelfValue | RowFunction
 
 @dataclass(frozen=True)
 class RowProduct(Expression):
-    """Give u(x) u(y)."""
+    """Return u(x) u(y)."""
 
     row: RowTerm
 
 
 @dataclass(frozen=True)
 class RowSum(Expression):
-    """Give u(x) + u(y)."""
+    """Return u(x) + u(y)."""
 
     row: RowTerm
 
@@ -278,7 +278,7 @@ def _flatten(
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """Give the direct sub-expressions, in order (a row term's inner expression is not one)."""
+    """Return the direct sub-expressions, in order (a row term's inner expression is not one)."""
     found: list[Expression] = []
     for field in fields(expression):
         value = getattr(expression, field.name)
@@ -314,7 +314,7 @@ def rebuild(expression: Expression, leaf: Callable[[Steps], Steps]) -> Expressio
 
 
 def after(expression: Expression, step: Step) -> Expression:
-    """Give the expression on rows that first went through `step`."""
+    """Return the expression on rows that first went through `step`."""
     return rebuild(expression, lambda steps: (step, *steps))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 _COMPRESSED = ("csr", "csc", "bsr")
 _REMEDY = (

@@ -137,7 +137,7 @@ def dense(X):
 
 
 def raised_in_words(error):
-    """Tell whether an exception was raised on purpose, by Mercer or by scikit-learn's checks."""
+    """Return whether an exception was raised on purpose, by Mercer or by scikit-learn's checks."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     line = linecache.getline(frame.filename, frame.lineno).strip()
     return line.startswith("raise") and any(s in frame.filename for s in SOURCES)

@@ -10,15 +10,15 @@ import os
 import warnings
 from functools import cache
 
-from mercer._config import get_config
 from mercer.backends.contract import Backend, Band, Pairs, RowParts
 from mercer.backends.idle import limit_idle
+from mercer.configuration import get_config
 
 __all__ = ["Backend", "Band", "Pairs", "RowParts", "available_backends", "choose_backend"]
 
 
 def choose_backend() -> Backend:
-    """Give the backend in force: configured, else the fastest that is installed."""
+    """Return the backend in force: configured, else the fastest that is installed."""
     settings = get_config()
     limit_idle(settings.memory)
     name = settings.backend or os.environ.get("MERCER_BACKEND")
@@ -37,13 +37,13 @@ def available_backends() -> list[str]:
 
 
 def _reference() -> Backend:
-    from mercer.backends.reference import Reference  # noqa: PLC0415  loaded when chosen
+    from mercer.backends.reference.backend import Reference  # noqa: PLC0415  loaded when chosen
 
     return Reference()
 
 
 def _native() -> Backend:
-    from mercer.backends.native import Native  # noqa: PLC0415  needs the compiled module
+    from mercer.backends.native.backend import Native  # noqa: PLC0415  needs the compiled module
 
     return Native()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)

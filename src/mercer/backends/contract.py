@@ -1,6 +1,6 @@
 """What a backend must do, verb by verb. `reference` is the specification of each.
 
-A backend gets plain data: an expression (`mercer.expression`), points (`mercer._points`), arrays.
+A backend gets plain data: an expression (`mercer.expression`), points (`mercer.points`), arrays.
 It never sees kernels, Grams or machines. The abstract classes here are the whole border:
 
 `Backend`
@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mercer._types import Array, Index, Points
+from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
 from mercer.backends.rules import Rules, Walked
 from mercer.expression import Expression
@@ -222,15 +222,15 @@ class Features(ABC):
 
     @abstractmethod
     def times(self, w: Array) -> Array:
-        """Give F w."""
+        """Return F w."""
 
     @abstractmethod
     def pull(self, x: Array) -> Array:
-        """Give F'x."""
+        """Return F'x."""
 
     @abstractmethod
     def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
-        """Give A' diag(weights) A for A = [F - 1 centre', E], E[i, g] = 1 if group[i] is g.
+        """Return A' diag(weights) A for A = [F - 1 centre', E], E[i, g] = 1 if group[i] is g.
 
         Weights are not negative; a negative group has no column. `centre` must be zero for CSR.
         """
@@ -265,7 +265,7 @@ class Backend(ABC):
     ) -> tuple[Array, Array]:
         """Find the `count` nearest rows of Y for each row of X, in feature space.
 
-        Gives their numbers (n, count), int64, and squared distances k(x, x) + k(y, y) - 2 k(x, y),
+        Returns numbers (n, count), int64, and squared distances k(x, x) + k(y, y) - 2 k(x, y),
         float64, ascending; equally near rows by their number. Y is None for neighbours within X,
         where no row is its own. A number is -1 where kernel values are not finite. Interruptible;
         the same for any number of threads.
@@ -273,14 +273,14 @@ class Backend(ABC):
 
     @abstractmethod
     def empty(self, n: int, m: int) -> Array:
-        """Give an uninitialised C-ordered float64 matrix, from pages used before if there are any.
+        """Return an uninitialised C-ordered float64 matrix: from pages used before if any.
 
         Zeroing fresh pages of a large matrix can take the system longer than filling it takes us.
         """
 
     @abstractmethod
     def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
-        """Give K V in float64 for a stored symmetric K (float32 or float64) and V (n, k).
+        """Return K V in float64 for a stored symmetric K (float32 or float64) and V (n, k).
 
         Parts say what of V is to be read, and what of the product is wanted: the rest is no work.
         Only one triangle of K need be read. Entries of float32 may be multiplied in float32, with
@@ -304,7 +304,7 @@ class Backend(ABC):
 
     @abstractmethod
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
-        """Give diag((K + shift I)^-1) for every shift from K = Q B Q': (len(shifts), n).
+        """Return diag((K + shift I)^-1) for every shift from K = Q B Q': (len(shifts), n).
 
         A shift at which K + shift I is not positive definite gives a row of NaN.
         """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_lapack
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 _INT = ctypes.POINTER(ctypes.c_int)
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, _INT, ctypes.c_void_p, _INT, _INT)

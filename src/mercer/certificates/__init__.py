@@ -1,29 +1,32 @@
 """Is it right? An answer is judged from the problem alone, in float64, whoever produced it."""
 
-from mercer.certificates import box_qp, correlation, eigenproblem, linear_system, many, ridge_path
+from mercer.certificates import correlation
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.box_qp import BoxQPQuantities
-from mercer.certificates.class_means import ClassMeansQuantities
-from mercer.certificates.class_tables import ClassTablesQuantities
+from mercer.certificates.bayes.class_means import ClassMeansQuantities
+from mercer.certificates.bayes.class_tables import ClassTablesQuantities
+from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
+from mercer.certificates.bayes.nearest import NearestQuantities
+from mercer.certificates.clustering.cuts import MinimumCutQuantities
+from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
-from mercer.certificates.cuts import MinimumCutQuantities
 from mercer.certificates.discriminant import DiscriminantQuantities
-from mercer.certificates.eigenproblem import EigenQuantities
 from mercer.certificates.entropy import EntropyQuantities
-from mercer.certificates.gaussian_classes import GaussianClassesQuantities
-from mercer.certificates.kernel_alignment import KernelAlignmentQuantities
-from mercer.certificates.kernel_combination import KernelCombinationQuantities
-from mercer.certificates.latent import LatentQuantities
-from mercer.certificates.linear_system import LinearSystemQuantities
-from mercer.certificates.many import ManyQuantities
-from mercer.certificates.mixture import MixtureQuantities
-from mercer.certificates.nearest import NearestQuantities
-from mercer.certificates.partition import PartitionQuantities
-from mercer.certificates.relevance import RelevanceQuantities
-from mercer.certificates.scaling import ScalingQuantities
+from mercer.certificates.kernel_learning.kernel_alignment import KernelAlignmentQuantities
+from mercer.certificates.kernel_learning.kernel_combination import KernelCombinationQuantities
+from mercer.certificates.kernel_learning.relevance import RelevanceQuantities
+from mercer.certificates.margin import box_qp, many
+from mercer.certificates.margin.box_qp import BoxQPQuantities
+from mercer.certificates.margin.many import ManyQuantities
+from mercer.certificates.mixture.latent import LatentQuantities
+from mercer.certificates.mixture.mixture import MixtureQuantities
+from mercer.certificates.ridge import linear_system, ridge_path
+from mercer.certificates.ridge.linear_system import LinearSystemQuantities
+from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
+from mercer.certificates.risk.stream import StreamQuantities
 from mercer.certificates.separation import SeparationQuantities
-from mercer.certificates.smooth_risk import SmoothRiskQuantities
-from mercer.certificates.stream import StreamQuantities
+from mercer.certificates.spectral import eigenproblem
+from mercer.certificates.spectral.eigenproblem import EigenQuantities
+from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
     "BoxQPQuantities",

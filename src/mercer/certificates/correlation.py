@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import CenteredGram, FactoredGram, Gram, ScaledGram, definiteness, exact
 from mercer.problems import CanonicalPairs, Correlation
-from mercer.problems.correlation import column_sizes
-from mercer.problems.shrinkage import Shrinkage
+from mercer.problems.correlation.correlation import column_sizes
+from mercer.problems.correlation.shrinkage import Shrinkage
 
 _TOL = 1e-6
 _PROBES = 8
@@ -152,7 +152,7 @@ def _away(F: Array, c: Array, variates: Array) -> float:
 
 
 def _basis(gram: FactoredGram) -> Array:
-    """Give an orthonormal basis of the columns of centred features."""
+    """Return an orthonormal basis of the columns of centred features."""
     sizes = column_sizes(gram)
     Q, R = np.linalg.qr(gram.factor[:, sizes > 0] / sizes[sizes > 0])
     W, sigma, _ = np.linalg.svd(R)
@@ -208,7 +208,7 @@ def _share(side: _Side) -> float:
 
 
 def _gain(form: Shrinkage, x: _Side, y: _Side, rho: Array, count: int) -> float:
-    """Find the best pairs in a space that holds the answer and more; give what they gain."""
+    """Find the best pairs in a space that holds the answer and more; return what they gain."""
     unresolved = [_unresolved(side) for side in (x, y)]
     if any(unresolved):
         alike = all(_alike(side.gram) for side, bad in zip((x, y), unresolved, strict=True) if bad)
@@ -223,7 +223,7 @@ def _gain(form: Shrinkage, x: _Side, y: _Side, rho: Array, count: int) -> float:
 
 
 def _unresolved(side: _Side) -> bool:
-    """Tell whether all that centring left of a Gram is rounding of its means."""
+    """Return whether all that centring left of a Gram is rounding of its means."""
     if side.basis is not None:
         return False
     base = _base(side.gram)
@@ -232,7 +232,7 @@ def _unresolved(side: _Side) -> bool:
 
 
 def _alike(gram: Gram) -> bool:
-    """Tell whether the entries of a Gram before centring are all the same: rows do not vary."""
+    """Return whether the entries of a Gram before centring are all the same: rows do not vary."""
     base = _base(gram)
     n, diag = base.shape[0], base.diag()
     means = np.asarray(base @ np.full((n, 1), 1.0 / n)).ravel()
@@ -247,7 +247,7 @@ def _base(gram: Gram) -> Gram:
 
 
 def _larger(side: _Side, other: Array) -> tuple[Array, Array]:
-    """Give a space of coefficients that holds the answer's, and its variates, in unit columns."""
+    """Return a space of coefficients that holds the answer's, and its variates, in unit columns."""
     if side.basis is not None:  # all there is; coefficients mean nothing without a penalty
         return np.zeros_like(side.basis), side.basis
     n = side.gram.shape[0]
@@ -266,7 +266,7 @@ def _larger(side: _Side, other: Array) -> tuple[Array, Array]:
 
 
 def _whitening(metric: Array) -> Array:
-    """Give R with R'MR = I on the directions that are more than rounding."""
+    """Return R with R'MR = I on the directions that are more than rounding."""
     values, vectors = np.linalg.eigh((metric + metric.T) / 2)
     kept = values > max(_NOTHING * values.max(initial=0.0), np.finfo(float).tiny)
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._points import is_sparse
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import FactoredGram, Gram, definiteness, exact
+from mercer.points import is_sparse
 from mercer.problems import Directions, Discriminant
 
 _TOL = 1e-6
@@ -61,11 +61,11 @@ class _Space(NamedTuple):
         return coefficients if self.F is None else np.asarray(self.F.T @ coefficients)
 
     def values(self, held: Array) -> Array:
-        """Give values at the rows."""
+        """Return values at the rows."""
         return np.asarray((self.gram if self.F is None else self.F) @ held)
 
     def lengths(self, held: Array, f: Array) -> Array:
-        """Give W'W."""
+        """Return W'W."""
         return np.asarray(held.T @ (f if self.F is None else held))
 
     def inside(self, held: Array, f: Array) -> Array:
@@ -73,7 +73,7 @@ class _Space(NamedTuple):
         return self.pulled(self.problem.within(f)) + self.problem.penalty * held
 
     def sizes(self, held: Array) -> Array:
-        """Give the length of each."""
+        """Return the length of each."""
         f = held if self.F is not None else self.values(held)
         return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ij->j", held, f), 0.0)))
 
@@ -144,7 +144,7 @@ def _residual(space: _Space, W: Array, f: Array, values: Array) -> float:
 
 
 def _gain(space: _Space, W: Array, f: Array, values: Array) -> float:
-    """Find the best directions in a space that holds the answer and more; give what they gain."""
+    """Find the best directions in a space that holds the answer and more; return what they gain."""
     problem, B = space.problem, space.problem.contrasts
     held, block = [W], space.pulled(B)
     at_rows = [f]

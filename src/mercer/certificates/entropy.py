@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.problems.entropy import Expectations, GibbsAnswer, span, tilted
 
@@ -86,7 +86,7 @@ def _(problem: Expectations, value: GibbsAnswer, tol: float | None = None) -> Ce
 
 
 def _pushed_out(problem: Expectations, value: GibbsAnswer) -> Array:
-    """Tell which points the direction proves to have no chance; none if it proves nothing."""
+    """Return which points the direction proves to have no chance; none if it proves nothing."""
     y = value.direction * problem.scale
     length = float(np.abs(y).max(initial=0.0))
     if length == 0:
@@ -105,7 +105,7 @@ def _divergence(p: Array, log_prior: Array) -> float:
 
 
 def _divergence_of(p: Array, q: Array) -> float:
-    """Give KL(p | q) as a sum of terms that are not negative, for p and q that sum to one."""
+    """Return KL(p | q) as a sum of terms that are not negative, for p and q that sum to one."""
     some = p > 0
     if (q[some] <= 0).any():
         return inf

@@ -99,7 +99,7 @@ def _mismatch(gram: Gram, value: Separator) -> float:
 
 
 def radius_of(longest: float, bias: bool, columns: int) -> float:
-    """Give R from the largest k(x, x)."""
+    """Return R from the largest k(x, x)."""
     return math.sqrt((longest + bias) * (1 if columns == 1 else 2))
 
 

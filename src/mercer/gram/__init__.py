@@ -7,23 +7,23 @@ primal space); `CenteredGram`, `ScaledGram`, `ShiftedGram` and `PartGram` wrap a
 
 from mercer.gram.base import Cross, Expansion, Gram
 from mercer.gram.build import Need, make_gram
-from mercer.gram.cached import CachedGram
-from mercer.gram.centered import CenteredGram, centered
-from mercer.gram.components import components
 from mercer.gram.definite import Definiteness, definiteness
-from mercer.gram.dense import DenseGram
 from mercer.gram.exact import exact
-from mercer.gram.factored import FactoredGram
-from mercer.gram.graph import EdgeWeight, GraphGram, neighbour_graph
-from mercer.gram.lazy import LazyGram
-from mercer.gram.lowrank import PartialFactor, pivoted_cholesky
-from mercer.gram.neighbours import neighbours
-from mercer.gram.part import PartGram
-from mercer.gram.precomputed import PrecomputedGram
-from mercer.gram.scaled import ScaledGram, scaled
-from mercer.gram.shifted import ShiftedGram
+from mercer.gram.graphs.components import components
+from mercer.gram.graphs.graph import EdgeWeight, GraphGram, neighbour_graph
+from mercer.gram.graphs.neighbours import neighbours
 from mercer.gram.source import Source
-from mercer.gram.sparse import SparseGram
+from mercer.gram.storage.cached import CachedGram
+from mercer.gram.storage.dense import DenseGram
+from mercer.gram.storage.factored import FactoredGram
+from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.storage.lowrank import PartialFactor, pivoted_cholesky
+from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.gram.storage.sparse import SparseGram
+from mercer.gram.transformed.centered import CenteredGram, centered
+from mercer.gram.transformed.part import PartGram
+from mercer.gram.transformed.scaled import ScaledGram, scaled
+from mercer.gram.transformed.shifted import ShiftedGram
 
 __all__ = [
     "CachedGram",

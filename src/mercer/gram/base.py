@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._resources import rows_at_once
-from mercer._types import Array, Index, Points
+from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
+from mercer.resources import rows_at_once
 
 _ROWS_AT_ONCE = 256
 _ARRAYS = 4  # of a block: its rows before and after, and what is taken off or multiplied by
@@ -53,7 +53,7 @@ class Expansion(ABC):
 
     @abstractmethod
     def plus(self, offset: Array) -> Expansion:
-        """Give the same expansion with `offset` added to b."""
+        """Return the same expansion with `offset` added to b."""
 
 
 class Gram(ABC):
@@ -80,11 +80,11 @@ class Gram(ABC):
 
     @abstractmethod
     def diag(self) -> Array:
-        """Give the diagonal in float64: (n,)."""
+        """Return the diagonal in float64: (n,)."""
 
     @abstractmethod
     def rows(self, index: Index) -> Array:
-        """Give some rows: (len(index), n)."""
+        """Return some rows: (len(index), n)."""
 
     @abstractmethod
     def __matmul__(self, V: Array) -> Array:
@@ -92,15 +92,15 @@ class Gram(ABC):
 
     @abstractmethod
     def dense(self) -> Array:
-        """Give the whole matrix; not to be written to."""
+        """Return the whole matrix; not to be written to."""
 
     @abstractmethod
     def cross(self, Z: Points) -> Cross:
-        """Give new points against the training points."""
+        """Return new points against the training points."""
 
     @abstractmethod
     def expand(self, coef: Array) -> Expansion:
-        """Give f(z) = sum_i coef[i] k(x_i, z), for columns of `coef` (n, k)."""
+        """Return f(z) = sum_i coef[i] k(x_i, z), for columns of `coef` (n, k)."""
 
 
 def written_out(gram: Gram) -> Array:

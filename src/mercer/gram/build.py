@@ -9,8 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import is_objects, is_sparse, row_count, take
-from mercer._resources import (
+from mercer.array_types import Array, Points
+from mercer.deadline import check
+from mercer.expression import Expression, bind_columns
+from mercer.gram.base import Gram
+from mercer.gram.finite import refuse_overflow
+from mercer.gram.source import Source
+from mercer.gram.storage.cached import CachedGram
+from mercer.gram.storage.dense import DenseGram
+from mercer.gram.storage.factored import FactoredGram
+from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.features import feature_map
+from mercer.kernels.validity import is_proven
+from mercer.points import is_objects, is_sparse, row_count, take
+from mercer.resources import (
     MemoryBudgetError,
     format_bytes,
     memory_budget,
@@ -19,20 +33,6 @@ from mercer._resources import (
     thread_limit,
     within_budget,
 )
-from mercer._types import Array, Points
-from mercer.deadline import check
-from mercer.expression import Expression, bind_columns
-from mercer.gram.base import Gram
-from mercer.gram.cached import CachedGram
-from mercer.gram.dense import DenseGram
-from mercer.gram.factored import FactoredGram
-from mercer.gram.finite import refuse_overflow
-from mercer.gram.lazy import LazyGram
-from mercer.gram.precomputed import PrecomputedGram
-from mercer.gram.source import Source
-from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.features import feature_map
-from mercer.kernels.validity import is_proven
 
 SQUARED = 2000  # features: up to here F'F is formed and factored in less time than it saves
 _NARROW = 500  # features: up to here that also beats descents on a stored K
@@ -181,7 +181,7 @@ def _for_passes(source: Source, copies: int) -> Gram:
 
 
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:
-    """Give the size of an n by n matrix."""
+    """Return the size of an n by n matrix."""
     return int(n * n * np.dtype(dtype).itemsize)
 
 

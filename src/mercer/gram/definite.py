@@ -14,15 +14,15 @@ from math import inf, isfinite
 
 import numpy as np
 
-from mercer._resources import within_budget
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram.base import Gram
-from mercer.gram.dense import DenseGram
 from mercer.gram.exact import exact
-from mercer.gram.part import layers
-from mercer.gram.precomputed import PrecomputedGram
-from mercer.gram.sparse import SparseGram
+from mercer.gram.storage.dense import DenseGram
+from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.gram.storage.sparse import SparseGram
+from mercer.gram.transformed.part import layers
+from mercer.resources import within_budget
 
 LARGEST = 6000  # rows: a factor of so many takes seconds, and its time grows with the cube
 _WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
@@ -73,7 +73,7 @@ _OPEN = Definiteness(inf)
 
 
 def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
-    """Tell whether K is positive semidefinite, without what a part or a shift makes of it.
+    """Return whether K is positive semidefinite, without what a part or a shift makes of it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
 
 
 def has_negative_curvature(gram: Gram) -> bool:
-    """Tell whether a few products with a stored K, without its shift, meet v'Kv < 0.
+    """Return whether a few products with a stored K, without its shift, meet v'Kv < 0.
 
     For those who cannot wait for a proof: what is met is one, what is not says nothing.
     """
@@ -158,7 +158,7 @@ def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
 
 
 def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
-    """Give a new matrix in units of its largest entry, and that; centred if sums of zero count."""
+    """Return a new matrix in units of its largest entry, and that; centred for sums of zero."""
     with np.errstate(over="ignore", invalid="ignore"):  # found by the unit
         K = np.array(exact(base).dense(), dtype=np.float64, order="C")
     unit = float(max(K.max(), -K.min()))
@@ -172,7 +172,7 @@ def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
 
 
 def _extremes(product: Callable[[Array], Array], n: int) -> tuple[float, float]:
-    """Give the smallest Ritz value of a few Lanczos steps, and the largest in magnitude."""
+    """Return the smallest Ritz value of a few Lanczos steps, and the largest in magnitude."""
     v = np.random.default_rng(0).standard_normal(n)
     Q = np.zeros((n, min(_STEPS, n)))
     images, done = np.zeros_like(Q), 0

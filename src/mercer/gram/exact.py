@@ -7,24 +7,24 @@ from functools import singledispatch
 
 import numpy as np
 
-from mercer._points import take
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.gram.base import Gram, columns_of
-from mercer.gram.cached import CachedGram
-from mercer.gram.centered import CenteredGram
-from mercer.gram.dense import DenseGram
-from mercer.gram.lazy import LazyGram
-from mercer.gram.part import PartGram, layers
-from mercer.gram.precomputed import PrecomputedGram
-from mercer.gram.scaled import ScaledGram
-from mercer.gram.shifted import ShiftedGram
+from mercer.gram.storage.cached import CachedGram
+from mercer.gram.storage.dense import DenseGram
+from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.gram.transformed.centered import CenteredGram
+from mercer.gram.transformed.part import PartGram, layers
+from mercer.gram.transformed.scaled import ScaledGram
+from mercer.gram.transformed.shifted import ShiftedGram
+from mercer.points import take
 
 _ROWS_AT_ONCE = 256  # of a given matrix, so that no copy of all of it is made
 
 
 @singledispatch
 def exact(gram: Gram) -> Gram:
-    """Give a Gram that trusts nothing a solver stored; given matrices and factors are data."""
+    """Return a Gram that trusts nothing a solver stored; given matrices and factors are data."""
     return gram
 
 
@@ -67,7 +67,7 @@ def _(gram: ShiftedGram) -> Gram:
 
 
 def in_float32(gram: Gram) -> Gram:
-    """Give a Gram of the points evaluated anew in float32, where that is quicker than float64.
+    """Return a Gram of the points evaluated anew in float32, where that is quicker than float64.
 
     For looking around: what is found is to be confirmed by `exact`.
     """
@@ -81,7 +81,7 @@ def in_float32(gram: Gram) -> Gram:
 
 
 def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
-    """Give some rows of K b in float64 from the points, without evaluating the others.
+    """Return some rows of K b in float64 from the points, without evaluating the others.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
 
 
 def exact_block(gram: Gram, index: Array) -> Array:
-    """Give K between some of its points, a new matrix in float64 from the points.
+    """Return K between some of its points, a new matrix in float64 from the points.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def exact_block(gram: Gram, index: Array) -> Array:
 
 
 def exact_sums(gram: Gram, rows: Array, columns: Array, coef: Array) -> Array:
-    """Give a rectangle of K, in float64 from the points, times coefficients.
+    """Return a rectangle of K, in float64 from the points, times coefficients.
 
     Parameters
     ----------

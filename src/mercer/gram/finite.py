@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.gram.base import Gram
-from mercer.gram.dense import DenseGram
+from mercer.gram.storage.dense import DenseGram
 from mercer.kernels import Kernel
 
 # kernel values beyond have squares that are no normal numbers: solvers multiply two of them
@@ -34,7 +34,7 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
 def refuse_extremes(
     owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
 ) -> Gram:
-    """Give the Gram back if products of two kernel values are numbers that have all their digits.
+    """Return the Gram back if products of two kernel values are numbers that have all their digits.
 
     Parameters
     ----------

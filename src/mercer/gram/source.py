@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import row_count, take
-from mercer._types import Array, Index, Points
+from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.expression import Expression
 from mercer.gram.base import Cross, Expansion, columns_of
+from mercer.points import row_count, take
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Source:
         return choose_backend().pairs(self.expression, self.X, columns, self.dtype)
 
     def diag(self) -> Array:
-        """Give k(x_i, x_i) in float64."""
+        """Return k(x_i, x_i) in float64."""
         return choose_backend().diagonal(self.expression, self.X, np.float64)
 
     def cross(self, Z: Points) -> Cross:
@@ -65,11 +65,11 @@ class Source:
         return KernelExpansion(self.expression, take(self.X, kept), coef[kept], offset)
 
     def only(self, index: Index) -> Source:
-        """Give the same kernel on some of the points."""
+        """Return the same kernel on some of the points."""
         return replace(self, X=take(self.X, index))
 
     def in_float64(self) -> Source:
-        """Give the same kernel and points with K in float64."""
+        """Return the same kernel and points with K in float64."""
         return replace(self, dtype=np.float64)
 
 

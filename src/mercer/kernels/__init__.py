@@ -27,7 +27,7 @@ is one. `parse` reads a kernel from text, `resolve` from whatever a user passes 
 
 from mercer.kernels.algebra import exp, polynomial
 from mercer.kernels.base import Kernel
-from mercer.kernels.dot import (
+from mercer.kernels.families.dot import (
     AllSubsets,
     Anova,
     Bilinear,
@@ -37,13 +37,13 @@ from mercer.kernels.dot import (
     Polynomial,
     Sigmoid,
 )
+from mercer.kernels.families.given import FromCallable, FromFeatures, Precomputed
+from mercer.kernels.families.histogram import ChiSquared, Intersection, Tanimoto
+from mercer.kernels.families.radial import Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.families.sequence import Spectrum, Subsequence
 from mercer.kernels.features import FeatureMap
-from mercer.kernels.given import FromCallable, FromFeatures, Precomputed
-from mercer.kernels.histogram import ChiSquared, Intersection, Tanimoto
-from mercer.kernels.parse import ParseError, parse
-from mercer.kernels.radial import Gaussian, Laplacian, Matern, RationalQuadratic
-from mercer.kernels.resolve import resolve
-from mercer.kernels.sequence import Spectrum, Subsequence
+from mercer.kernels.language.parse import ParseError, parse
+from mercer.kernels.language.resolve import resolve
 from mercer.kernels.validity import Validity, is_valid
 
 __all__ = [

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mercer import expression as ex
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.expression import Expression
 from mercer.kernels import checks
 from mercer.kernels.base import Kernel
-from mercer.kernels.text import Binding, held
+from mercer.kernels.language.text import Binding, held
 
 _NEGATIVE = "a negative multiple of a kernel is not positive semidefinite"
 
@@ -137,7 +137,7 @@ class PolynomialOf(Kernel):
 
 
 def exp(k: Kernel) -> Kernel:
-    """Give the kernel exp(k(x, y)).
+    """Return the kernel exp(k(x, y)).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def exp(k: Kernel) -> Kernel:
 
 
 def polynomial(k: Kernel, coefficients: Sequence[float] | Array) -> Kernel:
-    """Give the kernel c_0 + c_1 k(x, y) + c_2 k(x, y)^2 + ... with coefficients c_i >= 0.
+    """Return the kernel c_0 + c_1 k(x, y) + c_2 k(x, y)^2 + ... with coefficients c_i >= 0.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def multiply(left: Kernel | float, right: Kernel | float) -> Kernel:
 
 
 def _lift(value: Kernel | float) -> Kernel:
-    from mercer.kernels.dot import Constant  # noqa: PLC0415  dot needs Kernel, as this file does
+    from mercer.kernels.families.dot import Constant  # noqa: PLC0415  dot needs Kernel, as this file does
 
     return value if isinstance(value, Kernel) else Constant(value)
 

@@ -27,14 +27,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mercer._points import as_points, is_objects
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
-from mercer.kernels import parameters, text
 from mercer.kernels.columns import column_names, shared_names
 from mercer.kernels.features import FeatureMap, feature_map
-from mercer.kernels.text import Binding
+from mercer.kernels.language import parameters, text
+from mercer.kernels.language.text import Binding
+from mercer.points import as_points, is_objects
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +72,7 @@ class Kernel(ABC):
     # --- values ------------------------------------------------------------------------------
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Give the matrix k(x_i, y_j); Y = X when it is left out.
+        """Return the matrix k(x_i, y_j); Y = X when it is left out.
 
         Parameters
         ----------
@@ -91,23 +91,23 @@ class Kernel(ABC):
         return choose_backend().pairs(expression, rows, columns, dtype).dense()
 
     def diag(self, X: Any) -> Array:
-        """Give k(x_i, x_i) for every row, without the matrix: (n,)."""
+        """Return k(x_i, x_i) for every row, without the matrix: (n,)."""
         rows = as_points(X)
         expression = bind_columns(self.expression(), column_names(X))
         return choose_backend().diagonal(expression, rows, _dtype(rows))
 
     def features(self, n_features: int) -> FeatureMap | None:
-        """Give phi with k(x, y) = <phi(x), phi(y)> for rows of this length; None if not finite."""
+        """Return phi with k(x, y) = <phi(x), phi(y)> for rows of this length; or None."""
         return feature_map(self.expression(), n_features)
 
     # --- parameters --------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the parameters by name; with `deep` also those of the parts, as `k1__scale`."""
+        """Return the parameters by name; with `deep` also those of the parts, as `k1__scale`."""
         return parameters.deep(self) if deep else parameters.own(self)
 
     def with_params(self, **params: Any) -> Self:
-        """Give a new kernel with some parameters replaced, names as in `get_params`."""
+        """Return a new kernel with some parameters replaced, names as in `get_params`."""
         return parameters.replaced(self, params)
 
     def __sklearn_clone__(self) -> Self:
@@ -144,19 +144,19 @@ class Kernel(ABC):
         return self + other * -1.0
 
     def on(self, columns: Any) -> Kernel:
-        """Give the kernel on these columns only: numbers, names, a slice, or one of them."""
+        """Return the kernel on these columns only: numbers, names, a slice, or one of them."""
         return _inputs.On(self, columns)
 
     def after(self, phi: Callable[[Any], Any]) -> Kernel:
-        """Give k(phi(x), phi(y)); `phi` maps a block of rows to a block of rows."""
+        """Return k(phi(x), phi(y)); `phi` maps a block of rows to a block of rows."""
         return _inputs.After(self, phi)
 
     def scaled_by(self, f: Callable[[Any], Any]) -> Kernel:
-        """Give f(x) k(x, y) f(y); `f` maps a block of rows to one number per row."""
+        """Return f(x) k(x, y) f(y); `f` maps a block of rows to one number per row."""
         return _inputs.ScaledBy(self, f)
 
     def normalized(self) -> Kernel:
-        """Give k(x, y) / sqrt(k(x, x) k(y, y)), and 0 where k(x, x) or k(y, y) is 0."""
+        """Return k(x, y) / sqrt(k(x, x) k(y, y)), and 0 where k(x, x) or k(y, y) is 0."""
         return _inputs.Normalized(self)
 
 

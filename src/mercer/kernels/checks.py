@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import FrozenArray
+from mercer.array_types import FrozenArray
 
 
 def real(owner: str, name: str, value: Any) -> float:
-    """Give a finite float."""
+    """Return a finite float."""
     number = _number(value)
     if number is None or not np.isfinite(number):
         raise ValueError(f"{owner}: {name}={value!r} must be a finite number")
@@ -22,7 +22,7 @@ def real(owner: str, name: str, value: Any) -> float:
 
 
 def positive(owner: str, name: str, value: Any) -> float:
-    """Give a finite float above zero."""
+    """Return a finite float above zero."""
     number = _number(value)
     if number is None or not 0.0 < number < np.inf:
         raise ValueError(f"{owner}: {name}={value!r} must be a positive, finite number")
@@ -30,7 +30,7 @@ def positive(owner: str, name: str, value: Any) -> float:
 
 
 def positive_or_infinite(owner: str, name: str, value: Any) -> float:
-    """Give a float above zero; infinity is meant."""
+    """Return a float above zero; infinity is meant."""
     number = _number(value)
     if number is None or not number > 0.0:
         raise ValueError(f"{owner}: {name}={value!r} must be a positive number, or infinity")
@@ -38,7 +38,7 @@ def positive_or_infinite(owner: str, name: str, value: Any) -> float:
 
 
 def nonnegative(owner: str, name: str, value: Any, reason: str = "") -> float:
-    """Give a finite float, zero or above."""
+    """Return a finite float, zero or above."""
     number = _number(value)
     if number is None or not 0.0 <= number < np.inf:
         because = f": {reason}" if reason else ""
@@ -47,7 +47,7 @@ def nonnegative(owner: str, name: str, value: Any, reason: str = "") -> float:
 
 
 def fraction(owner: str, name: str, value: Any) -> float:
-    """Give a float in (0, 1]."""
+    """Return a float in (0, 1]."""
     number = _number(value)
     if number is None or not 0.0 < number <= 1.0:
         raise ValueError(f"{owner}: {name}={value!r} must be above 0 and at most 1")
@@ -55,7 +55,7 @@ def fraction(owner: str, name: str, value: Any) -> float:
 
 
 def whole(owner: str, name: str, value: Any, reason: str = "") -> int:
-    """Give an integer, one or above; 2.0 counts as 2."""
+    """Return an integer, one or above; 2.0 counts as 2."""
     number = _number(value)
     if number is None or not number >= 1.0 or number != np.floor(number) or number == np.inf:
         because = f": {reason}" if reason else ""
@@ -64,7 +64,7 @@ def whole(owner: str, name: str, value: Any, reason: str = "") -> int:
 
 
 def positive_each(owner: str, name: str, value: Any) -> float | FrozenArray:
-    """Give one positive float, or a vector of them, one per feature."""
+    """Return one positive float, or a vector of them, one per feature."""
     if _number(value) is not None:
         return positive(owner, name, value)
     vector = _array(owner, name, value)
@@ -76,7 +76,7 @@ def positive_each(owner: str, name: str, value: Any) -> float | FrozenArray:
 
 
 def nonnegative_list(owner: str, name: str, value: Any, reason: str) -> FrozenArray:
-    """Give a vector of floats, zero or above."""
+    """Return a vector of floats, zero or above."""
     vector = _array(owner, name, value)
     if vector.array.ndim != 1 or not len(vector) or not np.all(vector.array >= 0):
         raise ValueError(f"{owner}: {name}={value!r} must be a list of numbers >= 0: {reason}")
@@ -84,7 +84,7 @@ def nonnegative_list(owner: str, name: str, value: Any, reason: str) -> FrozenAr
 
 
 def psd_matrix(owner: str, name: str, value: Any) -> FrozenArray:
-    """Give a symmetric positive semidefinite matrix."""
+    """Return a symmetric positive semidefinite matrix."""
     matrix = _array(owner, name, value)
     A = matrix.array
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Give the column names of a pandas or polars table, None for anything without names.
+    """Return the column names of a pandas or polars table, None for anything without names.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def shared_names(X: Any, Y: Any) -> list[str] | None:
-    """Give the column names of two blocks that are to be compared, which must agree."""
+    """Return the column names of two blocks that are to be compared, which must agree."""
     of_X, of_Y = column_names(X), column_names(Y)
     if of_X is not None and of_Y is not None and of_X != of_Y:
         raise ValueError(

@@ -30,14 +30,14 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from mercer import expression as ex
-from mercer._points import as_points, is_objects, row_count
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.backends.evaluate import self_power
-from mercer.backends.inputs import apply_steps
+from mercer.backends.lowering.inputs import apply_steps
+from mercer.backends.reference.evaluate import self_power
 from mercer.expression import Expression
 from mercer.kernels.columns import column_names
 from mercer.kernels.monomials import set_products, subset_products, symmetric_power
+from mercer.points import as_points, is_objects, row_count
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class FeatureMap:
         return size
 
     def __call__(self, X: Any) -> Any:
-        """Give the features (n, dimension) in X's type; those of a linear kernel may stay CSR."""
+        """Return the features (n, dimension) in X's type; those of a linear kernel may stay CSR."""
         points = as_points(X)
         if not is_objects(points) and points.shape[1] != self.n_features:
             raise ValueError(
@@ -83,7 +83,7 @@ class FeatureMap:
 
 
 def feature_map(expression: Expression, n_features: int) -> FeatureMap | None:
-    """Give the finite feature map of an expression, or None."""
+    """Return the finite feature map of an expression, or None."""
     finite = dimension(expression, n_features) is not None
     return FeatureMap(expression, n_features) if finite else None
 
@@ -171,7 +171,7 @@ def _(step: ex.Mapped, d: int) -> int:
 
 @singledispatch
 def rows(e: Expression, X: Points) -> Any:
-    """Give the features of every row; CSR where a linear part keeps them sparse."""
+    """Return the features of every row; CSR where a linear part keeps them sparse."""
     raise TypeError(f"{e!r} has no finite feature map")
 
 

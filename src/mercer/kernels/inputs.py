@@ -18,10 +18,10 @@ from typing import Any
 
 from mercer import expression as ex
 from mercer.expression import Expression
-from mercer.kernels import text
 from mercer.kernels.base import Kernel
 from mercer.kernels.columns import as_columns
-from mercer.kernels.text import Binding, held
+from mercer.kernels.language import text
+from mercer.kernels.language.text import Binding, held
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,13 +13,13 @@ from math import comb
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 _BLOCK_ENTRIES = 1 << 16
 
 
 def symmetric_power(F: Array, degree: int) -> Array:
-    """Give phi_p with <phi_p(x), phi_p(y)> = <F(x), F(y)>^p: C(m + p - 1, p) columns.
+    """Return phi_p with <phi_p(x), phi_p(y)> = <F(x), F(y)>^p: C(m + p - 1, p) columns.
 
     Each monomial of degree p stands sqrt(p! / (a_1! a_2! ...)) times, a_i being its exponents.
 
@@ -37,7 +37,7 @@ def symmetric_power(F: Array, degree: int) -> Array:
 
 
 def set_products(F: Array, degree: int) -> Array:
-    """Give the products of all sets of `degree` different columns: C(m, degree) columns.
+    """Return the products of all sets of `degree` different columns: C(m, degree) columns.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def set_products(F: Array, degree: int) -> Array:
 
 
 def subset_products(F: Array) -> Array:
-    """Give the products of all subsets of columns, the empty one first: 2^m columns.
+    """Return the products of all subsets of columns, the empty one first: 2^m columns.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _tail(m: int, i: int, degree: int) -> int:
 
 @lru_cache(maxsize=16)
 def _root_multinomials(m: int, degree: int) -> Array:
-    """Give sqrt(p! / prod a_i!) of every monomial, by the recursion that makes the monomials.
+    """Return sqrt(p! / prod a_i!) of every monomial, by the recursion that makes the monomials.
 
     Putting a column before a tail multiplies the multinomial by q / r, r being how often the column
     then leads. All values are whole numbers, exact in float64 below 2^53.

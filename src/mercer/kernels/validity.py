@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from mercer._points import as_points, is_objects, row_count, take
-from mercer._types import Points
+from mercer.array_types import Points
 from mercer.backends import choose_backend
 from mercer.expression import bind_columns
-from mercer.kernels import algebra, dot, given, histogram, inputs, parameters, radial, sequence
+from mercer.kernels import algebra, inputs
 from mercer.kernels.base import Kernel
 from mercer.kernels.columns import column_names
+from mercer.kernels.families import dot, given, histogram, radial, sequence
+from mercer.kernels.language import parameters
+from mercer.points import as_points, is_objects, row_count, take
 
 # Kernels with a theorem behind them; the others are those of the user, whose word is no proof.
 _WITH_PROOF = (
@@ -126,7 +128,7 @@ def is_valid(k: Kernel, X: Any, n_samples: int = 200, tol: float | None = None) 
 
 
 def is_proven(k: Kernel) -> bool:
-    """Tell whether the rules of the algebra prove that every k(X) is positive semidefinite.
+    """Return whether the rules of the algebra prove that every k(X) is positive semidefinite.
 
     `k.psd` also believes: a function or a formula of one's own is what its author says it is.
 

@@ -1,35 +1,35 @@
 """The scikit-learn face: validate, translate to a problem, keep the answer. Thin."""
 
-from mercer.machines._disconnected import DisconnectedWarning
-from mercer.machines._parameters import ParameterError
-from mercer.machines._telling import Telling
-from mercer.machines.bag_of_words import BagOfWords
-from mercer.machines.ball import EnclosingBall
-from mercer.machines.bayes_decision import BayesDecision
-from mercer.machines.bernoulli_mixture import BernoulliMixture
-from mercer.machines.cca import CCA
-from mercer.machines.fisher import FisherDiscriminant
-from mercer.machines.gaussian_classifier import GaussianClassifier
-from mercer.machines.gaussian_mixture import GaussianMixture
-from mercer.machines.joint_table import Independence, JointTable
-from mercer.machines.kmeans import KMeans
-from mercer.machines.log_shift import LogShift
-from mercer.machines.logistic import LogisticRegression
-from mercer.machines.maximum_entropy import MaximumEntropy
-from mercer.machines.multinomial_mixture import MultinomialMixture
-from mercer.machines.naive_bayes import NaiveBayes
-from mercer.machines.nearest_mean import NearestMean
-from mercer.machines.nearest_neighbors import NearestNeighbors
-from mercer.machines.one_class import OneClassSVM
-from mercer.machines.pca import PCA
-from mercer.machines.perceptron import Perceptron
-from mercer.machines.probabilistic_pca import ProbabilisticPCA
-from mercer.machines.rectangle import AxisAlignedRectangle
-from mercer.machines.ridge import KernelRidge
-from mercer.machines.spectral import SpectralClustering
-from mercer.machines.svc import SVC
-from mercer.machines.svr import SVR
-from mercer.machines.whiten import Whiten
+from mercer.machines.base.parameters import ParameterError
+from mercer.machines.bayes.bag_of_words import BagOfWords
+from mercer.machines.bayes.bayes_decision import BayesDecision
+from mercer.machines.bayes.gaussian_classifier import GaussianClassifier
+from mercer.machines.bayes.joint_table import Independence, JointTable
+from mercer.machines.bayes.naive_bayes import NaiveBayes
+from mercer.machines.bayes.telling import Telling
+from mercer.machines.classification.fisher import FisherDiscriminant
+from mercer.machines.classification.nearest_mean import NearestMean
+from mercer.machines.classification.nearest_neighbors import NearestNeighbors
+from mercer.machines.classification.rectangle import AxisAlignedRectangle
+from mercer.machines.clustering.disconnected import DisconnectedWarning
+from mercer.machines.clustering.kmeans import KMeans
+from mercer.machines.clustering.spectral import SpectralClustering
+from mercer.machines.correlation.cca import CCA
+from mercer.machines.density.bernoulli_mixture import BernoulliMixture
+from mercer.machines.density.gaussian_mixture import GaussianMixture
+from mercer.machines.density.maximum_entropy import MaximumEntropy
+from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.margin.ball import EnclosingBall
+from mercer.machines.margin.one_class import OneClassSVM
+from mercer.machines.margin.svc import SVC
+from mercer.machines.margin.svr import SVR
+from mercer.machines.online.perceptron import Perceptron
+from mercer.machines.projection.log_shift import LogShift
+from mercer.machines.projection.pca import PCA
+from mercer.machines.projection.probabilistic_pca import ProbabilisticPCA
+from mercer.machines.projection.whiten import Whiten
+from mercer.machines.regression.logistic import LogisticRegression
+from mercer.machines.regression.ridge import KernelRidge
 
 __all__ = [
     "CCA",

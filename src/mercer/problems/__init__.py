@@ -4,34 +4,34 @@ A machine translates data to one of these; solvers answer them; certificates jud
 `svm` writes each support vector machine as a `BoxQP`.
 """
 
-from mercer.problems import svm
-from mercer.problems.box_qp import BoxQP, Dual
-from mercer.problems.class_means import ClassMeans, Means
-from mercer.problems.class_tables import ClassModel, ClassTables, ColumnMoments
-from mercer.problems.correlation import CanonicalPairs, Correlation
-from mercer.problems.cuts import Bipartition, CutValues, MinimumCut, cut_values
+from mercer.problems.bayes.class_means import ClassMeans, Means
+from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
+from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
+from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
+from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
+from mercer.problems.clustering.partition import Clusters, Partition
+from mercer.problems.correlation.correlation import CanonicalPairs, Correlation
+from mercer.problems.correlation.shrinkage import Lengths, Norm, Shrinkage, Squared
 from mercer.problems.discriminant import Directions, Discriminant, as_directions
-from mercer.problems.eigenproblem import Eigenproblem, Modes
 from mercer.problems.entropy import Expectations, GibbsAnswer, InfeasibleError
-from mercer.problems.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.problems.gaussian_mixture import GaussianMix, GaussianParts
-from mercer.problems.kernel_alignment import KernelAlignment, KernelWeights
-from mercer.problems.kernel_combination import KernelCombination, WeightedDuals
-from mercer.problems.latent import LatentGaussian, Plane
-from mercer.problems.linear_system import Coefficients, LinearSystem
-from mercer.problems.losses import LogLoss, Loss, SquaredLoss, TanhLoss
-from mercer.problems.many import Duals, Many
-from mercer.problems.mixture import Mixture
-from mercer.problems.nearest import Nearest, Neighbourhoods
-from mercer.problems.partition import Clusters, Partition
-from mercer.problems.relevance import Relevance, Scaled
-from mercer.problems.ridge_path import PathValue, RidgePath
-from mercer.problems.scaling import Scales, Scaling
+from mercer.problems.kernel_learning.kernel_alignment import KernelAlignment, KernelWeights
+from mercer.problems.kernel_learning.kernel_combination import KernelCombination, WeightedDuals
+from mercer.problems.kernel_learning.relevance import Relevance, Scaled
+from mercer.problems.margin import svm
+from mercer.problems.margin.box_qp import BoxQP, Dual
+from mercer.problems.margin.many import Duals, Many
+from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
+from mercer.problems.mixture.latent import LatentGaussian, Plane
+from mercer.problems.mixture.mixture import Mixture
+from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
+from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
+from mercer.problems.ridge.ridge_path import PathValue, RidgePath
+from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
+from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.problems.separation import Separation, Separator
-from mercer.problems.shrinkage import Lengths, Norm, Shrinkage, Squared
-from mercer.problems.smooth_risk import SmoothRisk
-from mercer.problems.table_mixture import BernoulliMix, MultinomialMix, TableParts
-from mercer.problems.topics import TopicMix, TopicParts
+from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
+from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
     "BernoulliMix",

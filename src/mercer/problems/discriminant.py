@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.gram import FactoredGram, Gram
 
 
@@ -80,16 +80,16 @@ class Discriminant:
         return self.between(averages, averages @ self.shares)
 
     def between(self, means: Array, middle: Array) -> Array:
-        """Give sqrt(p_c) (m_c - m) from columns m_c and m."""
+        """Return sqrt(p_c) (m_c - m) from columns m_c and m."""
         return np.asarray((means - middle[:, None]) * np.sqrt(self.shares))
 
     def within(self, f: Array) -> Array:
-        """Give the coefficients of S_W w from values f (n, k) at the rows."""
+        """Return the coefficients of S_W w from values f (n, k) at the rows."""
         means = self.averages.T @ f
         return np.asarray(self.row_weights[:, None] * (f - means[self.codes]))
 
     def metric(self, f: Array, lengths: Array) -> Array:
-        """Give W'(S_W + penalty I) W from values at the rows and W'W."""
+        """Return W'(S_W + penalty I) W from values at the rows and W'W."""
         M = f.T @ self.within(f) + self.penalty * lengths
         return np.asarray((M + M.T) / 2)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 _REDUNDANT = 1e-13  # share of the largest spread of points below which a direction is none
 
@@ -115,13 +115,13 @@ class Expectations:
 
     @cached_property
     def log_prior(self) -> Array:
-        """Give ln prior, -inf where it is zero."""
+        """Return ln prior, -inf where it is zero."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.prior / self.prior.sum()))
 
 
 def span(problem: Expectations, used: Array) -> tuple[Array, Array]:
-    """Give directions in which some points differ, and what rounding may hide of expectations.
+    """Return directions in which some points differ, and what rounding may hide of expectations.
 
     Asked of the points, not of a distribution: where one point holds nearly all of it there is next
     to no variance in any direction, and the way back must still be found.
@@ -152,7 +152,7 @@ def span(problem: Expectations, used: Array) -> tuple[Array, Array]:
 
 
 def tilted(log_prior: Array, gaps: Array, multipliers: Array) -> tuple[float, Array]:
-    """Give ln sum_i prior_i exp(l'g_i), and the distribution in proportion to its terms."""
+    """Return ln sum_i prior_i exp(l'g_i), and the distribution in proportion to its terms."""
     scores = log_prior + gaps @ multipliers
     top = scores.max()
     terms = np.exp(scores - top)

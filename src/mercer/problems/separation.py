@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.gram import Gram
 
 
@@ -73,7 +73,7 @@ class Separation:
         return 1 if self.count == 2 else self.count
 
     def advantages(self, f: Array) -> Array:
-        """Give how much the right class is ahead, for scores (n, columns): (n,)."""
+        """Return how much the right class is ahead, for scores (n, columns): (n,)."""
         if self.columns == 1:
             return np.where(self.codes == 1, f[:, 0], -f[:, 0])
         rows, others = np.arange(len(f)), f.copy()

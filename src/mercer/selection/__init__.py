@@ -1,12 +1,19 @@
 """Choosing: how good is a machine on rows it has not seen, why is it not better, where to cut."""
 
 from mercer.selection import rules as rules
-from mercer.selection.bias_variance import BiasVariance, bias_variance
 from mercer.selection.choosing import Choice, Contender, choose
 from mercer.selection.default_grids import default_grid
-from mercer.selection.description import description_length, gaussian_log_likelihood
 from mercer.selection.grids import Grid
-from mercer.selection.journal import JournalError
+from mercer.selection.judging.bias_variance import BiasVariance, bias_variance
+from mercer.selection.judging.description import description_length, gaussian_log_likelihood
+from mercer.selection.judging.nested import Nested, nested_cross_validate
+from mercer.selection.judging.thresholds import Roc, Threshold, choose_threshold, roc
+from mercer.selection.judging.validation import (
+    LearningCurve,
+    Validation,
+    cross_validate,
+    learning_curve,
+)
 from mercer.selection.learning import (
     Combined,
     LearntScales,
@@ -15,19 +22,12 @@ from mercer.selection.learning import (
     combine,
     learn_scales,
 )
-from mercer.selection.nested import Nested, nested_cross_validate
 from mercer.selection.outcome import Trial, Tuning
-from mercer.selection.progress import TuningProgress
+from mercer.selection.running.journal import JournalError
+from mercer.selection.running.progress import TuningProgress
 from mercer.selection.search import Exhaustive, Halve, Race, Refine, Search
-from mercer.selection.thresholds import Roc, Threshold, choose_threshold, roc
 from mercer.selection.tuned import Tuned
 from mercer.selection.tuning import tune
-from mercer.selection.validation import (
-    LearningCurve,
-    Validation,
-    cross_validate,
-    learning_curve,
-)
 
 __all__ = [
     "BiasVariance",

@@ -15,8 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mercer._points import as_points, is_objects, row_count, take
-from mercer._types import Points
+from mercer.array_types import Points
 from mercer.kernels import (
     Gaussian,
     Kernel,
@@ -42,8 +41,9 @@ from mercer.machines import (
     OneClassSVM,
     SpectralClustering,
 )
+from mercer.points import as_points, is_objects, row_count, take
 from mercer.selection.grids import Grid
-from mercer.selection.rows import count_rows
+from mercer.selection.running.rows import count_rows
 
 _SAMPLE = 400  # rows whose distances stand for all
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -61,7 +61,7 @@ Axes = dict[str, tuple[Any, ...]]
 
 
 def default_grid(machine: Any, X: Any, y: Any = None) -> Grid:
-    """Give a grid for a machine on these rows.
+    """Return a grid for a machine on these rows.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def default_grid(machine: Any, X: Any, y: Any = None) -> Grid:
 
 @singledispatch
 def known_axes(machine: Any, X: Any, y: Any) -> Axes:
-    """Give values to try by name of the parameter; none where nothing is known of the machine."""
+    """Return values to try by name of the parameter; none where nothing is known of the machine."""
     return {}
 
 
@@ -192,7 +192,7 @@ def _(machine: Any, X: Any, y: Any) -> Axes:
 
 
 def _kernels(kernel: Any, X: Any) -> Axes:
-    """Give kernels like this one, of several scales or degrees; none where it has neither."""
+    """Return kernels like this one, of several scales or degrees; none where it has neither."""
     points = as_points(X)
     if isinstance(kernel, Precomputed) or is_objects(points):
         return {}
@@ -227,7 +227,7 @@ def _rescaled(kernel: Kernel, names: list[str], factor: float) -> Kernel:
 
 
 def typical_distance(X: Points, power: int) -> float:
-    """Give the median distance of rows that differ, from an even sample."""
+    """Return the median distance of rows that differ, from an even sample."""
     n = row_count(X)
     some = take(X, np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(int)))
     rows = np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)

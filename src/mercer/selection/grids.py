@@ -39,7 +39,7 @@ class Grid:
         return Grid(parts)
 
     def points(self) -> list[dict[str, Any]]:
-        """Give all combinations, in the order of scikit-learn's ParameterGrid."""
+        """Return all combinations, in the order of scikit-learn's ParameterGrid."""
         return list(ParameterGrid([dict(part) for part in self.parts]))
 
     def __len__(self) -> int:

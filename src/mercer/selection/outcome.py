@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
-from mercer._types import Array
-from mercer.selection.evaluator import Evaluator
+from mercer.array_types import Array
 from mercer.selection.results import cv_results
 from mercer.selection.rules import rule_of
+from mercer.selection.running.evaluator import Evaluator
 
 _SHOWN = 8  # rows of the table
 _COMPLETE = "every point that the search asked for was judged"
@@ -213,7 +213,7 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
         raise kind(f"{fate}, and no point has a score on every fold.\n{_most_common(both)}")
     if nothing_left and evaluator.stopped:
         raise NothingJudgedError(
-            f"{evaluator.stopped} before any point had been judged on every fold; give it more "
+            f"{evaluator.stopped} before any point had been judged on every fold; return it more "
             "time, or a journal and go on later"
         )
     fate = f"failed; scores are set to {task.error_score}. error_score='raise' shows where.\n"

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.ma import MaskedArray
 from scipy.stats import rankdata
 
-from mercer._types import Array
-from mercer.selection.evaluator import Evaluator
+from mercer.array_types import Array
+from mercer.selection.running.evaluator import Evaluator
 
 
 def cv_results(evaluator: Evaluator) -> dict[str, Any]:
-    """Give a dict of columns, a row for each point."""
+    """Return a dict of columns, a row for each point."""
     found: dict[str, Any] = {}
     for name, times in (("fit", _times(evaluator, "fit")), ("score", _times(evaluator, "score"))):
         with warnings.catch_warnings():  # points without any fold have no time
@@ -52,7 +52,7 @@ def _scores(evaluator: Evaluator, metric: str, part: str) -> dict[str, Any]:
 
 
 def ranks(means: Array) -> Array:
-    """Give 1 to the highest mean, equal ranks to equal means, the last one to those without."""
+    """Return 1 to the highest mean, equal ranks to equal means, the last one to those without."""
     if np.isnan(means).all():
         return np.ones(len(means), dtype=np.int32)
     worst = np.nanmin(means) - 1
@@ -60,7 +60,7 @@ def ranks(means: Array) -> Array:
 
 
 def _columns(evaluator: Evaluator) -> dict[str, Any]:
-    """Give a masked column for each parameter: points that do not set it are masked."""
+    """Return a masked column for each parameter: points that do not set it are masked."""
     names = sorted({name for point in evaluator.points for name in point})
     return {f"param_{name}": _column(evaluator, name) for name in names}
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.machines._parameters import is_real
-from mercer.selection.task import Point
+from mercer.machines.base.parameters import is_real
+from mercer.selection.running.task import Point
 
 __all__ = ["best", "one_standard_error"]
 
@@ -103,7 +103,7 @@ def one_standard_error(points: Sequence[Point], scores: Array) -> int:
 
 
 def rule_of(rule: str | Rule) -> Rule:
-    """Give the rule of a name, or the user's own."""
+    """Return the rule of a name, or the user's own."""
     named = {"best": best, "one_standard_error": one_standard_error}
     if isinstance(rule, str) and rule in named:
         return named[rule]
@@ -116,19 +116,19 @@ def rule_of(rule: str | Rule) -> Rule:
 
 
 def _means(scores: Array) -> Array:
-    """Give the mean of each point, -inf where there is none."""
+    """Return the mean of each point, -inf where there is none."""
     with np.errstate(invalid="ignore"):  # infinite scores of both signs
         means = scores.mean(axis=1)
     return np.where(np.isnan(means), -np.inf, means)
 
 
 def _whole(scores: Array) -> Array:
-    """Give the points that have all their scores."""
+    """Return the points that have all their scores."""
     return np.flatnonzero(~np.isnan(scores).any(axis=1))
 
 
 def _richness(points: Sequence[Point]) -> Array:
-    """Give how rich the functions of each point are: ranks of its values, from 0 to 1, summed."""
+    """Return how rich the functions of each point are: ranks of its values, from 0 to 1, summed."""
     flat = [_flat(point) for point in points]
     total = np.zeros(len(points))
     for name in sorted({name for values in flat for name in values}):
@@ -141,7 +141,7 @@ def _richness(points: Sequence[Point]) -> Array:
 
 
 def _flat(point: Point) -> dict[str, float]:
-    """Give the numbers of a point that say how rich its functions are, the richer the larger."""
+    """Return the numbers of a point that say how rich its functions are, the richer the larger."""
     found: dict[str, float] = {}
     for name, value in point.items():
         inner: dict[str, Any] = {name: value}

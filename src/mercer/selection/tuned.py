@@ -15,20 +15,20 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._types import Array
-from mercer.machines._base import all_or_nothing_search
+from mercer.array_types import Array
+from mercer.machines.base.machine import all_or_nothing_search
 from mercer.selection.outcome import Tuning
-from mercer.selection.progress import TuningCallback
-from mercer.selection.question import scorers_of
-from mercer.selection.rows import indexable
+from mercer.selection.running.progress import TuningCallback
+from mercer.selection.running.question import scorers_of
+from mercer.selection.running.rows import indexable
+from mercer.selection.running.task import machine_at
 from mercer.selection.search import Search
 from mercer.selection.sharing.refit import fit_to
-from mercer.selection.task import machine_at
 from mercer.selection.tuning import tune
 
 
 def _inner_has(name: str) -> Callable[[Any], bool]:
-    """Tell whether the machine inside, fitted if it is, can do something."""
+    """Return whether the machine inside, fitted if it is, can do something."""
 
     def check(self: Tuned) -> bool:
         getattr(self.__dict__.get("best_estimator_", self.machine), name)
@@ -260,7 +260,7 @@ class Tuned(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Give the names of the columns that `transform` makes."""
+        """Return the names of the columns that `transform` makes."""
         inner = self._fitted("get_feature_names_out")
         return inner.get_feature_names_out(input_features)  # type: ignore[no-any-return]
 

@@ -12,19 +12,19 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from mercer.machines._parameters import is_real
+from mercer.machines.base.parameters import is_real
 from mercer.selection.default_grids import default_grid
-from mercer.selection.evaluator import Evaluator
 from mercer.selection.grids import Grid
-from mercer.selection.identity import digest
-from mercer.selection.journal import Journal
 from mercer.selection.outcome import Tuning, outcome
-from mercer.selection.progress import TuningCallback
-from mercer.selection.question import metric_of, question
 from mercer.selection.rules import rule_of
+from mercer.selection.running.evaluator import Evaluator
+from mercer.selection.running.identity import digest
+from mercer.selection.running.journal import Journal
+from mercer.selection.running.progress import TuningCallback
+from mercer.selection.running.question import metric_of, question
+from mercer.selection.running.task import Task
 from mercer.selection.search import Exhaustive, Search
 from mercer.selection.sharing import Stopped
-from mercer.selection.task import Task
 
 
 def tune(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from mercer._points import is_sparse
-from mercer._resources import MemoryBudgetError, format_bytes
 from mercer.gram import (
     CachedGram,
     CenteredGram,
@@ -18,6 +16,7 @@ from mercer.gram import (
     SparseGram,
 )
 from mercer.gram.build import SQUARED
+from mercer.points import is_sparse
 from mercer.problems import (
     BoxQP,
     ClassMeans,
@@ -40,46 +39,47 @@ from mercer.problems import (
     SmoothRisk,
 )
 from mercer.problems.entropy import Expectations
-from mercer.problems.mixture import Mixture
-from mercer.solvers.averages import Averages
-from mercer.solvers.band_path import BandPath
+from mercer.problems.mixture.mixture import Mixture
+from mercer.resources import MemoryBudgetError, format_bytes
 from mercer.solvers.base import Solver
-from mercer.solvers.cholesky import Cholesky
-from mercer.solvers.cholesky_correlation import CholeskyCorrelation
-from mercer.solvers.cholesky_discriminant import CholeskyDiscriminant
-from mercer.solvers.cholesky_path import CholeskyPath
-from mercer.solvers.conjugate_gradient import ConjugateGradient
-from mercer.solvers.correlation_views import has_features
-from mercer.solvers.counting import Counting
-from mercer.solvers.dual_descent import DualDescent
-from mercer.solvers.eigh import Eigh
-from mercer.solvers.eigh_correlation import EighCorrelation
-from mercer.solvers.em import EM
-from mercer.solvers.entropy_newton import EntropyNewton
-from mercer.solvers.gaussian_likelihood import GaussianLikelihood
-from mercer.solvers.interior_point import InteriorPoint
-from mercer.solvers.inverse_lanczos import InverseLanczos
-from mercer.solvers.iterative_correlation import IterativeCorrelation
-from mercer.solvers.lanczos import Lanczos
-from mercer.solvers.latent_em import LatentEM
-from mercer.solvers.lloyd import Lloyd
-from mercer.solvers.lobpcg import LOBPCG
+from mercer.solvers.bayes.averages import Averages
+from mercer.solvers.bayes.counting import Counting
+from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.lloyd import Lloyd
+from mercer.solvers.clustering.maximum_flow import MaximumFlow
+from mercer.solvers.correlation.cholesky import CholeskyCorrelation
+from mercer.solvers.correlation.eigh import EighCorrelation
+from mercer.solvers.correlation.iterative import IterativeCorrelation
+from mercer.solvers.correlation.qr import QRCorrelation
+from mercer.solvers.correlation.sparse_view import MOST
+from mercer.solvers.correlation.views import has_features
+from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
+from mercer.solvers.discriminant.primal import PrimalDiscriminant
+from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.kernel_learning.nonnegative import Nonnegative
+from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
+from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
+from mercer.solvers.linear_margin.dual_descent import DualDescent
+from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
-from mercer.solvers.maximum_flow import MaximumFlow
-from mercer.solvers.mistakes import Mistakes
-from mercer.solvers.newton_risk import NewtonRisk
-from mercer.solvers.nonnegative import Nonnegative
-from mercer.solvers.primal import Primal
-from mercer.solvers.primal_discriminant import PrimalDiscriminant
-from mercer.solvers.primal_path import PrimalPath
-from mercer.solvers.qr_correlation import QRCorrelation
-from mercer.solvers.restarted_lanczos import RestartedLanczos
-from mercer.solvers.scale_descent import ScaleDescent
-from mercer.solvers.simplex_newton import SimplexNewton
-from mercer.solvers.sinkhorn import Sinkhorn
-from mercer.solvers.smo import SMO
-from mercer.solvers.sparse_view import MOST
-from mercer.solvers.working_sets import WorkingSets
+from mercer.solvers.margin.smo import SMO
+from mercer.solvers.margin.working_sets import WorkingSets
+from mercer.solvers.mixture.em import EM
+from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.ridge.band_path import BandPath
+from mercer.solvers.ridge.cholesky import Cholesky
+from mercer.solvers.ridge.cholesky_path import CholeskyPath
+from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
+from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_path import PrimalPath
+from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.spectral.eigh import Eigh
+from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
+from mercer.solvers.spectral.lanczos import Lanczos
+from mercer.solvers.spectral.lobpcg import LOBPCG
+from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
+from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 _LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
@@ -89,7 +89,7 @@ _SMALL_EIGEN = 600  # rows; below, LAPACK is done before an iteration would star
 
 @singledispatch
 def choose(problem: Any) -> Solver:
-    """Give the solver that answers the problem best."""
+    """Return the solver that answers the problem best."""
     raise TypeError(f"no solver for {type(problem).__name__}")
 
 
@@ -207,7 +207,7 @@ def _(problem: Correlation) -> Solver:
 
 
 def _unstored(gram: Gram) -> bool:
-    """Tell whether a Gram, under its wrappers, is better multiplied than written out."""
+    """Return whether a Gram, under its wrappers, is better multiplied than written out."""
     base = gram
     while isinstance(base, CenteredGram | ScaledGram):
         base = base.base

@@ -90,7 +90,7 @@ def _advice(status: Status, solver: Solver) -> str:
 
 
 def _finite(value: Any) -> bool:
-    """Tell whether an answer holds numbers only; scores may be infinite, which says unusable."""
+    """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
     if isinstance(value, Duals):
         return all(map(_finite, value.parts))
     held = (getattr(value, field.name) for field in fields(value) if field.name != "scores")

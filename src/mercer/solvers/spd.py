@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.backends import choose_backend
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from mercer._config import config
-from mercer._points import is_sparse, row_count, take
-from mercer._types import Array, FrozenArray, Points
+from mercer.array_types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Backend, RowParts
-from mercer.backends.reference import Reference
+from mercer.backends.reference.backend import Reference
+from mercer.configuration import config
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -40,6 +39,7 @@ from mercer.expression import (
     SymmetricSum,
     Tanh,
 )
+from mercer.points import is_sparse, row_count, take
 from mercer.testing.chains import check_chains
 from mercer.testing.neighbours import check_neighbours
 from mercer.testing.partition import check_partitions
@@ -106,7 +106,7 @@ def _shift(rows: Any) -> Any:
 
 
 def _expressions(features: int) -> list[Expression]:
-    """Give one expression or more for every node of the language."""
+    """Return one expression or more for every node of the language."""
     dot, far = Dot(), SqDist()
     r = Sqrt(0.7 * far)
     rng = np.random.default_rng(5)
@@ -364,7 +364,7 @@ def _check_smo(backend: Backend) -> None:
 
 
 def _boxes(rng: np.random.Generator, K: Array, targets: Array) -> Iterator[Box]:
-    """Give boxes with kinks, shifts, groups, and rows in runs, out of order and repeated."""
+    """Return boxes with kinks, shifts, groups, and rows in runs, out of order and repeated."""
     halves = np.concatenate([np.arange(50, 77), np.arange(9, 40)])
     for rows in (None, halves, rng.permutation(80)[:41], rng.integers(0, 80, 100)):
         own = np.arange(80) if rows is None else rows

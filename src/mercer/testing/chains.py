@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.backends.boxes import Box, Chain, ChainAnswer, Stage
 from mercer.backends.contract import Backend
-from mercer.backends.reference import Reference
+from mercer.backends.reference.backend import Reference
 from mercer.expression import Exp, SqDist
 
 _STAGES = (
@@ -40,7 +40,7 @@ def check_chains(backend: Backend) -> None:
 
 
 def _chains(rng: np.random.Generator, targets: Array) -> Iterator[Chain]:
-    """Give chains of classifiers, of tubes, and with two sums; the last rows are judged."""
+    """Return chains of classifiers, of tubes, and with two sums; the last rows are judged."""
     judged = np.array([88, 89, 3, 4, 5, 80, 79])
     for rows in (None, np.concatenate([np.arange(40, 77), np.arange(9, 30)]), rng.permutation(41)):
         own = np.arange(90) if rows is None else rows

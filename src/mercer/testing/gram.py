@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.gram import Gram
 
 

@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 import mercer.kernels
-from mercer._points import as_points, is_objects, row_count, take
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.kernels.columns import column_names
-from mercer.kernels.parameters import parts
+from mercer.kernels.language.parameters import parts
+from mercer.points import as_points, is_objects, row_count, take
 
 # Relative to the largest entry: rounding in another order, no more.
 _ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
@@ -125,6 +125,6 @@ def _all_parts(kernel: Kernel) -> Iterator[Kernel]:
 
 
 def _holds_function(kernel: Kernel) -> bool:
-    """Tell whether a user's function is inside: it may not take CSR rows, nor pickle."""
+    """Return whether a user's function is inside: it may not take CSR rows, nor pickle."""
     values = (v for part in _all_parts(kernel) for v in part.get_params(deep=False).values())
     return any(callable(v) and not isinstance(v, Kernel) for v in values)

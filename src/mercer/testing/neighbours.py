@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.backends.contract import Backend
-from mercer.backends.reference import Reference
+from mercer.backends.reference.backend import Reference
 from mercer.expression import (
     AbsDist,
     Dot,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.backends.contract import Backend, GroupAnswer, Groups
-from mercer.backends.reference import Reference
+from mercer.backends.reference.backend import Reference
 
 
 def check_partitions(backend: Backend) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mercer.machines._parameters import is_real
+from mercer.machines.base.parameters import is_real
 
 
 @dataclass(frozen=True)
@@ -88,5 +88,5 @@ def _number(name: str, value: Any) -> float:
 
 
 def error_bound(value: float, assumptions: tuple[str, ...], statement: str) -> Bound:
-    """Give a bound on an error rate, at most one; from one on it is vacuous."""
+    """Return a bound on an error rate, at most one; from one on it is vacuous."""
     return Bound(min(float(value), 1.0), not value < 1.0, assumptions, statement)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.theory.bound import check_count
 
 _MOST_POINTS = 20  # 2^20 labellings; more would never end
@@ -28,7 +28,7 @@ class Hypotheses(ABC):
 
     @abstractmethod
     def realises(self, points: Array, labels: Array) -> bool:
-        """Tell whether some hypothesis gives these labels (m,) of True and False."""
+        """Return whether some hypothesis gives these labels (m,) of True and False."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, m: int) -> Array:
@@ -137,12 +137,12 @@ class Sines(Hypotheses):
         return bool(np.array_equal(np.sin(w * points[:, 0]) > 0, labels))
 
     def draw(self, rng: np.random.Generator, m: int) -> Array:
-        """Give 10^-1, ..., 10^-m."""
+        """Return 10^-1, ..., 10^-m."""
         return 10.0 ** -np.arange(1.0, m + 1.0)[:, None]
 
 
 def is_shattered(hypotheses: Any, points: npt.ArrayLike) -> bool:
-    """Tell whether the class gives the points all labellings.
+    """Return whether the class gives the points all labellings.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) 
 def vc_dimension(
     hypotheses: Any, *, largest: int = 8, trials: int = 200, random_state: int = 0
 ) -> int:
-    """Give the size of the largest set found that is shattered: the VC dimension from below.
+    """Return the size of the largest set found that is shattered: the VC dimension from below.
 
     Parameters
     ----------

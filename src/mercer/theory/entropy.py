@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def relative_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
-    """Give sum p log(p / q) - p + q in nats: never negative, zero only where p = q.
+    """Return sum p log(p / q) - p + q in nats: never negative, zero only where p = q.
 
     Parameters
     ----------

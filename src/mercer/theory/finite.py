@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from mercer.machines._parameters import is_real
+from mercer.machines.base.parameters import is_real
 from mercer.theory.bound import (
     INDEPENDENT,
     TWO_LABELS,

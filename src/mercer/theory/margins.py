@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.kernels import Precomputed
 from mercer.machines import SVC
 from mercer.theory.bound import (
@@ -212,7 +212,7 @@ def machine_bound(
 
 
 def _squared_ratio(radius: float, margin: float) -> float:
-    """Give (R/gamma)^2; infinite without a margin, or when it is too large for a float."""
+    """Return (R/gamma)^2; infinite without a margin, or when it is too large for a float."""
     if radius != math.inf:
         radius = check_positive("radius", radius)
     margin = check_nonnegative("margin", margin)

@@ -20,16 +20,16 @@ from sklearn.utils.validation import (
 )
 
 from mercer import machines
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates import Certificate
-from mercer.machines._base import all_or_nothing
-from mercer.machines._inputs import (
+from mercer.machines.base.inputs import (
     read_array,
     read_rows,
     refuse_large_squares,
     refuse_nonfinite,
 )
-from mercer.machines._parameters import check_count, check_flag, check_real
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_count, check_flag, check_real
 from mercer.solvers import Solution
 
 
@@ -148,7 +148,7 @@ class CCA(
         return self
 
     def transform(self, X: Any, y: Any = None, copy: bool = True) -> Any:
-        """Give the scores of new rows.
+        """Return the scores of new rows.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class CCA(
         return self.fit(X, y).transform(X, y)
 
     def inverse_transform(self, X: Any, y: Any = None) -> Any:
-        """Give rows that have these scores, as nearly as the components can.
+        """Return rows that have these scores, as nearly as the components can.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class CCA(
         return tags
 
     def _variates(self, A: Array, B: Array) -> tuple[Array, Array]:
-        """Give unit canonical variates; zero beyond the ranks, with scikit-learn's warning."""
+        """Return unit canonical variates; zero beyond the ranks, with scikit-learn's warning."""
         self.machine_ = machines.CCA(n_components=int(self.n_components), penalty=0.0)
         with warnings.catch_warnings():  # scikit-learn says nothing of correlations of 1
             warnings.simplefilter("ignore", UserWarning)
@@ -295,7 +295,7 @@ class _Deflation:
         self.loadings = np.zeros_like(self.weights)
 
     def direction(self, variate: Array) -> Array:
-        """Give the shortest direction of what is left whose score is the variate, as a unit."""
+        """Return the shortest direction of what is left whose score is the variate, as a unit."""
         w = np.linalg.lstsq(self.left, variate, rcond=1e-10)[0]
         return np.asarray(w / np.linalg.norm(w))
 
@@ -307,7 +307,7 @@ class _Deflation:
         self.weights[:, k], self.loadings[:, k] = w, loading
 
     def parts(self) -> tuple[Array, Array, Array]:
-        """Give weights, loadings and rotations."""
+        """Return weights, loadings and rotations."""
         rotations = self.weights @ np.linalg.pinv(self.loadings.T @ self.weights)
         return self.weights, self.loadings, rotations
 
@@ -321,7 +321,7 @@ def _second(y: Any) -> Array:
 
 
 def _moments(Z: Array, scale: bool) -> tuple[Array, Array]:
-    """Give mean and standard deviation of the columns; 1 for constant ones."""
+    """Return mean and standard deviation of the columns; 1 for constant ones."""
     std = Z.std(axis=0, ddof=1) if scale else np.ones(Z.shape[1])
     return Z.mean(axis=0), np.where(std == 0.0, 1.0, std)
 

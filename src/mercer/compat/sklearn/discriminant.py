@@ -15,14 +15,14 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.backends.interruptible import interruptible
 from mercer.certificates import certify
 from mercer.gram import FactoredGram, Gram
-from mercer.machines._base import all_or_nothing
-from mercer.machines._certified import Certified, promise
-from mercer.machines._inputs import read_rows, refuse_large_squares, refuse_nonfinite
-from mercer.machines._parameters import (
+from mercer.machines.base.certified import Certified, promise
+from mercer.machines.base.inputs import read_rows, refuse_large_squares, refuse_nonfinite
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
     check_optional_count,
@@ -180,7 +180,7 @@ class LinearDiscriminantAnalysis(
         return np.asarray(away @ self.scalings_[:, : self._max_components])
 
     def decision_function(self, X: Any) -> Array:
-        """Give the lead of each class.
+        """Return the lead of each class.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class LinearDiscriminantAnalysis(
         return np.asarray(values.ravel() if values.shape[1] == 1 else values)
 
     def predict_proba(self, X: Any) -> Array:
-        """Give the probabilities of the classes.
+        """Return the probabilities of the classes.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class LinearDiscriminantAnalysis(
         return np.column_stack([expit(-decision), expit(decision)])
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Give the logarithms of the probabilities of the classes.
+        """Return the logarithms of the probabilities of the classes.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ def _solved_by_units(covariance: Array, b: Array) -> Array:
 
 
 def _whitening(within: Array, tol: float) -> Array:
-    """Give the map to columns in which the rows within classes have covariance one.
+    """Return the map to columns in which the rows within classes have covariance one.
 
     Columns are scaled first; directions with a standard deviation of at most `tol` are left out.
     """

@@ -11,17 +11,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._points import to_dense
-from mercer._resources import require_memory
-from mercer._types import Array
-from mercer.compat.sklearn._inside import Inside
-from mercer.compat.sklearn._kernels import written
-from mercer.compat.sklearn._parameters import check_random_state, check_whole
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.inside import Inside
+from mercer.compat.sklearn.base.kernels import written
+from mercer.compat.sklearn.base.parameters import check_random_state, check_whole
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines._base import all_or_nothing
-from mercer.machines._inputs import new_rows, read_array, refuse_nonfinite
-from mercer.machines._missing import rows_with_gaps
-from mercer.machines._parameters import (
+from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.missing import rows_with_gaps
+from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
     check_optional_count,
@@ -29,7 +27,9 @@ from mercer.machines._parameters import (
     is_real,
     refuse,
 )
-from mercer.machines.pca import PCA
+from mercer.machines.projection.pca import PCA
+from mercer.points import to_dense
+from mercer.resources import require_memory
 from mercer.solvers import Eigh, Lanczos, Solver
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
@@ -223,7 +223,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseE
         return np.asarray(self.machine_._subspace.scores(rows)[:, : len(self.eigenvalues_)])
 
     def inverse_transform(self, X: Any) -> Array:
-        """Give rows for scores, by the regression that `fit_inverse_transform=True` learned.
+        """Return rows for scores, by the regression that `fit_inverse_transform=True` learned.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseE
         return tags
 
     def _known_kernel(self) -> Kernel | None:
-        """Give the kernel, if it is one that is evaluated here."""
+        """Return the kernel, if it is one that is evaluated here."""
         if isinstance(self.kernel, Kernel):
             return self.kernel
         if not isinstance(self.kernel, str):
@@ -278,7 +278,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseE
         return np.asarray(pairwise_kernels(X, Y, n_jobs=self.n_jobs, **options))
 
     def _compared(self, A: Array, B: Array) -> Array:
-        """Give the kernel between rows of scores."""
+        """Return the kernel between rows of scores."""
         known = self._known_kernel()
         return self._matrix(A, B) if known is None else known(A, B)
 

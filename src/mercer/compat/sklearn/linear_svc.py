@@ -12,22 +12,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._points import to_dense
-from mercer._types import Array
-from mercer.compat.sklearn._base import as_configured
-from mercer.compat.sklearn._inputs import Rows
-from mercer.compat.sklearn._origin import OriginMachine, Part
-from mercer.compat.sklearn._parameters import check_linear
-from mercer.machines._base import all_or_nothing
-from mercer.machines._labels import (
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.inputs import Rows
+from mercer.compat.sklearn.base.margin import as_configured
+from mercer.compat.sklearn.base.origin import OriginMachine, Part
+from mercer.compat.sklearn.base.parameters import check_linear
+from mercer.machines.base.labels import (
     check_class_weight,
     class_weights,
     classes_of,
     refuse_mixed_labels,
 )
-from mercer.machines._parameters import check_choice, refuse
-from mercer.machines._weights import check_weights, distinct_rows
-from mercer.problems import svm
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice, refuse
+from mercer.machines.base.weights import check_weights, distinct_rows
+from mercer.points import to_dense
+from mercer.problems.margin import svm
 
 _LOSSES = {"hinge": svm.svc, "squared_hinge": svm.svc_l2}
 _REACH = {"hinge": 1.0, "squared_hinge": 2.0}  # times the sum of the costs; see `_part`

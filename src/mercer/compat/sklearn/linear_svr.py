@@ -10,14 +10,14 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._types import Array
-from mercer.compat.sklearn._inputs import Rows
-from mercer.compat.sklearn._origin import OriginMachine, Part
-from mercer.compat.sklearn._parameters import check_linear
-from mercer.machines._base import all_or_nothing
-from mercer.machines._parameters import check_choice, check_real
-from mercer.machines._weights import check_weights, distinct_rows
-from mercer.problems import svm
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.inputs import Rows
+from mercer.compat.sklearn.base.origin import OriginMachine, Part
+from mercer.compat.sklearn.base.parameters import check_linear
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice, check_real
+from mercer.machines.base.weights import check_weights, distinct_rows
+from mercer.problems.margin import svm
 
 _LOSSES = {"epsilon_insensitive": svm.svr, "squared_epsilon_insensitive": svm.svr_l2}
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer import machines
-from mercer._types import Array
-from mercer.compat.sklearn._classifier import PairClassifier
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.classifier import PairClassifier
 from mercer.kernels import Kernel
-from mercer.machines._labels import class_weights, classes_of
-from mercer.machines._parameters import check_share
+from mercer.machines.base.labels import class_weights, classes_of
+from mercer.machines.base.parameters import check_share
 
 
 class NuSVC(PairClassifier):
@@ -173,6 +173,6 @@ class NuSVC(PairClassifier):
 
 
 def _most(totals: Array) -> float:
-    """Give the largest nu for the pair of classes that differ most in weight."""
+    """Return the largest nu for the pair of classes that differ most in weight."""
     least, largest = float(totals.min()), float(totals.max())
     return 2.0 * least / (least + largest)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
 from mercer import machines
-from mercer._types import Array
-from mercer.compat.sklearn._base import DropIn
-from mercer.compat.sklearn._inputs import NOTHING
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.inputs import NOTHING
+from mercer.compat.sklearn.base.margin import DropIn
 from mercer.kernels import Kernel
-from mercer.machines._base import all_or_nothing
-from mercer.machines._parameters import check_share
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_share
 
 
 class OneClassSVM(OutlierMixin, DropIn):
@@ -140,7 +140,7 @@ class OneClassSVM(OutlierMixin, DropIn):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Give the score less `offset_`: negative for outliers.
+        """Return the score less `offset_`: negative for outliers.
 
         Parameters
         ----------

@@ -15,18 +15,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer import machines
-from mercer._points import is_sparse
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates import Certificate
-from mercer.compat.sklearn._discretize import by_pivots, by_rotation
-from mercer.compat.sklearn._parameters import check_random_state as check_seed
-from mercer.compat.sklearn._parameters import check_verbose, check_whole
+from mercer.compat.sklearn.base.discretize import by_pivots, by_rotation
+from mercer.compat.sklearn.base.parameters import check_random_state as check_seed
+from mercer.compat.sklearn.base.parameters import check_verbose, check_whole
 from mercer.kernels import Constant, Gaussian, Kernel, Laplacian, Linear, Precomputed
-from mercer.machines._base import all_or_nothing
-from mercer.machines._grouping import by_means
-from mercer.machines._inputs import explaining, refuse_nonfinite
-from mercer.machines._parameters import check_choice, check_real, is_real, refuse
-from mercer.machines._projection import seed_of
+from mercer.machines.base.inputs import explaining, refuse_nonfinite
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice, check_real, is_real, refuse
+from mercer.machines.base.projection import seed_of
+from mercer.machines.clustering.grouping import by_means
+from mercer.points import is_sparse
 from mercer.solvers import Solution
 
 _SOLVERS = ("arpack", "lobpcg", "amg")
@@ -229,7 +229,7 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
         return X
 
     def _translated(self, X: Any) -> tuple[Kernel, Any, int | None]:
-        """Give kernel, rows or matrix, and number of neighbours, in Mercer's terms."""
+        """Return kernel, rows or matrix, and number of neighbours, in Mercer's terms."""
         gamma, kind = float(self.gamma), self.affinity
         if kind == "nearest_neighbors":
             return Linear(), X, int(self.n_neighbors) - 1
@@ -276,7 +276,7 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
         return bool(self.assign_labels == "kmeans" and same)
 
     def _labels(self) -> Array:
-        """Give clusters from the places of the rows."""
+        """Return clusters from the places of the rows."""
         machine = self.machine_
         if self._is_plain():
             return machine.labels_.astype(np.int32)

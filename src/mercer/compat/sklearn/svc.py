@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mercer import machines
-from mercer._types import Array
-from mercer.compat.sklearn._classifier import PairClassifier
-from mercer.compat.sklearn._parameters import check_weight_of_slack
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.classifier import PairClassifier
+from mercer.compat.sklearn.base.parameters import check_weight_of_slack
 from mercer.kernels import Kernel
 
 

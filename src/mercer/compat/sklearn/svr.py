@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mercer import machines
-from mercer._types import Array
-from mercer.compat.sklearn._regressor import TubeRegressor
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.regressor import TubeRegressor
 from mercer.kernels import Kernel
-from mercer.machines._parameters import check_real, check_share
+from mercer.machines.base.parameters import check_real, check_share
 
 
 class SVR(TubeRegressor):

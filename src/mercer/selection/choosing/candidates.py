@@ -14,8 +14,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer._points import is_sparse
 from mercer.kernels import Gaussian, Kernel, Laplacian, Linear, Polynomial, Spectrum
+from mercer.points import is_sparse
 from mercer.selection.default_grids import typical_distance
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -46,13 +46,13 @@ class Candidate:
         return Pipeline([*self.steps, ("machine", machine)])
 
     def grid(self, axes: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Give the points: every kernel with every setting of the machine."""
+        """Return the points: every kernel with every setting of the machine."""
         own = {f"machine__{name}": values for name, values in axes.items()}
         return {"machine__kernel": self.kernels, **own}
 
 
 def of_numbers(X: Any) -> list[Candidate]:
-    """Give the candidates for rows of numbers."""
+    """Return the candidates for rows of numbers."""
     sparse = is_sparse(X)
     scaler = StandardScaler(with_mean=not sparse)
     steps = (("scale", scaler),)
@@ -60,7 +60,7 @@ def of_numbers(X: Any) -> list[Candidate]:
 
 
 def of_strings(rows: Sequence[str]) -> list[Candidate]:
-    """Give the candidates for single strings: words, and pieces of letters."""
+    """Return the candidates for single strings: words, and pieces of letters."""
     pieces = tuple(Spectrum(k).normalized() for k in _PIECES)
     found = [Candidate("spectrum", (), pieces)]
     vectoriser = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
@@ -72,7 +72,7 @@ def of_strings(rows: Sequence[str]) -> list[Candidate]:
 
 
 def families(steps: Any, rows: Any, dense: bool = True) -> list[Candidate]:
-    """Give one kernel for all columns, from plain to rich."""
+    """Return one kernel for all columns, from plain to rich."""
     typical = typical_distance(rows, 2) / 2
     offset = 2.0 * typical**2  # about the mean square of a centred row, as "polynomial" takes it
     polynomials = tuple(offset**-d * Polynomial(d, offset) for d in (2, 3))

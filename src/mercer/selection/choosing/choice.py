@@ -14,17 +14,17 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.multiclass import type_of_target
 
-from mercer._points import is_sparse
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.machines import SVC, KernelRidge
-from mercer.machines._parameters import is_real
+from mercer.machines.base.parameters import is_real
+from mercer.points import is_sparse
 from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
 from mercer.selection.default_grids import known_axes
 from mercer.selection.outcome import NothingJudgedError, Tuning
-from mercer.selection.progress import TuningCallback, TuningProgress
-from mercer.selection.question import folds_of
-from mercer.selection.rows import count_rows, indexable, shuffled, take_rows
-from mercer.selection.task import machine_at
+from mercer.selection.running.progress import TuningCallback, TuningProgress
+from mercer.selection.running.question import folds_of
+from mercer.selection.running.rows import count_rows, indexable, shuffled, take_rows
+from mercer.selection.running.task import machine_at
 from mercer.selection.tuning import tune
 
 _MANY = 30  # different whole numbers: more are a quantity, not labels
@@ -219,7 +219,7 @@ class _Comparison:
 
 
 def _answers(y: Any) -> Array:
-    """Give labels or targets as an array; objects that are all numbers become numbers."""
+    """Return labels or targets as an array; objects that are all numbers become numbers."""
     found: Array = np.asarray(y)
     if found.ndim == 1 and found.dtype.kind in "fO":
         lacking = [k for k, one in enumerate(found.tolist()) if _is_missing(one)]
@@ -267,7 +267,7 @@ def _refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None
 
 
 def _sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[str]]:
-    """Give rows to compare on, with every class in its share, and a few of each."""
+    """Return rows to compare on, with every class in its share, and a few of each."""
     n, most = len(y), int(most)
     if n <= most:
         return np.arange(n), []
@@ -314,12 +314,12 @@ def _are_objects(X: Any) -> bool:
 
 
 def _have_gaps(X: Any) -> bool:
-    """Tell whether an array of numbers has missing entries."""
+    """Return whether an array of numbers has missing entries."""
     return not is_sparse(X) and bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
 
 
 def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
-    """Give what is tuned beside the kernel; its values do not depend on the rows."""
+    """Return what is tuned beside the kernel; its values do not depend on the rows."""
     rows = np.arange(len(y), dtype=np.float64)[:, None]
     axes = known_axes(machine, rows, y)
     return {name: values for name, values in axes.items() if name != "kernel"}

@@ -22,7 +22,7 @@ _ABSENT = "(missing)"
 
 
 def of_table(table: pd.DataFrame, columns: Columns) -> list[Candidate]:
-    """Give the candidates for a table: one kernel for all columns, and one for each kind."""
+    """Return the candidates for a table: one kernel for all columns, and one for each kind."""
     prepare, widths = _preparation(table, columns)
     steps = (("table", FunctionTransformer(as_table)), ("columns", prepare))
     prepared = prepare.fit_transform(table)
@@ -33,7 +33,7 @@ def of_table(table: pd.DataFrame, columns: Columns) -> list[Candidate]:
 
 
 def _preparation(table: pd.DataFrame, columns: Columns) -> tuple[ColumnTransformer, list[int]]:
-    """Give what turns a table into numbers, and how many columns each kind takes up then.
+    """Return what turns a table into numbers, and how many columns each kind takes up then.
 
     Categories and words are those of all rows, so that every fold has the same columns; what they
     weigh is learnt in each fold.
@@ -73,7 +73,7 @@ def _preparation(table: pd.DataFrame, columns: Columns) -> tuple[ColumnTransform
 
 
 def _sums(rows: Any, widths: list[int]) -> tuple[Kernel, ...]:
-    """Give sums of a kernel for each kind: Gaussian where rows are dense, linear on words."""
+    """Return sums of a kernel for each kind: Gaussian where rows are dense, linear on words."""
     ends = np.cumsum([0, *widths])
     blocks = [range(a, b) for a, b in pairwise(ends.tolist())]
     typical = [typical_distance(rows[:, list(block)], 2) / 2 for block in blocks]

@@ -102,7 +102,7 @@ def _kind(name: Any, column: pd.Series) -> str:
 
 
 def _are_numbers(present: pd.Series) -> bool:
-    """Tell whether a column of objects holds nothing but numbers."""
+    """Return whether a column of objects holds nothing but numbers."""
     return bool(len(present)) and all(
         isinstance(entry, int | float | np.number | np.bool_) for entry in present
     )

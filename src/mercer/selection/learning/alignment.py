@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer._points import take
 from mercer.gram import Need, make_gram
 from mercer.kernels import Precomputed, resolve
-from mercer.machines._base import is_precomputed
+from mercer.machines.base.machine import is_precomputed
+from mercer.points import take
 from mercer.problems import KernelAlignment
 from mercer.selection.learning.labelled import labelled
 from mercer.selection.learning.wanted import check_flag

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer._points import take
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram
 from mercer.kernels import Kernel
-from mercer.machines._base import is_precomputed
-from mercer.machines._weights import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.machines.base.machine import is_precomputed
+from mercer.machines.base.weights import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.points import take
 from mercer.problems import KernelAlignment, KernelCombination
 from mercer.selection.learning.combined import Combined
 from mercer.selection.learning.kernel_loss import Hinge, KernelLoss, Squares

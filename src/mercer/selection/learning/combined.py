@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.certificates import Certificate
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.algebra import Product, Sum

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.expression import AbsDist
 from mercer.gram import Source
-from mercer.problems.relevance import Relevance, Scaled
-from mercer.solvers.ridge_slopes import columns_of_distance, inverted, slopes_by_distance
+from mercer.problems.kernel_learning.relevance import Relevance, Scaled
+from mercer.solvers.kernel_learning.ridge_slopes import (
+    columns_of_distance,
+    inverted,
+    slopes_by_distance,
+)
 
 
 def effects(problem: Relevance, value: Scaled, spread: Array) -> Array:
-    """Give the share of each feature in the mean squared slope, in units of its spread.
+    """Return the share of each feature in the mean squared slope, in units of its spread.
 
     A long scale alone does not say that a feature is idle: a straight line is learnt with a long
     one. The slope of f = sum_k a_k k(x_k, .) in a feature, times how much that varies, does.

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.gram import Gram, ShiftedGram
-from mercer.machines._labels import check_class_weight, class_weights
-from mercer.machines._multiclass import Question, scheme_of
-from mercer.machines._two_class import HingeBox, SquaredHingeBox
-from mercer.machines._weights import DistinctRows
+from mercer.machines.base.labels import check_class_weight, class_weights
+from mercer.machines.base.weights import DistinctRows
+from mercer.machines.margin.multiclass import Question, scheme_of
+from mercer.machines.margin.two_class import HingeBox, SquaredHingeBox
 from mercer.problems import BoxQP, Many
-from mercer.problems.costs import HARDEST
+from mercer.problems.margin.costs import HARDEST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.wanted import check_flag, checked, one_of
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import is_sparse, row_count
-from mercer._resources import require_memory, within_budget
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Kernel, Precomputed, resolve
-from mercer.machines._base import is_precomputed
+from mercer.machines.base.machine import is_precomputed
+from mercer.points import is_sparse, row_count
+from mercer.resources import require_memory, within_budget
 
 _CONSTANT = 1e-12  # of the mean of k(x, x): a variance that is rounding
 
@@ -92,7 +92,7 @@ class KernelSet:
         return f"matrix {k} of X" if self.matrices else f"kernel {k}, {self.kernels[k]!r},"
 
     def factors(self, grams: tuple[Gram, ...], weights: Array, normalize: bool) -> Array:
-        """Give the factor of each kernel: one, or one over its variance in feature space."""
+        """Return the factor of each kernel: one, or one over its variance in feature space."""
         share = weights / weights.sum()
         variances = []
         for k, gram in enumerate(grams):

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import type_of_target
 
-from mercer._types import Array, Points
-from mercer.machines._inputs import training_rows
-from mercer.machines._labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines._weights import check_weights
+from mercer.array_types import Array, Points
+from mercer.machines.base.inputs import training_rows
+from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.weights import check_weights
 
 _LABELS = ("binary", "multiclass")
 
@@ -45,7 +45,7 @@ class Labelled:
     weights: Array
 
     def ideal(self) -> Array:
-        """Give Y for which Y Y' is the kernel that knows the answer: (n, t).
+        """Return Y for which Y Y' is the kernel that knows the answer: (n, t).
 
         For numbers these themselves. For k classes the corners of a regular simplex, so that Y Y'
         is 1 for rows of one class and -1/(k - 1) for rows of two: for two classes the product of

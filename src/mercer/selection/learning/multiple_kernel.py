@@ -13,12 +13,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.machines import SVC, KernelRidge
-from mercer.machines._base import all_or_nothing, is_precomputed
-from mercer.machines._inputs import training_rows
-from mercer.machines._labels import refuse_mixed_labels, refuse_targets
-from mercer.machines._parameters import is_real
+from mercer.machines.base.inputs import training_rows
+from mercer.machines.base.labels import refuse_mixed_labels, refuse_targets
+from mercer.machines.base.machine import all_or_nothing, is_precomputed
+from mercer.machines.base.parameters import is_real
 from mercer.selection.learning.combination import combine
 from mercer.solvers import Callback
 
@@ -29,7 +29,7 @@ _TOLD: dict[str, tuple[str, ...]] = {  # parameters of a machine that its method
 
 
 def _inner_has(name: str) -> Callable[[Any], bool]:
-    """Tell whether the machine inside, fitted if it is, can do something."""
+    """Return whether the machine inside, fitted if it is, can do something."""
 
     def check(self: MultipleKernel) -> bool:
         getattr(self.__dict__.get("machine_", self.machine), name)
@@ -182,7 +182,7 @@ class MultipleKernel(MetaEstimatorMixin, BaseEstimator):
         return bool(is_classifier(self.machine))
 
     def _loss(self) -> dict[str, Any]:
-        """Give what the weights are best for, as the machine has it."""
+        """Return what the weights are best for, as the machine has it."""
         machine, method = self.machine, self.method
         if method is None:
             method = _own_method(machine)
@@ -268,7 +268,7 @@ class MultipleKernel(MetaEstimatorMixin, BaseEstimator):
 
 
 def _own_method(machine: Any) -> str:
-    """Give the method that suits a machine."""
+    """Return the method that suits a machine."""
     held = machine.get_params(deep=False)
     cost, penalty = held.get("C"), held.get("penalty")
     if isinstance(machine, SVC) and machine.nu is None and is_real(cost) and cost < math.inf:

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer._points import is_sequence_data, take
-from mercer._resources import require_memory
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
 from mercer.kernels import Gaussian, Kernel
-from mercer.problems.relevance import LeaveOneOut, Likelihood, Relevance, RidgeMeasure
+from mercer.points import is_sequence_data, take
+from mercer.problems.kernel_learning.relevance import (
+    LeaveOneOut,
+    Likelihood,
+    Relevance,
+    RidgeMeasure,
+)
+from mercer.resources import require_memory
 from mercer.selection.learning.effects import effects
 from mercer.selection.learning.labelled import labelled
 from mercer.selection.learning.scale_family import ScaleFamily, scale_family
@@ -219,7 +224,7 @@ def _starts(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array, Array]:
-    """Give the bounds of the logarithms, and where to start."""
+    """Return the bounds of the logarithms, and where to start."""
     (least, most), (low, high) = between
     lower = np.log(np.append(least * family.units, low))
     upper = np.log(np.append(most * family.units, high))

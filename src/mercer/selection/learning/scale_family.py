@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import row_count, to_dense
-from mercer._types import Array, FrozenArray, Points
-from mercer.backends.inputs import apply_steps
+from mercer.array_types import Array, FrozenArray, Points
+from mercer.backends.lowering.inputs import apply_steps
 from mercer.expression import (
     AbsDist,
     Expression,
@@ -21,6 +20,7 @@ from mercer.expression import (
 )
 from mercer.kernels import Kernel
 from mercer.kernels.slopes import NoSlopeError, slope
+from mercer.points import row_count, to_dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ class ScaleFamily:
     spread: Array
 
     def kernel(self, scales: Array) -> Kernel:
-        """Give the kernel with these scales."""
+        """Return the kernel with these scales."""
         return self.template.with_params(**{self.parameter: FrozenArray(scales)})
 
     def formula(self, scales: Array) -> tuple[Expression, Statistic]:
-        """Give its formula, and the distance in it that the scales stretch."""
+        """Return its formula, and the distance in it that the scales stretch."""
         expression = bind_columns(self.kernel(scales).expression(), self.names)
         return expression, _stretched(expression, self.template)
 
@@ -130,7 +130,7 @@ def _refuse_without_slope(family: ScaleFamily) -> None:
 
 
 def _spread(rows: Array, weights: Array) -> Array:
-    """Give the standard deviation of each column; 1 where all entries are equal."""
+    """Return the standard deviation of each column; 1 where all entries are equal."""
     if not row_count(rows):
         return np.ones(rows.shape[1])
     share = weights / weights.sum()

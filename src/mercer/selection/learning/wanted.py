@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.machines._parameters import is_real
+from mercer.machines.base.parameters import is_real
 
 
 def checked(function: str, name: str, value: Any) -> float:

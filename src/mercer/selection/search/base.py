@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.selection.grids import Grid
-from mercer.selection.task import Point, Task
+from mercer.selection.running.task import Point, Task
 
 # Of the spread of a score over folds: that of a difference is taken to be no smaller, since a few
 # folds may agree by chance (scores of few rows are coarse).
@@ -30,7 +30,7 @@ class Evaluates(Protocol):
         folds: Sequence[int] | None = None,
         rows: Array | None = None,
     ) -> Array:
-        """Give scores (points, folds), the larger the better, NaN where a fit failed."""
+        """Return scores (points, folds), the larger the better, NaN where a fit failed."""
 
     def say(self, note: str) -> None:
         """Keep a sentence about how sure the outcome is."""

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import stdtr
 from sklearn.base import is_classifier
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.selection.grids import Grid
-from mercer.selection.rows import count_rows, shuffled
+from mercer.selection.running.rows import count_rows, shuffled
 from mercer.selection.search.base import LEAST_SPREAD, Evaluates, Search, check_above, check_whole
 
 _FEW = 10  # rows of each class that come first, if there are as many folds
@@ -72,7 +72,7 @@ class Halve(Search):
         evaluator.say(_statement(rounds, len(grid)))
 
     def _sizes(self, n: int, points: int) -> list[int]:
-        """Give the rows of each round: as many rounds as leave one point, if rows allow."""
+        """Return the rows of each round: as many rounds as leave one point, if rows allow."""
         rounds, size = [n], n
         while size // self.factor >= self.least and points > 1:
             size //= self.factor
@@ -81,7 +81,7 @@ class Halve(Search):
         return rounds
 
     def _kept(self, scores: Array) -> tuple[list[int], _Dropped]:
-        """Give the points that stay, and what is known of the others."""
+        """Return the points that stay, and what is known of the others."""
         scores = scores[:, ~np.isnan(scores).all(axis=0)]  # folds that nothing can be fitted to
         good = ~np.isnan(scores).any(axis=1)
         folds = scores.shape[1]
@@ -118,7 +118,7 @@ class _Dropped:
 
 
 def _behind(better: Array, worse: Array) -> float:
-    """Give how many standard errors of the paired difference lie between two points."""
+    """Return how many standard errors of the paired difference lie between two points."""
     folds = len(better)
     with np.errstate(invalid="ignore"):  # scores may be infinite
         difference = better - worse
@@ -138,7 +138,7 @@ def _order(evaluator: Evaluates, n: int) -> Array:
 
 
 def _folds_left(evaluator: Evaluates, rows: Array, n: int) -> list[int]:
-    """Give the folds that have rows to learn from and to judge by among some."""
+    """Return the folds that have rows to learn from and to judge by among some."""
     among = np.zeros(n, dtype=bool)
     among[rows] = True
     splits = enumerate(evaluator.task.splits)

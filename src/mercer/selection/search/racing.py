@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from mercer._types import Array
+from mercer.array_types import Array
 from mercer.selection.grids import Grid
 from mercer.selection.search.base import LEAST_SPREAD, Evaluates, Search, check_above, check_whole
 
@@ -70,7 +70,7 @@ class Race(Search):
         )
 
     def _alive(self, scores: Array) -> Array:
-        """Tell which points are not behind the leader beyond doubt."""
+        """Return which points are not behind the leader beyond doubt."""
         leader = int(scores.mean(axis=1).argmax())
         difference = scores[leader] - scores
         mean, folds = difference.mean(axis=1), scores.shape[1]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels import Kernel
-from mercer.machines._parameters import is_real
+from mercer.machines.base.parameters import is_real
 from mercer.selection.grids import Grid
 from mercer.selection.search.base import Evaluates, Search, check_whole
 
@@ -102,13 +102,13 @@ def _axis(values: tuple[Any, ...]) -> _Axis | None:
 
 
 def _number_like(values: Sequence[Any]) -> Callable[[float], float]:
-    """Give what writes numbers of the kind of these: whole ones stay whole."""
+    """Return what writes numbers of the kind of these: whole ones stay whole."""
     whole = all(isinstance(value, Integral) for value in values)
     return (lambda x: max(1, round(x))) if whole else float
 
 
 def _moving_parameter(values: tuple[Any, ...]) -> str | None:
-    """Give the one parameter in which kernels differ, if it is a positive number in all."""
+    """Return the one parameter in which kernels differ, if it is a positive number in all."""
     if not all(isinstance(value, Kernel) for value in values):
         return None
     first = values[0].get_params()
@@ -130,7 +130,7 @@ def _positive(value: Any) -> bool:
 
 
 def _step(values: list[float]) -> float:
-    """Give the middle ratio of neighbouring values, as a logarithm."""
+    """Return the middle ratio of neighbouring values, as a logarithm."""
     gaps = np.diff(np.log(np.unique(values)))
     return float(np.median(gaps)) if len(gaps) else 0.0
 

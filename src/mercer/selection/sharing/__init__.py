@@ -4,12 +4,12 @@ from mercer.selection.sharing import (  # noqa: F401  families register themselv
     components,
     decompositions,
     gram,
-    margins,
     neighbours,
     pipeline,
-    ridge,
 )
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
+from mercer.selection.sharing.margin import group as margins  # noqa: F401  the same
+from mercer.selection.sharing.ridge import group as ridge  # noqa: F401  the same
 from mercer.selection.sharing.share import groups, register
 
 __all__ = ["Group", "Judged", "Stop", "Stopped", "groups", "register"]

@@ -90,5 +90,5 @@ class Group(ABC):
         """
 
     def release(self) -> None:
-        """Give back what `prepare` made."""
+        """Return back what `prepare` made."""
         return

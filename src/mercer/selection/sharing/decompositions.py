@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from mercer.machines import PCA, KMeans, SpectralClustering
-from mercer.machines._parameters import is_real
-from mercer.machines._reuse import Store
-from mercer.selection.identity import digest
-from mercer.selection.rows import Rows
+from mercer.machines.base.parameters import is_real
+from mercer.machines.base.reuse import Store
+from mercer.selection.running.identity import digest
+from mercer.selection.running.rows import Rows
+from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.refit import judge_fit
 from mercer.selection.sharing.share import register
-from mercer.selection.task import Point, Task
 
 _FREE: dict[type, tuple[str, ...]] = {
     KMeans: ("n_clusters", "init", "n_init", "max_iter", "refine", "random_state"),
@@ -88,6 +88,6 @@ def by_decomposition(task: Task, points: Sequence[Point]) -> list[Group]:
 
 
 def _need(count: Any) -> float:
-    """Give how much of a decomposition a number needs; what chooses its number may need all."""
+    """Return how much of a decomposition a number needs; what chooses its number may need all."""
     whole = is_real(count) and isinstance(count, int | np.integer)
     return float(count) if whole else np.inf

@@ -16,23 +16,23 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from mercer._points import is_objects, is_sparse, row_count
-from mercer._resources import MemoryBudgetError
-from mercer._threads import call_threads
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.expression import Expression, Opaque, bind_columns, walk
 from mercer.gram import Source
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import dimension
 from mercer.machines import SVC, SVR, KernelRidge, LogisticRegression, NearestMean, OneClassSVM
-from mercer.machines._inputs import training_rows_alone
-from mercer.selection.rows import Rows, take_square
+from mercer.machines.base.inputs import training_rows_alone
+from mercer.points import is_objects, is_sparse, row_count
+from mercer.resources import MemoryBudgetError
+from mercer.selection.running.rows import Rows, take_square
+from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.parts import Parts
 from mercer.selection.sharing.refit import judge_fit
 from mercer.selection.sharing.share import register
-from mercer.selection.task import Point, Task
+from mercer.threads import call_threads
 
 _COPIES = 5  # for each fit at work: the matrix of its fold, and what its solver makes of it
 _WIDE = 200  # columns: fewer, and a kernel is evaluated sooner than a matrix is checked
@@ -140,7 +140,7 @@ def by_gram(task: Task, points: Sequence[Point]) -> list[Group]:
 
 
 def checked_rows(task: Task) -> tuple[Points, list[str] | None]:
-    """Give all rows as a machine would take them, and the names of their columns.
+    """Return all rows as a machine would take them, and the names of their columns.
 
     Rows that no machine could take are an error of the whole task, told by their place in it.
     """
@@ -151,7 +151,7 @@ def checked_rows(task: Task) -> tuple[Points, list[str] | None]:
 
 
 def kernels_of(task: Task, points: Sequence[Point], rows: Points) -> dict[int, Kernel]:
-    """Give the kernel of each point; points that have none, or a given matrix, are left out.
+    """Return the kernel of each point; points that have none, or a given matrix, are left out.
 
     Kernels given by name take their scale from all rows, those of test folds included.
     """
@@ -167,7 +167,7 @@ def kernels_of(task: Task, points: Sequence[Point], rows: Points) -> dict[int, K
 
 
 def _is_costly(expression: Expression, rows: Points) -> bool:
-    """Tell whether evaluating the kernel takes longer than reading a matrix and checking it."""
+    """Return whether evaluating the kernel takes longer than reading a matrix and checking it."""
     if is_objects(rows) or any(isinstance(part, Opaque) for part in walk(expression)):
         return True
     features = dimension(expression, rows.shape[1])

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.utils.metaestimators import available_if
 
-from mercer._types import Array
+from mercer.array_types import Array
 
 
 class KnownClassifier(ClassifierMixin, BaseEstimator):
@@ -37,15 +37,15 @@ class KnownClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: self.decision is not None)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
-        """Give the known values."""
+        """Return the known values."""
         return np.asarray(self.decision)
 
     def predict(self, X: Any) -> Array:
-        """Give the known labels."""
+        """Return the known labels."""
         return self.labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Give the share of right labels, without the checks that strangers' arrays need."""
+        """Return the share of right labels, without the checks that strangers' arrays need."""
         if sample_weight is None and _alike(self.labels, y) and len(y):
             return np.count_nonzero(self.labels == y) / len(y)
         return float(super().score(X, y, sample_weight))
@@ -61,11 +61,11 @@ class KnownRegressor(RegressorMixin, BaseEstimator):
         self.values = values
 
     def predict(self, X: Any) -> Array:
-        """Give the known values."""
+        """Return the known values."""
         return self.values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Give R^2, without the checks that strangers' arrays need."""
+        """Return R^2, without the checks that strangers' arrays need."""
         if sample_weight is not None or not _alike(self.values, y) or len(y) < 2:
             return float(super().score(X, y, sample_weight))
         spread = float(np.sum((y - y.mean()) ** 2))
@@ -85,15 +85,15 @@ class KnownDetector(OutlierMixin, BaseEstimator):
         self.decision, self.offset = decision, offset
 
     def decision_function(self, X: Any) -> Array:
-        """Give the known values."""
+        """Return the known values."""
         return self.decision
 
     def score_samples(self, X: Any) -> Array:
-        """Give the known values before the threshold was taken off."""
+        """Return the known values before the threshold was taken off."""
         return self.decision + self.offset
 
     def predict(self, X: Any) -> Array:
-        """Give 1 to what is inside, -1 to the rest."""
+        """Return 1 to what is inside, -1 to the rest."""
         return np.where(self.decision >= 0, 1, -1)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -101,13 +101,13 @@ class KnownDetector(OutlierMixin, BaseEstimator):
 
 
 def _alike(known: Array, y: Any) -> bool:
-    """Tell whether targets are a plain array beside which the answers can be laid."""
+    """Return whether targets are a plain array beside which the answers can be laid."""
     plain = isinstance(y, np.ndarray) and y.ndim == 1 and known.shape == y.shape
     return plain and y.dtype.kind in "biufUS" and y.dtype.kind == known.dtype.kind
 
 
 def asks_only_for_answers(scorers: Mapping[str, Any], machine: Any) -> bool:
-    """Tell whether scorers are scikit-learn's own kind, which ask for answers and nothing else.
+    """Return whether scorers are scikit-learn's own kind, which ask for answers and nothing else.
 
     A callable of the user may look at anything a fitted machine has, so it gets one.
     """

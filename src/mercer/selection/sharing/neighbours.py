@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.machines import NearestNeighbors
-from mercer.machines._nearest import Found, Search
-from mercer.machines._parameters import is_real
-from mercer.selection.rows import Rows, take_rows
+from mercer.machines.base.parameters import is_real
+from mercer.machines.classification.nearest import Found, Search
+from mercer.selection.running.rows import Rows, take_rows
+from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.refit import fit_to, judge_fit, scored
 from mercer.selection.sharing.share import register
-from mercer.selection.task import Point, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,12 @@ class _Remembered(Search):
     found: Found
 
     def of(self, Z: Points, count: int) -> Found:
-        """Give the first of what was found."""
+        """Return the first of what was found."""
         whole = self.found
         return Found(whole.index[:, :count], whole.key[:, :count], whole.similarity[:, :count])
 
     def among(self, count: int) -> Found:
-        """Give the first of what was found."""
+        """Return the first of what was found."""
         return self.of(None, count)
 
     def own(self) -> tuple[Array, Array]:

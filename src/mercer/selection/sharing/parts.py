@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._points import is_objects, is_sparse
-from mercer._types import Array, Points
+from mercer.array_types import Array, Points
 from mercer.expression import (
     Add,
     Constant,
@@ -31,6 +30,7 @@ from mercer.expression import (
     walk,
 )
 from mercer.gram import Source
+from mercer.points import is_objects, is_sparse
 
 _WIDE = 1500  # columns: at half of that, evaluating distances takes as long as an exponential
 
@@ -57,7 +57,7 @@ class Parts:
         return len(self._common)
 
     def dense(self, source: Source, *, padded: bool = False) -> Array:
-        """Give K, from its parts where it has common ones; else its rows may be `padded`."""
+        """Return K, from its parts where it has common ones; else its rows may be `padded`."""
         if not any(part in self._common for part in walk(source.expression)):
             return source.pairs().dense(padded=padded)
         K = self._put_together(source.expression, source)
@@ -65,7 +65,7 @@ class Parts:
         return np.array(K, dtype=source.dtype, order="C")
 
     def _put_together(self, formula: Expression, source: Source) -> Any:
-        """Give a matrix, or a number for a constant."""
+        """Return a matrix, or a number for a constant."""
         if isinstance(formula, Constant):
             return source.dtype.type(formula.value)
         if formula in self._common:
@@ -88,7 +88,7 @@ class Parts:
 
 
 def costly(formula: Expression, X: Points) -> list[Expression]:
-    """Give the parts of a formula that are worth keeping; row terms are not looked into."""
+    """Return the parts of a formula that are worth keeping; row terms are not looked into."""
     wide = not is_objects(X) and (is_sparse(X) or X.shape[1] >= _WIDE)
     return [
         part

@@ -17,16 +17,16 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from mercer._points import is_sparse
-from mercer._resources import memory_budget
-from mercer._threads import call_threads
-from mercer.selection.identity import digest
-from mercer.selection.rows import Rows, count_rows, take_rows
+from mercer.points import is_sparse
+from mercer.resources import memory_budget
+from mercer.selection.running.identity import digest
+from mercer.selection.running.rows import Rows, count_rows, take_rows
+from mercer.selection.running.task import Point, Task, unshared
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.refit import failed, listening, refits
 from mercer.selection.sharing.share import groups, register
-from mercer.selection.task import Point, Task, unshared
+from mercer.threads import call_threads
 
 
 class SharedSteps(Group):
@@ -81,7 +81,7 @@ class SharedSteps(Group):
         return found
 
     def _transformed(self, fold: int, stop: Stop) -> Task:
-        """Give the last step's own task: rows learnt from and rows judged by, transformed."""
+        """Return the last step's own task: rows learnt from and rows judged by, transformed."""
         if stop():
             raise Stopped
         train, test = self.task.splits[fold]
@@ -175,5 +175,5 @@ def _same(A: Any, B: Any) -> bool:
 
 
 def _near(size: Any) -> float:
-    """Give the rounding that two ways to one result may differ by."""
+    """Return the rounding that two ways to one result may differ by."""
     return 1e-10 * float(size)

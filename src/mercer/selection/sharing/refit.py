@@ -10,11 +10,11 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from mercer._resources import MemoryBudgetError
-from mercer._types import Array
-from mercer.selection.rows import Rows, take_rows
+from mercer.array_types import Array
+from mercer.resources import MemoryBudgetError
+from mercer.selection.running.rows import Rows, take_rows
+from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
-from mercer.selection.task import Point, Task
 
 
 class Refit(Group):
@@ -66,7 +66,7 @@ def refits(
     positions: Iterable[int],
     folds: Sequence[int] | None = None,
 ) -> list[Group]:
-    """Give a group for each of some points that shares nothing."""
+    """Return a group for each of some points that shares nothing."""
     return [Refit(task, points[position], position, folds) for position in positions]
 
 
@@ -93,7 +93,7 @@ def judge_fit(task: Task, rows_at: Callable[[], Rows], fold: int, stop: Stop) ->
 
 
 def failed(task: Task, error: Exception, started: float) -> Judged:
-    """Give what a fit that raised is worth, or raise again where that is asked for."""
+    """Return what a fit that raised is worth, or raise again where that is asked for."""
     if isinstance(error, Stopped) or task.error_score == "raise":
         raise error
     seconds = time.perf_counter() - started
@@ -160,7 +160,7 @@ def _takes_weights(scorer: Any) -> bool:
 
 
 def _numbers(name: str, value: Any) -> dict[str, float]:
-    """Give what a scorer said as numbers by name; a scorer of one's own may give several."""
+    """Return what a scorer said as numbers by name; a scorer of one's own may give several."""
     if isinstance(value, Mapping):
         return {str(inner): float(number) for inner, number in value.items()}
     if hasattr(value, "item"):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.refit import refits
-from mercer.selection.task import Point, Task
 
 Family = Callable[[Task, Sequence[Point]], list[Group]]
 """Makes groups of those points it can share work for; positions are those of the points given."""

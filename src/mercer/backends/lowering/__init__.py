@@ -1,0 +1,1 @@
+"""From an expression to what compiled loops run: programs, operands, rounding bounds."""

@@ -1,0 +1,96 @@
+"""What is done to rows before they are compared: the steps of an expression's leaves."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Points
+from mercer.expression import Columns, LinearMap, Mapped, Statistic, Step, Steps, Stretch
+from mercer.points import as_points, is_objects, is_sparse
+
+
+def apply_steps(steps: Steps, X: Points) -> Points:
+    """Send rows through the steps, first step first."""
+    for step in steps:
+        X = apply_step(step, X)
+    return X
+
+
+def operand(leaf: Statistic, X: Points) -> Points:
+    """Return the rows that a statistic compares, checked against what it accepts."""
+    rows = apply_steps(leaf.steps, X)
+    if is_objects(rows):
+        raise TypeError(
+            f"{type(leaf).__name__} compares rows of numbers, but X holds strings or lists; "
+            "use Spectrum or Subsequence, or map the rows to numbers with k.after(phi)"
+        )
+    if leaf.needs_nonnegative:
+        _refuse_negative(leaf, rows)
+    return rows
+
+
+def _refuse_negative(leaf: Statistic, rows: Points) -> None:
+    values = rows.data if is_sparse(rows) else rows
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"{type(leaf).__name__} is defined for nonnegative features (histograms, counts); "
+            f"the smallest value in X is {values.min():g}"
+        )
+
+
+@singledispatch
+def apply_step(step: Step, X: Points) -> Points:
+    """Send rows through one step."""
+    raise TypeError(f"unknown step {step!r}")
+
+
+@apply_step.register
+def _(step: Columns, X: Points) -> Points:
+    index = np.array([_column_number(name, X) for name in step.names], dtype=np.intp)
+    return as_points(X[:, index])
+
+
+@apply_step.register
+def _(step: Stretch, X: Points) -> Points:
+    factors = step.factors.array
+    if factors.shape != (X.shape[1],):
+        raise ValueError(
+            f"the kernel has {factors.shape[0]} scales, one per feature, but X has "
+            f"{X.shape[1]} features"
+        )
+    if is_sparse(X):
+        return as_points(X.multiply(factors[None, :]).astype(X.dtype))
+    return (X * factors).astype(X.dtype, copy=False)
+
+
+@apply_step.register
+def _(step: LinearMap, X: Points) -> Points:
+    matrix = step.matrix.array
+    if matrix.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"the kernel's matrix has {matrix.shape[0]} rows, but X has {X.shape[1]} features"
+        )
+    mapped: Any = np.asarray(X @ matrix)
+    return mapped.astype(X.dtype, copy=False)
+
+
+@apply_step.register
+def _(step: Mapped, X: Points) -> Points:
+    mapped = as_points(step.function(X))
+    if mapped.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"the map {step.function!r} turned {X.shape[0]} rows into {mapped.shape[0]}; "
+            "it must keep one row per sample"
+        )
+    return mapped
+
+
+def _column_number(name: int | str, X: Points) -> int:
+    if isinstance(name, str):
+        raise ValueError(f"the kernel speaks of a column {name!r}, but X has no column names")
+    if not -X.shape[1] <= name < X.shape[1]:
+        raise ValueError(f"the kernel speaks of column {name}, but X has {X.shape[1]} columns")
+    return name

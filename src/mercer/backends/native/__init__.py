@@ -1,0 +1,1 @@
+"""The compiled backend: C++ behind the contract."""

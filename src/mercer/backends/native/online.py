@@ -1,0 +1,35 @@
+"""The perceptron in the compiled core: plain contiguous arrays in, weights changed in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _native
+from mercer.array_types import Array
+from mercer.backends.rules import Rules, Walked
+from mercer.points import is_sparse
+
+
+def walk(
+    X: Any, codes: Array, order: Array | None, rules: Rules, step: float, interruptible: bool
+) -> Walked:
+    """Walk over dense or CSR rows."""
+    after = (
+        order,
+        codes,
+        rules.weights,
+        rules.bias,
+        rules.late,
+        rules.late_bias,
+        rules.tally,
+        rules.has_bias,
+        step,
+        interruptible,
+    )
+    if not is_sparse(X):
+        return Walked(*_native.perceptron_dense(X, *after))
+    begin = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    columns = np.ascontiguousarray(X.indices, dtype=np.int32)
+    return Walked(*_native.perceptron_sparse(begin, columns, X.data, X.shape[1], *after))

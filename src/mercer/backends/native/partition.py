@@ -1,0 +1,59 @@
+"""Partitions in the compiled core: plain contiguous arrays in, answers out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _native
+from mercer.array_types import Array
+from mercer.backends.contract import GroupAnswer, Groups, Poll
+from mercer.threads import call_threads
+
+
+def partition(K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+    """Part points with a stored matrix; sums are kept in its type, objectives in float64."""
+    if len(K) > 1 and K.strides[1] != K.itemsize:
+        K = np.ascontiguousarray(K)
+    work = float(len(groups.starts)) * K.shape[0] * K.shape[1]
+    return _answers(_native.partition(K, *_arrays(groups, poll, work)))
+
+
+def partition_dense(
+    F: Array, index: Array | None, groups: Groups, poll: Poll | None
+) -> list[GroupAnswer]:
+    """Part rows of features."""
+    work = float(groups.starts.size) * F.shape[1] * groups.count
+    return _answers(_native.partition_dense(F, index, *_arrays(groups, poll, work)))
+
+
+def partition_sparse(
+    F: Any, index: Array | None, groups: Groups, poll: Poll | None
+) -> list[GroupAnswer]:
+    """Part rows of nonzeros."""
+    rows = (
+        np.ascontiguousarray(F.indptr, dtype=np.int64),
+        np.ascontiguousarray(F.indices, dtype=np.int32),
+        np.ascontiguousarray(F.data, dtype=np.float64),
+        F.shape[1],
+    )
+    work = float(len(groups.starts)) * F.nnz * groups.count
+    return _answers(_native.partition_sparse(*rows, index, *_arrays(groups, poll, work)))
+
+
+def _arrays(groups: Groups, poll: Poll | None, work: float) -> tuple[Any, ...]:
+    return (
+        np.ascontiguousarray(groups.starts, dtype=np.int32),
+        groups.count,
+        np.ascontiguousarray(groups.weights, dtype=np.float64),
+        np.ascontiguousarray(groups.diagonal, dtype=np.float64),
+        groups.max_iter,
+        groups.refine,
+        poll,
+        call_threads(work),
+    )
+
+
+def _answers(found: list[tuple[Array, Array, bool]]) -> list[GroupAnswer]:
+    return [GroupAnswer(*answer) for answer in found]

@@ -1,0 +1,1 @@
+"""The NumPy backend: short, and the specification of the compiled one."""

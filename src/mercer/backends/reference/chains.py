@@ -1,0 +1,112 @@
+"""Box programmes that differ by factors: each starts where an earlier one ended.
+
+This is what a grid over C, the width of the tube and nu asks of one kernel and one fold. The loop
+here is the specification of the compiled one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer, Stage
+from mercer.backends.contract import Poll
+from mercer.backends.reference.smo import low, on_stored, up
+
+_MOST_AT_BOUND = 0.5  # of the support vectors: with more, b is scaled with the bounds
+_ROUNDING = 1e-12  # relative: a sum this far off needs no repair
+
+
+def walk(K: Array, chain: Chain, tol: float, max_iter: int, poll: Poll | None) -> ChainAnswer:
+    """Solve the stages of a chain in turn."""
+    own = np.arange(len(K)) if chain.box.rows is None else chain.box.rows
+    judged = K[np.ix_(chain.judged, own)].astype(np.float64)
+    stages, m = len(chain.stages), len(own)
+    answer = ChainAnswer(
+        np.zeros((stages, m)),
+        np.zeros((stages, m)),
+        np.zeros((stages, len(chain.totals))),
+        np.zeros((stages, len(chain.judged))),
+        np.zeros(stages, dtype=np.int64),
+        np.full(stages, np.inf),
+    )
+    stopped = False
+
+    def asked(steps: int, violation: float) -> bool:
+        nonlocal stopped
+        stopped = stopped or (poll is not None and bool(poll(steps, violation)))
+        return stopped
+
+    for s, stage in enumerate(chain.stages):
+        box = _box(K, own, chain, stage, answer.b)
+        done = on_stored(K, box, tol, max_iter, asked)
+        answer.b[s], answer.gradient[s] = done.b, done.gradient
+        answer.iterations[s] = done.iterations
+        if stopped:
+            break
+        answer.violation[s] = done.violation
+        answer.offsets[s] = _offsets(box, done, len(chain.totals))
+        answer.values[s] = judged @ done.b
+    return answer
+
+
+def _box(K: Array, own: Array, chain: Chain, stage: Stage, earlier: Array) -> Box:
+    base = chain.box
+    lower, upper = _times(stage.bound, base.lower), _times(stage.bound, base.upper)
+    start = base.start if stage.start < 0 else earlier[stage.start]
+    if stage.start >= 0:
+        before = chain.stages[stage.start].bound
+        low_end, high_end = _times(before, base.lower), _times(before, base.upper)
+        used = start != 0
+        at_low, at_high = used & (start == low_end), used & (start == high_end)
+        if np.count_nonzero(at_low | at_high) > _MOST_AT_BOUND * np.count_nonzero(used):
+            start = np.where(at_low, lower, start * (stage.bound / before))
+            start = np.where(at_high, upper, start)
+    start = np.clip(start, lower, upper)
+    groups = np.zeros(len(own), dtype=np.int64) if base.group is None else base.group
+    for g, total in enumerate(chain.totals):
+        m = np.flatnonzero(groups == g)
+        start[m] = _with_sum(start[m], lower[m], upper[m], stage.total * float(total))
+    shift = None if base.shift is None else stage.shift * base.shift
+    F = base.gradient - K[np.ix_(own, own)].astype(np.float64) @ start
+    return replace(
+        base,
+        gradient=F if shift is None else F - shift * start,
+        start=start,
+        lower=lower,
+        upper=upper,
+        kink=None if base.kink is None else stage.kink * base.kink,
+        shift=shift,
+    )
+
+
+def _times(factor: float, bounds: Array) -> Array:
+    return np.asarray(factor * bounds)
+
+
+def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
+    missing = total - float(start.sum())
+    if not abs(missing) > _ROUNDING * (float(np.abs(start).sum()) + abs(total)):
+        return start
+    room = (upper if missing > 0 else lower) - start
+    room = np.where(np.isfinite(room), room, missing)
+    return start if room.sum() == 0 else start + room * min(1.0, missing / float(room.sum()))
+
+
+def _offsets(box: Box, done: BoxAnswer, groups: int) -> Array:
+    kink = np.zeros(len(done.b)) if box.kink is None else box.kink
+    rising = done.gradient + up(done.b, box.upper, kink)
+    falling = done.gradient + low(done.b, box.lower, kink)
+    group = np.zeros(len(done.b), dtype=np.int64) if box.group is None else box.group
+    found = np.zeros(groups)
+    for g in range(groups):
+        high, below = rising[group == g], falling[group == g]
+        ends = np.array([high.max(), below.min()])
+        free = high[high == below]
+        if len(free):
+            found[g] = np.clip(free.mean(), ends.min(), ends.max())
+        elif np.isfinite(ends).any():
+            found[g] = ends[np.isfinite(ends)].mean()
+    return found

@@ -1,0 +1,248 @@
+"""Is it the optimum of the quadratic programme? Duality gap, optimality conditions, feasibility.
+
+With F = p - K b, where K = K0 + diag(d), and a multiplier r for each group, weak duality bounds the
+distance to the optimum by
+
+    gap = sum_i max over the box of (F_i - r)(t - b_i) - d_i (t - b_i)^2/2 - kink_i (|t| - |b_i|),
+
+a sum of nonnegative terms: unlike primal minus dual it does not cancel near the optimum. For a
+classifier it is exactly the primal objective (half the squared norm plus the weighted losses)
+minus the dual one.
+
+The bound needs K0 to be positive semidefinite on the differences of feasible points. Where that is
+known but for rounding, it is a bound for K0 + shift I, and the shift is counted in the gap. Where
+it is not known there is no bound, and no answer is certified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import Definiteness, definiteness, exact
+from mercer.problems import BoxQP, Dual
+
+_TOL = 1e-3
+_AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
+_FEASIBLE = 1e-9
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class BoxQPQuantities:
+    """Measures of an answer to a box quadratic programme.
+
+    Attributes
+    ----------
+    primal, dual : float
+        Upper and lower bound on the optimal value (of the maximised form
+        p'b - b'Kb/2 - kink'|b|). The upper one is infinite where K is not shown to be positive
+        semidefinite: then nothing is known about other answers.
+    gap : float
+        Their difference.
+    relative_gap : float
+        gap / max(|primal|, |dual|).
+    violation : float
+        Largest violation over pairs that could still move: zero at the optimum. LIBSVM's measure,
+        in units of the problem: of the margin in the nu forms, of half the squared radius of a
+        ball. Infinite if a nu form has no margin.
+    violation_at_zero, violation_free, violation_at_bound : float
+        Largest violation, against the intercept, among variables at zero, strictly between, and
+        at a bound other than zero: for a classifier the points beyond, on and inside the margin.
+    intercept_error : float
+        How far the offset is from the range that the conditions leave it.
+    infeasibility : float
+        Largest distance of a variable from its box, and of a sum from its value, relative to the
+        size of the variables.
+    squared_norm : float
+        |w|^2 = b'K0 b, without what slack adds to the diagonal.
+    margin : float
+        1/|w|: the distance from f = 0 to f = 1 in feature space.
+    support_fraction, bound_fraction : float
+        Share of variables that are not zero, and that are at a bound other than zero.
+    radius : float
+        Length of the longest feature vector, max sqrt(k(x, x)).
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite on the differences of
+        feasible points: zero by the construction of the kernel, rounding where K was factored,
+        infinite where that is not shown.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    violation: float
+    violation_at_zero: float
+    violation_free: float
+    violation_at_bound: float
+    intercept_error: float
+    infeasibility: float
+    squared_norm: float
+    margin: float
+    support_fraction: float
+    bound_fraction: float
+    radius: float
+    indefiniteness: float = 0.0
+
+
+@certify.register
+def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
+    b = np.asarray(value.coef, dtype=np.float64)
+    convex = convexity(problem)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        Kb = np.asarray(exact(problem.gram) @ b)
+        quantities = measure(problem, b, value.intercept, Kb, convex)
+    return judged(quantities, tol, convex)
+
+
+def convexity(*problems: BoxQP) -> Definiteness:
+    """Return whether programmes on one Gram are convex on the differences of feasible points."""
+    summed = all(p.group is None or bool((p.group >= 0).all()) for p in problems)
+    return definiteness(problems[0].gram, sums_to_zero=summed)
+
+
+def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness) -> Certificate:
+    """Return the verdict on what was measured."""
+    tol = _TOL if tol is None else tol
+    ok = (
+        quantities.violation <= tol
+        and quantities.intercept_error <= tol
+        and quantities.infeasibility <= _FEASIBLE
+        and convex.shown
+    )
+    met = (
+        "no pair of points violates the optimality conditions by more than "
+        f"{max(quantities.violation, 0.0):.1e}"
+    )
+    return Certificate(bool(ok), quantities, tol, f"{met}; {_bounded(quantities, convex)}")
+
+
+def _bounded(quantities: BoxQPQuantities, convex: Definiteness) -> str:
+    if not convex.shown:
+        return f"{convex.doubt}, so other points may be better by any amount"
+    return f"the objective is within {100 * quantities.relative_gap:.2g} % of the optimum"
+
+
+def measure(
+    problem: BoxQP, b: Array, intercept: float | Array, Kb: Array, convex: Definiteness
+) -> BoxQPQuantities:
+    """Measure an answer, given K b in float64 from the data, and what is known of K."""
+    F = problem.linear - Kb
+    shift = problem.held.shift
+    offset = problem.spread(intercept)
+    lost = float(problem.kinks @ np.abs(b))
+    dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
+    gap = problem.gap(b, F - offset - convex.shift * b) if convex.shown else np.inf
+    squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
+    if gap == np.inf and convex.shown:
+        gap = _scaled_gap(problem, b, Kb, offset, shift, dual)
+    if convex.shown:
+        gap += convex.shift * float(b @ b)  # what the shift takes from the dual, twice its half
+    size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
+    slack = _slack(problem, b)
+    zones = _zones(problem, b, slack)
+    return BoxQPQuantities(
+        dual + gap,
+        dual,
+        gap,
+        float(gap / size) if np.isfinite(gap) else np.inf,
+        *_conditions(problem, b, F, offset, slack, zones, problem.unit(b, F)),
+        _infeasibility(problem, b),
+        squared,
+        1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
+        float(np.mean(~zones[0])) if len(b) else 0.0,
+        float(np.mean(zones[2])) if len(b) else 0.0,
+        _radius(problem, shift),
+        convex.shift,
+    )
+
+
+def _scaled_gap(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, shift: Array | None, dual: float
+) -> float:
+    """Bound the optimum where some slack is forbidden and a little of it was used.
+
+    A hard margin of 1 - delta becomes one of 1 when w and the offset are divided by 1 - delta; that
+    is an admissible point, and its objective a true bound.
+    """
+    d = np.zeros(len(b)) if shift is None else shift
+    slope = problem.linear - Kb - offset
+    hard_up, hard_down = np.isinf(problem.upper) & (d == 0), np.isinf(problem.lower) & (d == 0)
+    over = max(float(slope[hard_up].max(initial=0.0)), float(-slope[hard_down].min(initial=0.0)))
+    if not over < 1:
+        return np.inf
+    scale = 1.0 / (1.0 - over)
+    slope = problem.linear - scale * (Kb - d * b) - scale * offset  # without the slack's own part
+    rounding = _ROUNDING * (1 + scale * np.abs(Kb).max(initial=0.0))
+    slope = np.where(hard_up, np.where(slope > rounding, slope, np.minimum(slope, 0.0)), slope)
+    slope = np.where(hard_down, np.where(slope < -rounding, slope, np.maximum(slope, 0.0)), slope)
+    losses = problem.gap(np.zeros(len(b)), slope)
+    squared = float(b @ Kb) - float(d @ b**2)
+    paid = float(problem.totals @ _per_group(problem, offset)) * scale
+    return max(0.0, 0.5 * scale**2 * squared + losses + paid - dual)
+
+
+def _per_group(problem: BoxQP, offset: Array) -> Array:
+    return np.array([offset[m][:1].sum() for m in problem.members()])
+
+
+def _slack(problem: BoxQP, b: Array) -> Array:
+    """Return how near a bound counts as being at it: other solvers do not assign bounds exactly.
+
+    In a box much wider than b that is a share of b, or everything would count as being at zero.
+    """
+    width = problem.upper - problem.lower
+    return np.asarray(_AT_BOUND * np.minimum(width, np.abs(b).max(initial=0.0)))
+
+
+def _zones(problem: BoxQP, b: Array, slack: Array) -> tuple[Array, Array, Array]:
+    """Return which variables are at zero, free, and at a bound other than zero."""
+    zero = np.abs(b) <= slack
+    bound = ~zero & ((b >= problem.upper - slack) | (b <= problem.lower + slack))
+    return zero, ~zero & ~bound, bound
+
+
+def _conditions(
+    problem: BoxQP,
+    b: Array,
+    F: Array,
+    offset: Array,
+    slack: Array,
+    zones: tuple[Array, Array, Array],
+    unit: float,
+) -> tuple[float, float, float, float, float]:
+    """Return the largest violation of pairs and of each zone, and the error of the offset."""
+    if not np.isfinite(F).all() or not np.isfinite(offset).all():
+        return np.inf, np.inf, np.inf, np.inf, np.inf
+    rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
+    apart = problem.violation(b, F, slack)
+    apart = _in_units(np.array([apart if np.isfinite(apart) else 0.0]), unit)[0]
+    excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
+    excess = _in_units(excess, unit)
+    by_zone = [float(excess[zone].max(initial=0.0)) for zone in zones]
+    return apart, by_zone[0], by_zone[1], by_zone[2], float(excess.max(initial=0.0))
+
+
+def _in_units(violation: Array, unit: float) -> Array:
+    """Return violations relative to the unit of the problem; without one, none is small."""
+    return violation / unit if unit > 0 else np.where(violation > 0, np.inf, violation)
+
+
+def _infeasibility(problem: BoxQP, b: Array) -> float:
+    outside = np.maximum(np.maximum(problem.lower - b, b - problem.upper), 0.0).max(initial=0.0)
+    largest = max(float(np.abs(b).max(initial=0.0)), 1e-300)
+    tiny = np.finfo(float).tiny
+    sums = [
+        abs(float(b[m].sum()) - total) / max(float(np.abs(b[m]).sum()), abs(total), tiny)
+        for m, total in zip(problem.members(), problem.totals, strict=True)
+    ]
+    return float(max([outside / largest, *sums]))
+
+
+def _radius(problem: BoxQP, shift: Array | None) -> float:
+    diagonal = problem.gram.diag() - (0.0 if shift is None else shift)
+    return float(np.sqrt(max(0.0, diagonal.max(initial=0.0))))

@@ -1,0 +1,161 @@
+"""Are all programmes of a family at their optimum? The worst of them decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.certificates.margin.box_qp import BoxQPQuantities, convexity, judged, measure
+from mercer.gram import Definiteness, Gram, exact
+from mercer.gram.definite import BY_CONSTRUCTION
+from mercer.gram.transformed.part import Layers
+from mercer.problems import BoxQP, Dual, Duals, Many
+
+
+@dataclass(frozen=True)
+class ManyQuantities:
+    """Measures of the answers to several box quadratic programmes.
+
+    Attributes
+    ----------
+    programmes : int
+        How many there are.
+    worst : int
+        The number, from 0, of the one with the largest violation.
+    primal, dual, gap : float
+        Sums over the programmes.
+    relative_gap, violation, intercept_error, infeasibility : float
+        The largest among the programmes.
+    violation_at_zero, violation_free, violation_at_bound : float
+        The largest in each zone among the programmes.
+    margin : float
+        The smallest.
+    support_fraction, bound_fraction : float
+        Shares of all variables.
+    radius : float
+        The largest.
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite: zero by construction,
+        rounding where K was factored, infinite where that is not shown.
+    """
+
+    programmes: int
+    worst: int
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    violation: float
+    violation_at_zero: float
+    violation_free: float
+    violation_at_bound: float
+    intercept_error: float
+    infeasibility: float
+    margin: float
+    support_fraction: float
+    bound_fraction: float
+    radius: float
+    indefiniteness: float = 0.0
+
+
+@certify.register
+def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
+    if len(problem.problems) != len(value.parts):
+        raise ValueError(f"{len(problem.problems)} programmes, but {len(value.parts)} answers")
+    convex = _convexity(problem)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        pairs = zip(problem.problems, value.parts, _products(problem, value), strict=True)
+        found = [
+            measure(p, np.asarray(dual.coef, dtype=np.float64), dual.intercept, Kb, convex)
+            for p, dual, Kb in pairs
+        ]
+        together = _together(found, [len(p.linear) for p in problem.problems])
+    verdicts = [judged(quantities, tol, convex) for quantities in found]
+    statement = (
+        f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
+        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
+    )
+    statement += (
+        f"each objective is within {100 * together.relative_gap:.2g} % of its optimum"
+        if convex.shown
+        else f"{convex.doubt}, so other points may be better by any amount"
+    )
+    return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
+
+
+def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
+    def worst(name: str) -> float:
+        return float(max(getattr(q, name) for q in found))
+
+    def total(name: str) -> float:
+        return float(sum(getattr(q, name) for q in found))
+
+    def share(name: str) -> float:
+        return float(np.average([getattr(q, name) for q in found], weights=sizes))
+
+    primal, dual, gap = total("primal"), total("dual"), total("gap")
+    return ManyQuantities(
+        len(found),
+        int(np.argmax([q.violation for q in found])),
+        primal,
+        dual,
+        gap,
+        worst("relative_gap"),
+        worst("violation"),
+        worst("violation_at_zero"),
+        worst("violation_free"),
+        worst("violation_at_bound"),
+        worst("intercept_error"),
+        worst("infeasibility"),
+        float(min(q.margin for q in found)),
+        share("support_fraction"),
+        share("bound_fraction"),
+        worst("radius"),
+        worst("indefiniteness"),
+    )
+
+
+def _convexity(problem: Many) -> Definiteness:
+    """Look at every Gram once; the worst that is found counts for all programmes."""
+    grams: dict[int, list[BoxQP]] = {}
+    for one in problem.problems:
+        grams.setdefault(id(one.held.base), []).append(one)
+    found = [convexity(*those) for those in grams.values()]
+    return max(found, key=lambda one: (one.shift, -one.seen), default=BY_CONSTRUCTION)
+
+
+def _products(problem: Many, value: Duals) -> list[Array]:
+    """Return K b of every programme, by one product of the shared Gram where that is less work."""
+    held = [p.held for p in problem.problems]
+    base = held[0].base
+    n = base.shape[0]
+    columns = [_on_base(h, dual, n) for h, dual in zip(held, value.parts, strict=True)]
+    alone = sum(
+        len(p.linear) * np.count_nonzero(c) for p, c in zip(problem.problems, columns, strict=True)
+    )
+    used = np.flatnonzero(np.any(columns, axis=0))
+    if any(h.base is not base for h in held) or alone <= n * len(used):
+        return [_product(p, dual) for p, dual in zip(problem.problems, value.parts, strict=True)]
+    shared = np.asarray(exact(base) @ np.stack(columns, axis=1))
+    return [
+        _part(shared[:, k], h, d) for k, (h, d) in enumerate(zip(held, value.parts, strict=True))
+    ]
+
+
+def _on_base(held: Layers, dual: Dual, n: int) -> Array:
+    if held.index is None:
+        return np.asarray(dual.coef, dtype=np.float64)
+    return np.bincount(held.index, np.asarray(dual.coef, dtype=np.float64), n)
+
+
+def _part(product: Array, held: Layers, dual: Dual) -> Array:
+    product = product if held.index is None else product[held.index]
+    return product if held.shift is None else product + held.shift * dual.coef
+
+
+def _product(problem: BoxQP, dual: Dual) -> Array:
+    gram: Gram = exact(problem.gram)
+    return np.asarray(gram @ np.asarray(dual.coef, dtype=np.float64))

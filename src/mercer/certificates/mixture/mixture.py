@@ -1,0 +1,105 @@
+"""Is this mixture a stationary point? Its likelihood anew, and what one more step would add.
+
+A mixture has many stationary points, and no certificate tells which is the best one: what is judged
+is that the parts are distributions, that another step gains next to nothing, and that the objective
+never fell on the way. Passes take the exact way, whichever way the solver took.
+
+A step that moves the mean of a part of share p by t standard deviations gains p t^2/2 or more, so
+a gain of `tol` allows for moves of sqrt(2 tol / p), and for no larger ones. How far the next step
+goes is said beside the gain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
+from mercer.certificates.base import Certificate, certify
+from mercer.problems.mixture.mixture import Mixture
+
+_TOL = 1e-5
+_FALL = 1e-9  # relative: what rounding may take from the objective
+_VALID = 1e-9
+
+
+@dataclass(frozen=True)
+class MixtureQuantities:
+    """Measures of a mixture.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Mean over rows (over words, for topics), recomputed.
+    step_gain : float
+        What one more step of expectation maximisation adds to the objective, per row or word.
+    movement : float
+        How far that step moves a parameter, over the largest of its kind (shares, means, ...).
+    largest_fall : float
+        Largest relative fall of the objective between two steps on the way.
+    fault : float
+        How far the parts are from being distributions; infinite if they are none.
+    collapsed : int
+        Parts that are empty, or narrower than the floor allows and held by it.
+    """
+
+    log_likelihood: float
+    step_gain: float
+    movement: float
+    largest_fall: float
+    fault: float
+    collapsed: int
+
+
+@certify.register
+def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    fault = problem.faults(value)
+    if not fault <= _VALID:
+        bad = MixtureQuantities(-inf, inf, inf, inf, fault, 0)
+        return Certificate(False, bad, tol, "the parts are no distributions")
+    with one_blas_thread():
+        here = problem.look(value, exact=True)
+        moved = problem.next(value, here.sums)
+        after = problem.look(moved, exact=True)
+    gain = (after.objective - here.objective) / problem.total
+    quantities = MixtureQuantities(
+        here.log_likelihood / problem.total,
+        gain,
+        _movement(value, moved),
+        _largest_fall(value.likelihoods),
+        fault,
+        int(problem.collapsed(value).sum()),
+    )
+    rounding = _FALL * max(1.0, abs(here.objective) / problem.total)
+    ok = (
+        -max(rounding, problem.rounding(value)) <= gain <= max(tol, rounding)
+        and quantities.largest_fall <= _FALL
+    )
+    statement = (
+        f"mean log-likelihood {quantities.log_likelihood:.6g}; another step adds "
+        f"{max(gain, 0.0):.1e}, and moves parameters by {quantities.movement:.1e} of the largest"
+    )
+    if quantities.collapsed:
+        statement += f"; collapsed parts: {quantities.collapsed}"
+    return Certificate(bool(ok), quantities, tol, statement)
+
+
+def _movement(here: Any, after: Any) -> float:
+    """Compare the parameters before and after a step, each kind with its largest."""
+    names = [field.name for field in fields(here) if field.name != "likelihoods"]
+    pairs = [(np.asarray(getattr(here, name)), np.asarray(getattr(after, name))) for name in names]
+    sizes = [max(float(np.abs(old).max(initial=0.0)), np.finfo(float).tiny) for old, _ in pairs]
+    moves = [float(np.abs(new - old).max(initial=0.0)) for old, new in pairs]
+    return max(move / size for move, size in zip(moves, sizes, strict=True))
+
+
+def _largest_fall(objectives: Array | None) -> float:
+    if objectives is None or len(objectives) < 2:
+        return 0.0
+    falls = (objectives[:-1] - objectives[1:]) / np.maximum(np.abs(objectives[:-1]), 1.0)
+    return max(0.0, float(falls.max()))

@@ -1,0 +1,1 @@
+"""Linear systems and ridge paths: residuals."""

@@ -1,0 +1,187 @@
+"""Is it the solution of the linear system? The residual says which targets it solves exactly.
+
+The equations are those of the smallest penalised error if K is positive semidefinite; of a matrix
+that is not, their solution is a stationary point, and is not certified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import Definiteness, FactoredGram, definiteness, exact
+from mercer.points import is_sparse
+from mercer.problems import Coefficients, LinearSystem
+
+_TOL = 1e-6
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDING = 1e-8  # of the largest numbers: a hundredth of tol is a million roundings
+
+
+@dataclass(frozen=True)
+class LinearSystemQuantities:
+    """Measures of an answer to a linear system; over several targets, the worst.
+
+    Attributes
+    ----------
+    residual : float
+        Norm of what is left of the equations: of y - (K + penalty S^-1) a - b, or, in the space of
+        the features, of F'S (y - F w - b) - penalty w.
+    relative_residual : float
+        The same over the norm of the right-hand side, y or F'S y (without the mean of y when there
+        is a bias, which takes that up).
+    bias_condition : float
+        |sum of a| over the sum of |a|; zero for an optimal bias, and without one.
+    mismatch : float
+        Where there are weights w beside a: how far penalty S^-1 a is from the residual y - F w - b,
+        which it should be, over the size of that, beyond rounding. Without a penalty, how far F'a
+        is from w.
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite: zero by the
+        construction of the kernel, rounding where K was factored, infinite where that is not shown.
+    """
+
+    residual: float
+    relative_residual: float
+    bias_condition: float
+    mismatch: float = 0.0
+    indefiniteness: float = 0.0
+
+
+@certify.register
+def _(problem: LinearSystem, value: Coefficients, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    convex = definiteness(problem.gram)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        quantities = _measure(problem, value, convex)
+    ok = (
+        quantities.relative_residual <= tol
+        and quantities.bias_condition <= tol
+        and quantities.mismatch <= tol
+        and not convex.seen
+    )
+    return Certificate(bool(ok), quantities, tol, _statement(quantities, tol, convex))
+
+
+def _statement(q: LinearSystemQuantities, tol: float, convex: Definiteness) -> str:
+    statement = (
+        "the answer solves the ridge equations exactly once their right-hand side is changed by "
+        f"{q.relative_residual:.1e} of its norm"
+    )
+    if q.mismatch > tol:
+        statement += f"; but coefficients and weights are two answers, {q.mismatch:.1e} apart"
+    if convex.shown:
+        return statement
+    end = "this is a stationary point" if convex.seen else "other points may have a smaller error"
+    return f"{statement}; {convex.doubt}, so {end}"
+
+
+def _measure(
+    problem: LinearSystem, value: Coefficients, convex: Definiteness
+) -> LinearSystemQuantities:
+    primal = isinstance(problem.gram, FactoredGram) and value.weights is not None
+    judged = (_primal if primal else _dual)(problem, value)
+    residual = _norms(judged.residual)
+    relative = residual / _size(_norms(judged.right), _norms(judged.largest))
+    bias = np.zeros(1)
+    if problem.bias:
+        pulls, most = np.abs(judged.pull).sum(axis=0), np.abs(judged.most_pull).sum(axis=0)
+        bias = np.abs(judged.pull.sum(axis=0)) / _size(pulls, most)
+    both = primal and len(value.coef) > 0
+    apart = _mismatch(problem, value) if both else np.zeros(1)
+    return LinearSystemQuantities(
+        _worst(residual), _worst(relative), _worst(bias), _worst(apart), convex.shift
+    )
+
+
+class _Judged(NamedTuple):
+    """What is left of the equations, and what it is measured by.
+
+    A bias takes up the mean of the targets, so the right-hand side counts without it; `largest`
+    and `most_pull` are the sizes before anything cancelled, which set the level of rounding.
+    """
+
+    residual: Array
+    right: Array
+    largest: Array
+    pull: Array
+    most_pull: Array
+
+
+def _dual(problem: LinearSystem, value: Coefficients) -> _Judged:
+    y, penalised = problem.targets, problem.penalties > 0
+    inverse = np.where(penalised, 1.0 / np.where(penalised, problem.penalties, 1.0), 0.0)
+    return _Judged(
+        problem.residual(value, exact(problem.gram)),
+        _centred(problem, y),
+        y,
+        value.coef,
+        problem.row_weights[:, None] * y * inverse,
+    )
+
+
+def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
+    F: Any = cast(FactoredGram, problem.gram).factor
+    s, y = problem.row_weights[:, None], problem.targets
+    pull = s * (y - F @ value.weights - value.intercept)
+    residual = F.T @ pull - problem.penalties * value.weights
+    return _Judged(
+        residual, F.T @ (s * _centred(problem, y)), abs(F.T) @ np.abs(s * y), pull, s * y
+    )
+
+
+def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
+    """Compare both forms of an answer: one number for each target.
+
+    A residual is known to rounding of what it is the difference of, row by row.
+    """
+    F: Any = cast(FactoredGram, problem.gram).factor
+    s, w = problem.row_weights[:, None], cast(Array, value.weights)
+    size = abs(F) @ np.abs(w)
+    left = problem.targets - F @ w - value.intercept
+    terms = (F.shape[1] + 8) * (size + np.abs(problem.targets) + np.abs(value.intercept))
+    found = _beyond(problem.penalties * value.coef / s - left, _EPS * terms, left)
+    loose = problem.penalties <= _negligible(F, problem.row_weights)
+    if loose.any():  # then a is any vector with F'a = w
+        a, held = value.coef[:, loose], w[:, loose]
+        terms = (F.shape[0] + 8) * (abs(F.T) @ np.abs(a))
+        # a is a least squares answer: rounding of the largest weight is in all of them
+        rounding = _EPS * terms + _ROUNDING * np.abs(held).max(axis=0)
+        found[loose] = _beyond(F.T @ a - held, rounding, held)
+    return found
+
+
+def _beyond(difference: Array, rounding: Array, size: Array) -> Array:
+    """Return the norm of differences beyond rounding, relative to a size."""
+    over = np.maximum(np.abs(difference) - rounding, 0.0)
+    return np.asarray(_norms(over) / np.maximum(_norms(size), np.finfo(float).tiny))
+
+
+def _negligible(F: Any, s: Array) -> float:
+    """Return the penalty below which there is none: rounding of the mean of diag(F'SF)."""
+    squares = F.multiply(F).T @ s if is_sparse(F) else np.einsum("ij,ij,i->j", F, F, s)
+    return float(4 * _EPS * np.mean(squares)) if F.shape[1] else 0.0
+
+
+def _centred(problem: LinearSystem, y: Array) -> Array:
+    s = problem.row_weights
+    return np.asarray(y - s @ y / s.sum()) if problem.bias else y
+
+
+def _size(measured: Array, largest: Array) -> Array:
+    """Return what to divide by: never so little that rounding alone would count as an error."""
+    return np.maximum(np.maximum(measured, _ROUNDING * largest), np.finfo(float).tiny)
+
+
+def _norms(A: Array) -> Array:
+    """Return the norms of columns, also where squares would overflow or vanish."""
+    largest = np.abs(A).max(axis=0, initial=0.0)
+    return np.asarray(largest * np.linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0))
+
+
+def _worst(x: Array) -> float:
+    return float(x.max(initial=0.0)) if np.isfinite(x).all() else float("inf")

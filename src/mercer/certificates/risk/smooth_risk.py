@@ -1,0 +1,170 @@
+"""Is the risk smallest? A duality gap and the gradient; for losses that are not convex, the latter.
+
+A gap is small to second order: an answer that is wrong by a thousandth has one of a millionth. So
+the gradient is judged beside it. The bound needs K to be positive semidefinite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import Definiteness, FactoredGram, Gram, definiteness, exact
+from mercer.problems import Coefficients
+from mercer.problems.risk.smooth_risk import SmoothRisk
+
+_TOL = 1e-6
+_BALANCE_STEPS = 100
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class SmoothRiskQuantities:
+    """Measures of an answer to a `SmoothRisk`.
+
+    Attributes
+    ----------
+    objective : float
+        The weighted loss and the penalty.
+    relative_gap : float
+        How far the objective is above a proven lower bound, over the objective; NaN for a loss that
+        is not convex.
+    stationarity : float
+        Norm of the gradient as a function, over what pulls on the function before it cancels; for
+        a bounded loss, over what could pull.
+    imbalance : float
+        How far the slopes of the lower bound are from adding up to zero, as a bias needs, over the
+        sum of their sizes.
+    mismatch : float
+        Where there are weights beside coefficients: how far penalty a_i is from the slope of the
+        loss at row i, which it should cancel, over the largest slope, beyond rounding.
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite: zero by the
+        construction of the kernel, rounding where K was factored, infinite where that is not shown.
+    """
+
+    objective: float
+    relative_gap: float
+    stationarity: float
+    imbalance: float
+    mismatch: float = 0.0
+    indefiniteness: float = 0.0
+
+
+@certify.register
+def _(problem: SmoothRisk, value: Coefficients, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    convex = definiteness(problem.gram)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        measured = _measure(problem, value, convex)
+    ok = measured.stationarity <= tol and measured.mismatch <= tol and convex.shown
+    if problem.loss.convex:
+        ok = ok and measured.relative_gap <= tol and measured.imbalance <= 1e-9
+    return Certificate(bool(ok), measured, tol, _statement(problem, measured, tol, convex))
+
+
+def _statement(
+    problem: SmoothRisk, found: SmoothRiskQuantities, tol: float, convex: Definiteness
+) -> str:
+    still = f"the gradient is {found.stationarity:.1e} of what pulls on the function"
+    if found.mismatch > tol:
+        return f"{still}; but coefficients and weights are two answers, {found.mismatch:.1e} apart"
+    if not convex.shown:
+        return f"{still}; {convex.doubt}, so other functions may be better by any amount"
+    if problem.loss.convex:
+        gap = f"the objective is within {found.relative_gap:.1e} of the optimum, relatively"
+        return f"{gap}; {still}"
+    return f"{still}; the loss is not convex, so another stationary point may be better"
+
+
+def _measure(
+    problem: SmoothRisk, value: Coefficients, convex: Definiteness
+) -> SmoothRiskQuantities:
+    total, problem = float(problem.weights.sum()), problem.of_weight_one()
+    gram = exact(problem.gram)
+    weights = value.weights if isinstance(gram, FactoredGram) else None
+    if isinstance(gram, FactoredGram) and weights is not None:
+        image = np.asarray(gram.factor @ weights)
+        squared = float(np.square(weights).sum())
+    else:
+        image = np.asarray(gram @ value.coef)
+        squared = float((value.coef * image).sum())
+    f = image + value.intercept
+    objective = problem.risk(f) + 0.5 * problem.penalty * squared
+    gap, imbalance = float("nan"), 0.0
+    if problem.loss.convex and not convex.shown:
+        gap = float("inf")
+    elif problem.loss.convex:
+        pulls = problem.pulls(_balanced(problem, f))
+        if problem.bias:
+            sizes = np.abs(pulls).sum(axis=0)
+            imbalance = float((np.abs(pulls.sum(axis=0)) / np.maximum(sizes, 1e-300)).max())
+        bound = _lower_bound(problem, pulls, np.asarray(gram @ pulls) + convex.shift * pulls)
+        gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
+        gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
+    still = _stationarity(problem, value, f, gram)
+    both = weights is not None and len(value.coef) > 0
+    apart = _mismatch(problem, value, gram, f) if both else 0.0
+    return SmoothRiskQuantities(total * objective, gap, still, imbalance, apart, convex.shift)
+
+
+def _mismatch(problem: SmoothRisk, value: Coefficients, gram: Gram, f: Array) -> float:
+    """Compare both forms of an answer; slopes are known to rounding of the scores."""
+    assert isinstance(gram, FactoredGram)
+    assert value.weights is not None
+    pulls, F = problem.pulls(f), gram.factor
+    sizes = 1.0 + abs(F) @ np.abs(value.weights) + np.abs(value.intercept)
+    rounding = (F.shape[1] + 8) * _EPS * problem.weights[:, None] * sizes
+    off = np.abs(problem.penalty * value.coef + pulls) - rounding
+    largest = max(float(np.abs(pulls).max(initial=0.0)), np.finfo(float).tiny)
+    found = float(np.maximum(off, 0.0).max(initial=0.0)) / largest
+    return found if np.isfinite(found) else float("inf")
+
+
+def _balanced(problem: SmoothRisk, f: Array) -> Array:
+    """Move the biases to where the slopes of each function add up to zero: there the bound holds.
+
+    A convex problem of as many unknowns as there are functions; a few Newton steps solve it.
+    """
+    if not problem.bias:
+        return f
+    s, moved = problem.weights, f
+    for _ in range(_BALANCE_STEPS):
+        pulls = problem.pulls(moved)
+        g = pulls.sum(axis=0)
+        if np.abs(g).max() <= 1e-14 * np.abs(pulls).sum():
+            break
+        bend = problem.loss.bend(moved, problem.codes)
+        step = -np.linalg.lstsq(bend.mean(s), g / s.sum(), rcond=1e-13)[0]
+        length, now = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300)), problem.risk(moved)
+        while length > 1e-6 and problem.risk(moved + length * step) > now * (1 + 1e-12):
+            length *= 0.5
+        moved = moved + length * step
+    return np.asarray(moved)
+
+
+def _lower_bound(problem: SmoothRisk, pulls: Array, image: Array) -> float:
+    """Return the dual value: - sum_i s_i loss*(u_i) - |sum_i s_i u_i k(x_i, .)|^2 / 2 penalty."""
+    conjugates = problem.loss.conjugates(pulls / problem.weights[:, None], problem.codes)
+    squared = float((pulls * image).sum())
+    return float(-problem.weights @ conjugates - squared / (2 * problem.penalty))
+
+
+def _stationarity(problem: SmoothRisk, value: Coefficients, f: Array, gram: Gram) -> float:
+    pulls = problem.pulls(f)
+    if isinstance(gram, FactoredGram) and value.weights is not None:
+        left = problem.penalty * value.weights + gram.factor.T @ pulls
+        squared = float(np.square(left).sum())
+    else:
+        left = problem.penalty * value.coef + pulls
+        squared = max(float((left * (gram @ left)).sum()), 0.0)
+    lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.sizes(pulls)
+    reach = lengths @ strengths.sum(axis=1)
+    still = np.sqrt(squared) / reach if reach > 0 else 0.0
+    if problem.bias:
+        sizes = strengths.sum(axis=0)
+        still = max(still, float((np.abs(pulls.sum(axis=0)) / np.maximum(sizes, 1e-300)).max()))
+    return float(still) if np.isfinite(still) else float("inf")

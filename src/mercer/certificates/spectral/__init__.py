@@ -1,0 +1,1 @@
+"""Eigenpairs and doubly stochastic scalings: residuals, and what was left out."""

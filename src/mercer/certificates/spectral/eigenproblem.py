@@ -1,0 +1,133 @@
+"""Are these the largest eigenpairs? Residuals, orthonormality, and a search for a missed one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.certificates.base import Certificate, certify
+from mercer.certificates.spectral.outside import Outside, look_outside
+from mercer.gram import Gram, exact
+from mercer.problems import Eigenproblem, Modes
+from mercer.resources import rows_at_once
+from mercer.solvers.spectral.eigen_units import in_units
+
+_TOL = 1e-6
+_ORTHONORMAL = 1e-8
+_ARRAYS = 4  # of a block of vectors: itself, its products, and what is left of them
+_FLOOR = 1e-3  # of the largest eigenvalue: what residuals of smaller ones are measured against
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class EigenQuantities:
+    """Measures of a set of eigenpairs.
+
+    Attributes
+    ----------
+    residual : float
+        Largest |K v - m v| / max(|m|, m_1 / 1000) over the pairs, m_1 being the largest eigenvalue
+        in magnitude: an eigenvalue of K lies within that share of m. Where several eigenvalues are
+        equal it is the space of their vectors that is certified, not the single vectors.
+    orthonormality : float
+        Largest entry of |V'V - I|, and of |V'U| for vectors U that were known beforehand.
+    trace_explained : float
+        Sum of the eigenvalues over the trace of K; NaN for a trace below zero.
+    largest_outside : float
+        Largest Rayleigh quotient found orthogonal to all vectors, over the smallest eigenvalue
+        given: above one, a pair was missed.
+    outside_bound : float
+        With a probability of 1 - 1e-6 over the random probes, no eigenvalue outside is larger than
+        this, over the smallest eigenvalue given; infinite where K may have negative eigenvalues
+        and was only probed.
+    """
+
+    residual: float
+    orthonormality: float
+    trace_explained: float
+    largest_outside: float
+    outside_bound: float = 0.0
+
+
+@certify.register
+def _(problem: Eigenproblem, value: Modes, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    quantities = _measure(problem, value, tol)
+    missed = quantities.largest_outside > 1.0 + tol
+    ok = (
+        len(value.values) == problem.wanted
+        and quantities.residual <= tol
+        and quantities.orthonormality <= _ORTHONORMAL
+        and not missed
+    )
+    statement = (
+        "a larger eigenpair outside the given ones was found"
+        if missed
+        else f"{len(value.values)} eigenpairs with residual {quantities.residual:.1e} "
+        f"{_share(problem, quantities.trace_explained)}; probes found no larger one"
+    )
+    return Certificate(bool(ok), quantities, tol, statement)
+
+
+def _share(problem: Eigenproblem, share: float) -> str:
+    """Say how much of K they are: a trace is all variance where no eigenvalue is negative."""
+    if np.isnan(share):
+        return "belong to a matrix whose trace is negative"
+    verb = "explain" if problem.gram.valid else "add up to"
+    return f"{verb} {100 * share:.1f} % of the trace"
+
+
+def _measure(problem: Eigenproblem, value: Modes, tol: float) -> EigenQuantities:
+    problem, unit = in_units(problem)
+    gram, V = exact(problem.gram), np.asarray(value.vectors)
+    m = np.asarray(value.values) / unit / unit
+    known = np.zeros((len(V), 0)) if problem.known is None else problem.known
+    if not (np.isfinite(V).all() and np.isfinite(m).all()):
+        return EigenQuantities(np.nan, np.nan, np.nan, np.nan, np.nan)
+    top = max(float(np.abs(m).max(initial=0.0)), np.finfo(float).tiny)
+    residuals = _residuals(gram, V, m)
+    diagonal = gram.diag()
+    trace = float(diagonal.sum())
+    # the zero matrix of rows that do not vary is not zero to the last bit
+    rounding = _ROUNDING * float(np.abs(diagonal).max(initial=0.0))
+    residuals = np.maximum(residuals - rounding, 0.0)
+    overlaps = _overlap(V, known)
+    outside = _outside(problem, V, m, known, top)
+    return EigenQuantities(
+        float((residuals / np.maximum(np.abs(m), _FLOOR * top)).max(initial=0.0)),
+        overlaps,
+        float(m.sum()) / trace if trace > 0 else 1.0 if trace >= -rounding * len(V) else np.nan,
+        outside.found,
+        outside.bound,
+    )
+
+
+def _residuals(gram: Gram, V: Array, m: Array) -> Array:
+    """Return |K v - m v| of every pair; many pairs in blocks, so that no second V is held."""
+    found = np.empty(len(m))
+    step = rows_at_once(len(V), max(1, len(m)), arrays=_ARRAYS)
+    for first in range(0, len(m), step):
+        some = slice(first, first + step)
+        block = np.ascontiguousarray(V[:, some])
+        found[some] = np.linalg.norm(np.asarray(gram @ block) - block * m[some], axis=0)
+    return found
+
+
+def _overlap(V: Array, known: Array) -> float:
+    """Return the largest entry of |V'V - I| and of |V'U|."""
+    worst = float(np.abs(V.T @ known).max(initial=0.0))
+    step = rows_at_once(len(V), max(1, V.shape[1]), arrays=_ARRAYS)
+    for first in range(0, V.shape[1], step):
+        products = V[:, first : first + step].T @ V
+        products.flat[first :: V.shape[1] + 1] -= 1.0
+        worst = max(worst, float(np.abs(products).max(initial=0.0)))
+    return worst
+
+
+def _outside(problem: Eigenproblem, V: Array, m: Array, known: Array, top: float) -> Outside:
+    # below rounding of the largest nothing is missed
+    least = max(float(m.min(initial=np.inf)), 1e-12 * top)
+    found = look_outside(problem.gram, np.hstack([known, V]), least, top)
+    return Outside(found.found / least, found.bound / least)

@@ -1,0 +1,191 @@
+"""What the two kernel classifiers share: pairs of classes, votes, shapes of the decision."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import machines
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.margin import DropIn
+from mercer.compat.sklearn.base.parameters import check_random_state
+from mercer.machines.base.labels import check_class_weight, class_weights, refuse_mixed_labels
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice, check_flag
+from mercer.machines.base.weights import check_weights
+from mercer.machines.margin.multiclass import OneVsOne
+
+
+class PairClassifier(ClassifierMixin, DropIn):
+    """Base of the classifiers.
+
+    With two classes a positive value speaks for the second. With more, scikit-learn's values of
+    pairs are positive for the first class of the pair, the negatives of Mercer's.
+    """
+
+    machine_: machines.SVC
+    class_weight: Any
+    decision_function_shape: str
+    break_ties: bool
+    probability: Any
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix itself for kernel="precomputed"; anything for a function.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts: a factor on its C.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        refuse_mixed_labels(self, y)
+        labels = self._solve(X, y, sample_weight)
+        machine = self.machine_
+        self.classes_ = machine.classes_
+        codes = np.searchsorted(self.classes_, labels[machine.support_])
+        self._keep_support(np.argsort(codes, kind="stable"))
+        self.n_support_ = machine.n_support_.astype(np.int32)
+        self.class_weight_ = self._weights_of_classes(labels, sample_weight)
+        pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
+        self.n_iter_ = np.full(pairs, machine.n_iter_, dtype=np.int32)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Evaluate the decision at new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            For two classes one value, positive for `classes_[1]`. For more, by
+            `decision_function_shape`: "ovr" one column per class, votes plus less than a third for
+            how clear they were; "ovo" one column per pair, positive for the first of the two.
+        """
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return np.asarray(values[:, 0])
+        if self.decision_function_shape == "ovo":
+            return -values
+        return self.machine_._scheme.decide(values)
+
+    def predict(self, X: Any) -> Array:
+        """Predict labels of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The class with most votes of pairs; of several, the first in `classes_`, or with
+            `break_ties` the one with the largest decision.
+        """
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                f"{type(self).__name__}: break_ties must be False when decision_function_shape is "
+                "'ovo', which has no value per class; use decision_function_shape='ovr'"
+            )
+        values = self._values(X)
+        scheme = self.machine_._scheme
+        if not isinstance(scheme, OneVsOne):
+            return np.asarray(self.classes_[(values[:, 0] >= 0).astype(np.intp)])
+        decision = scheme.decide(values) if self.break_ties else _votes(scheme, values)
+        return np.asarray(self.classes_[np.argmax(decision, axis=1)])
+
+    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Estimate the probability of each class at new rows; needs `probability=True`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Rows sum to 1; a class with a larger decision has a larger probability.
+        """
+        check_is_fitted(self)
+        if not self.machine_.probability:
+            raise NotFittedError(
+                f"{type(self).__name__}: probability was set after fit; call fit again"
+            )
+        return np.asarray(self.machine_.predict_proba(self._reader.new(self, X)))
+
+    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Logarithms of probabilities.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def _wants_probabilities(self) -> bool:
+        return not isinstance(self.probability, str) and bool(self.probability)
+
+    def _has_probabilities(self) -> bool:
+        if not self._wants_probabilities():
+            raise AttributeError("predict_proba is not available when probability=False")
+        return True
+
+    def _sign(self) -> float:
+        return 1.0 if len(self.machine_.classes_) == 2 else -1.0
+
+    def _weights_of_classes(self, labels: Array, sample_weight: Any) -> Array:
+        """Return what C is multiplied with in each class."""
+        weights = check_weights(self, sample_weight, len(labels))
+        kept = weights > 0
+        codes = np.searchsorted(self.classes_, labels[kept])
+        totals = np.bincount(codes, weights[kept], minlength=len(self.classes_))
+        factors = class_weights(self, self.class_weight, self.classes_, totals)
+        return np.ones(len(self.classes_)) if factors is None else factors
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_class_weight(self)
+        check_choice(self, "decision_function_shape", ("ovo", "ovr"))
+        check_flag(self, "break_ties")
+        if self.probability != "deprecated":
+            check_flag(self, "probability")
+        check_random_state(self)
+
+
+def _votes(scheme: OneVsOne, values: Array) -> Array:
+    """Count the pairs that each class wins, as LIBSVM does: a value of zero is for the later."""
+    votes = np.empty((len(values), scheme.count), dtype=np.intp)
+    for c in range(scheme.count):
+        mine = values[:, scheme.columns(c)]
+        votes[:, c] = (mine[:, :c] >= 0).sum(axis=1) + (mine[:, c:] < 0).sum(axis=1)
+    return votes

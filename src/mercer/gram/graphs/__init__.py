@@ -1,0 +1,1 @@
+"""Neighbourhood graphs, their components, nearest neighbours in feature space."""

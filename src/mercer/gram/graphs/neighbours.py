@@ -1,0 +1,100 @@
+"""The nearest training points in feature space, for each training point or each new one."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
+from mercer.backends.reference.closeness import closeness
+from mercer.gram.base import Gram
+from mercer.gram.source import Source
+from mercer.gram.storage.cached import CachedGram
+from mercer.gram.storage.dense import DenseGram
+from mercer.gram.storage.lazy import LazyGram
+from mercer.points import take
+
+_ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
+
+
+def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Array, Array]:
+    """Find the nearest training points by |phi(z) - phi(x)|^2 = k(z, z) + k(x, x) - 2 k(z, x).
+
+    Parameters
+    ----------
+    source : Source
+        The kernel and the training points.
+    count : int
+        How many to find, at least 1.
+    Z : Points, optional
+        New points; the training points themselves when not given, each without itself.
+
+    Returns
+    -------
+    index : (m, count) int64 array
+        Numbers of training points, nearest first, ties to the smallest number.
+    squared : (m, count) float64 array
+        Their squared distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian
+    >>> source = Source(Gaussian(1.0).expression(), np.array([[0.0], [1.0], [3.0]]))
+    >>> neighbours(source, 1)[0].ravel()
+    array([1, 0, 1])
+    >>> neighbours(source, 2, np.array([[2.5]]))[0]
+    array([[2, 1]])
+    """
+    there = source.n - 1 if Z is None else source.n
+    if not 1 <= count <= there:
+        raise ValueError(f"{count} neighbours were asked for, but a row can have 1 to {there} here")
+    queries, columns = (source.X, None) if Z is None else (Z, source.X)
+    index, squared = choose_backend().neighbours(source.expression, queries, columns, count)
+    bad = np.flatnonzero((index < 0).any(axis=1))
+    if len(bad):
+        shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(
+            f"kernel value not finite: {len(bad)} row(s) of X ({shown}) are at no finite distance "
+            f"from {count} others. Scale the features, or use a smaller degree."
+        )
+    return index, squared
+
+
+@singledispatch
+def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
+    """Return what neighbours are ordered by, in float64, and how much of it may be rounding.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    points : (m,) int array
+        Some of its points.
+
+    Returns
+    -------
+    key : (m, n) array
+        Rises with the distance from each of these points to all points: the squared distance of
+        feature space up to a constant for each row, or a distance of the rows themselves where
+        that has the same order and loses no digits.
+    rounding : float
+        What two keys may differ by, beyond their own last digits, and still be equal.
+    """
+    lengths = gram.diag()
+    key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
+    return key, _ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
+
+
+@nearness.register(DenseGram)
+@nearness.register(CachedGram)
+@nearness.register(LazyGram)
+def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, float]:
+    source = gram.source
+    order = closeness(source.expression)
+    pairs = choose_backend().pairs(order.key, take(source.X, points), source.X, np.float64)
+    key = np.asarray(pairs.rows(slice(0, len(points))))
+    largest = float(np.abs(source.diag()).max(initial=0.0))
+    return key, 0.0 if order.direct else _ROUNDINGS * largest

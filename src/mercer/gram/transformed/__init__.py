@@ -1,0 +1,1 @@
+"""K centred, scaled, shifted, restricted to rows, or mixed from others."""

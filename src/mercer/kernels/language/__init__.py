@@ -1,0 +1,1 @@
+"""Kernels as text: names, parsing, defaults, printing."""

@@ -1,0 +1,291 @@
+"""Kernels from text: the command line's and the model file's way in. Nothing is ever executed.
+
+::
+
+    sum      =  product { "+" product }
+    product  =  power { "*" power }
+    power    =  item [ "**" number ]
+    item     =  atom { "[" columns "]" | "." method "(" arguments ")" }
+    atom     =  number | name [ "(" arguments ")" ] | "(" sum ")"
+    columns  =  column { "," column };   column  =  name | string | number [ ":" number ]
+
+Names are those of the kernel classes, in any case and with or without underscores, and `exp`,
+`normalized`, `polynomial(kernel, coefficients)`. What `repr` writes is read back, functions aside.
+"""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from collections.abc import Callable
+from math import inf
+from typing import Any, TypeAlias
+
+from mercer.kernels.base import Kernel
+from mercer.kernels.language.names import maker, unknown
+from mercer.kernels.language.parameters import parts
+from mercer.kernels.language.tokens import ParseError, Token, tokens
+
+__all__ = ["ParseError", "parse"]
+
+_MAX_LENGTH = 20_000  # characters
+_MAX_DEPTH = 40  # brackets within brackets, and kernels within kernels: far below Python's stack
+_MAX_COLUMNS = 10_000  # of one range such as 0:100
+
+Value: TypeAlias = Any  # a Kernel, a number, a string, or a list of values
+
+
+def parse(text: str) -> Kernel:
+    """Read a kernel from its text.
+
+    Parameters
+    ----------
+    text : str
+        For example ``"gaussian(2) + 0.5 * polynomial(2)[age, income]"``.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    ParseError
+        With the place in the text.
+
+    Examples
+    --------
+    >>> parse("gaussian(2) + 0.5 * polynomial(2)[age, income]")
+    Gaussian(scale=2.0) + 0.5 * Polynomial(degree=2, offset=1.0).on(['age', 'income'])
+    >>> parse("gausian(2)")
+    Traceback (most recent call last):
+    mercer.kernels.tokens.ParseError: there is no kernel 'gausian'; did you mean 'gaussian'?
+        gausian(2)
+        ^
+    """
+    if len(text) > _MAX_LENGTH:
+        raise ParseError(f"the text is longer than {_MAX_LENGTH} characters", text, _MAX_LENGTH)
+    return _Parser(text).whole()
+
+
+class _Parser:
+    """Recursive descent: one method per line of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = list(tokens(text))
+        self.index = 0
+        self.depth = 0
+
+    # --- words -------------------------------------------------------------------------------
+
+    @property
+    def word(self) -> Token:
+        return self.words[self.index]
+
+    def take(self) -> Token:
+        word = self.word
+        self.index += word.kind != "end"
+        return word
+
+    def sees(self, *signs: str) -> bool:
+        return self.word.kind == "sign" and self.word.text in signs
+
+    def expect(self, sign: str) -> Token:
+        if not self.sees(sign):
+            raise self.error(f"{sign!r} is expected here", self.word)
+        return self.take()
+
+    def error(self, reason: str, word: Token) -> ParseError:
+        return ParseError(reason, self.text, word.position)
+
+    def bracketed(self, opening: str, inside: Callable[[], Value], closing: str) -> Value:
+        first = self.expect(opening)
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise self.error(f"brackets are nested deeper than {_MAX_DEPTH}", first)
+        value = inside()
+        self.expect(closing)
+        self.depth -= 1
+        return value
+
+    def made(self, word: Token, make: Callable[..., Value], *args: Value, **named: Value) -> Value:
+        """Call a constructor or operator; what it refuses is refused here, with the place."""
+        try:
+            value = make(*args, **named)
+        except (TypeError, ValueError, OverflowError) as refusal:
+            raise self.error(str(refusal), word) from None
+        return value
+
+    def wrapped(
+        self, word: Token, make: Callable[..., Value], *args: Value, **named: Value
+    ) -> Value:
+        """Do the same where a chain such as k[0][0][0] nests without a bracket in a bracket."""
+        value = self.made(word, make, *args, **named)
+        if isinstance(value, Kernel) and _height(value) > _MAX_DEPTH:
+            raise self.error(f"kernels are nested deeper than {_MAX_DEPTH}", word)
+        return value
+
+    # --- grammar -----------------------------------------------------------------------------
+
+    def whole(self) -> Kernel:
+        first = self.word
+        value = self.sum()
+        if self.sees("-"):
+            raise self.error(
+                "kernels cannot be subtracted: the rest need not be a kernel", self.word
+            )
+        if self.word.kind != "end":
+            raise self.error(f"{self.word.text!r} is not expected here", self.word)
+        return self.kernel(value, first)
+
+    def kernel(self, value: Value, word: Token) -> Kernel:
+        if not isinstance(value, Kernel):
+            raise self.error("a kernel is expected here; a number c is written constant(c)", word)
+        return value
+
+    def sum(self) -> Value:
+        value = self.product()
+        while self.sees("+"):
+            word = self.take()
+            value = self.made(word, lambda a, b: a + b, value, self.product())
+        return value
+
+    def product(self) -> Value:
+        value = self.power()
+        while self.sees("*"):
+            word = self.take()
+            value = self.made(word, lambda a, b: a * b, value, self.power())
+        return value
+
+    def power(self) -> Value:
+        first = self.word
+        value = self.item()
+        if self.sees("**"):
+            word = self.take()
+            value = self.wrapped(word, pow, self.kernel(value, first), self.number())
+        return value
+
+    def item(self) -> Value:
+        first = self.word
+        value = self.atom()
+        while self.sees("[", "."):
+            word = self.word
+            kernel = self.kernel(value, first)
+            if self.sees("["):
+                value = self.wrapped(word, kernel.on, self.bracketed("[", self.columns, "]"))
+            else:
+                value = self.method(kernel)
+        return value
+
+    def method(self, kernel: Kernel) -> Kernel:
+        self.expect(".")
+        word = self.take()
+        if word.text not in ("on", "normalized"):
+            raise self.error("only .on([columns]) and .normalized() are known here", word)
+        positional, named = self.bracketed("(", self.arguments, ")")
+        made = self.wrapped(word, getattr(kernel, word.text), *positional, **named)
+        return self.kernel(made, word)
+
+    def atom(self) -> Value:
+        if self.sees("("):
+            return self.bracketed("(", self.sum, ")")
+        if self.word.kind == "number" or self.sees("-"):
+            return self.number()
+        word = self.take()
+        if word.kind != "name":
+            raise self.error("a kernel or a number is expected here", word)
+        if word.text == "inf":
+            return inf
+        if word.text == "float":  # how `repr` writes infinity
+            return self.made(word, float, self.bracketed("(", self.string, ")"))
+        return self.named(word)
+
+    def named(self, word: Token) -> Value:
+        positional, named = self.bracketed("(", self.arguments, ")") if self.sees("(") else ((), {})
+        make = maker(word.text, of_kernel=bool(positional) and isinstance(positional[0], Kernel))
+        if make is None:
+            raise self.error(unknown(word.text), word)
+        return self.wrapped(word, make, *positional, **named)
+
+    def arguments(self) -> tuple[list[Value], dict[str, Value]]:
+        positional: list[Value] = []
+        named: dict[str, Value] = {}
+        while not self.sees(")"):
+            name = self.keyword()
+            if name is None and named:
+                raise self.error("arguments without a name come first", self.word)
+            if name is None:
+                positional.append(self.argument())
+            else:
+                named[name] = self.argument()
+            if not self.sees(")"):
+                self.expect(",")
+        return positional, named
+
+    def keyword(self) -> str | None:
+        follower = self.words[min(self.index + 1, len(self.words) - 1)]
+        if self.word.kind != "name" or follower.text != "=" or follower.kind != "sign":
+            return None
+        name = self.take().text
+        self.expect("=")
+        return name
+
+    def argument(self) -> Value:
+        if self.sees("["):
+            return self.bracketed("[", self.values, "]")
+        return self.string() if self.word.kind == "string" else self.sum()
+
+    def values(self) -> list[Value]:
+        found: list[Value] = []
+        while not self.sees("]"):
+            found.append(self.argument())
+            if not self.sees("]"):
+                self.expect(",")
+        return found
+
+    def columns(self) -> list[int | str]:
+        found = self.column()
+        while self.sees(","):
+            self.take()
+            found += self.column()
+        return found
+
+    def column(self) -> list[int | str]:
+        word = self.word
+        if word.kind == "string":
+            return [self.string()]
+        if word.kind == "name":
+            return [self.take().text]
+        start = self.number()
+        stop = start
+        if self.sees(":"):
+            self.take()
+            stop = self.number()
+        elif isinstance(start, int):
+            return [start]
+        if not (isinstance(start, int) and isinstance(stop, int)):
+            raise self.error("a column is a name or a whole number", word)
+        if not 0 <= start < stop <= start + _MAX_COLUMNS:
+            raise self.error(f"{start}:{stop} is not a range of columns", word)
+        return list(range(start, stop))
+
+    def number(self) -> int | float:
+        sign = -1 if self.sees("-") and self.take() else 1
+        word = self.take()
+        if word.kind != "number":
+            raise self.error("a number is expected here", word)
+        is_whole = word.text.isdigit()
+        magnitude: int | float = self.made(word, int if is_whole else float, word.text)
+        return sign * magnitude
+
+    def string(self) -> str:
+        word = self.take()
+        if word.kind != "string":
+            raise self.error("a name in quotation marks is expected here", word)
+        try:
+            return str(literal_eval(word.text))  # the word is a string literal and nothing else
+        except (SyntaxError, ValueError) as refusal:
+            raise self.error(str(refusal), word) from None
+
+
+def _height(kernel: Kernel) -> int:
+    return 1 + max((_height(part) for part in parts(kernel)), default=0)

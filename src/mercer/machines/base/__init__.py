@@ -1,0 +1,1 @@
+"""What machines share: validation, labels, weights, parameters, lazy certificates."""

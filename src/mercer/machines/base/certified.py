@@ -1,0 +1,179 @@
+"""Certificates made when first read: judging may cost as much as the fit itself.
+
+What is needed for it is the machine's own copy of its training rows, so nothing a caller does to
+his arrays in the meantime changes the verdict. Once the certificate is made, the rows are dropped.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import deadline
+from mercer.array_types import Array
+from mercer.certificates import Certificate, certify
+from mercer.gram import (
+    CachedGram,
+    DenseGram,
+    Gram,
+    LazyGram,
+    PrecomputedGram,
+    Source,
+    SparseGram,
+)
+from mercer.gram.definite import LARGEST, has_negative_curvature
+from mercer.machines.base.agreement import agree
+from mercer.machines.base.ordinary import is_ordinary
+from mercer.solvers import Solution, Status
+
+Judge = Callable[[Any, Any], Certificate]
+
+_FEASIBLE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A certificate to be made: the kernel on the rows, what is asked of their Gram, the answer.
+
+    Attributes
+    ----------
+    source : Source
+        The kernel and the rows; no matrix is kept.
+    question : callable
+        Returns the problem on a Gram.
+    value : object
+        The answer.
+    judge : callable
+        Judges a problem and its answer.
+    doubtful : bool
+        Whether rounding could decide, so that the ending of the fit must wait for the verdict.
+    """
+
+    source: Source
+    question: Callable[[Gram], Any]
+    value: Any
+    judge: Judge
+    doubtful: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Count the rows to evaluate the kernel on."""
+        return self.source.n
+
+    def made(self) -> Certificate:
+        """Evaluate the kernel anew in float64, and judge."""
+        return self.judge(self.question(LazyGram(self.source.in_float64())), self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A certificate to be made from a Gram that is the data itself: a matrix, or features."""
+
+    problem: Any
+    value: Any
+    judge: Judge
+    doubtful: bool = False
+    rows: int = 0
+
+    def made(self) -> Certificate:
+        """Judge."""
+        return self.judge(self.problem, self.value)
+
+
+def promise(
+    gram: Gram,
+    question: Callable[[Gram], Any],
+    value: Any,
+    judge: Judge,
+    weights: Array | None = None,
+    penalty: float | None = None,
+) -> Pending | Kept | Certificate:
+    """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
+
+    Where rounding could decide, as sizes of K, rows, weights and the like tell, or where a few
+    products meet negative curvature, the fit itself asks for it before it says SOLVED
+    (`_agreement`).
+    """
+    curved = has_negative_curvature(gram)
+    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+        doubtful = curved or not is_ordinary(gram, value, weights, penalty)
+        return Pending(gram.source, question, value, judge, doubtful)
+    if isinstance(gram, SparseGram) or _to_be_factored(gram):
+        return Kept(question(gram), value, judge, curved, gram.shape[0])
+    return judged_in_time(gram, question, value, judge)
+
+
+def judged_in_time(
+    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+) -> Pending | Kept | Certificate:
+    """Judge at once, if the time limit of the fit allows it; else when it is asked for."""
+    later = _later(gram, question, value, judge)
+    if not deadline.is_over():
+        with deadline.cut_short():
+            return later.made()
+    return later
+
+
+def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
+    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+        return Pending(gram.source, question, value, judge)
+    return Kept(question(gram), value, judge)
+
+
+def _to_be_factored(gram: Gram) -> bool:
+    """Return whether judging takes a factor of a given matrix, to see that it is a kernel's."""
+    return isinstance(gram, PrecomputedGram) and not gram.valid and gram.shape[0] <= LARGEST
+
+
+def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
+    """Judge an answer by its duality gap, relative to the objective."""
+    found = certify(problem, value, tol)
+    measured = found.quantities
+    ok = measured.relative_gap <= tol and measured.infeasibility <= _FEASIBLE
+    if not isfinite(measured.indefiniteness):
+        return replace(found, ok=False)  # nothing is known of an optimum
+    statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"
+    return Certificate(bool(ok), measured, tol, statement)
+
+
+def not_convex(solution: Solution, gram: Gram) -> Solution:
+    """Say so where K is not positive semidefinite and the solver did not see it.
+
+    A positive definite K + penalty I, which is all that a solver of equations needs, hides it.
+    """
+    if not solution.status.ok or not has_negative_curvature(gram):
+        return solution
+    status = Status.NOT_CONVEX
+    warnings.warn(f"{solution.solver}: {status.value}.", ConvergenceWarning, stacklevel=4)
+    return replace(solution, status=status)
+
+
+class Certified:
+    """A machine with a `certificate_` that is made when it is first read, copied or pickled."""
+
+    _judgement: Pending | Kept | Certificate
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The judgement of the fit, from the data, in float64; computed when first read."""
+        held = self.__dict__.get("_judgement")
+        if held is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no certificate_ before it is fitted; call fit first"
+            )
+        if isinstance(held, Pending | Kept):
+            held = held.made()
+            self._judgement = held
+            agree(self, stacklevel=3)
+        return held
+
+    def __getstate__(self) -> Any:
+        # a copy carries the verdict, not the training rows
+        if "_judgement" in self.__dict__:
+            _ = self.certificate_
+        return super().__getstate__()

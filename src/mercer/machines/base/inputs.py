@@ -1,0 +1,319 @@
+"""Rows and targets as they come in: checked once, with errors that say where and what to do."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+from mercer.array_types import Array, Points
+from mercer.points import as_points, is_sequence_data, is_sparse
+from mercer.sparse_format import refuse_broken_sparse
+
+_SPREAD = 1e8  # ratio of column scales beyond which one column drowns the others in float64
+_FLOATS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": False,  # looked at afterwards, by code that says where
+}
+_NO_TARGETS = "no_validation"  # in place of y, for scikit-learn's validation
+
+
+def read_rows(
+    machine: Any, X: Any, y: Any = _NO_TARGETS, *, fitting: bool = True, **options: Any
+) -> Any:
+    """Check rows of numbers, in the one place where they enter a machine.
+
+    Every machine reads its rows here, so that every machine says the same of dates, of text, of a
+    broken sparse matrix, of integers beyond float64: what, in which row and column, and what to do.
+    Entries that are not finite are left in: see `refuse_nonfinite`.
+
+    Parameters
+    ----------
+    machine : estimator
+        Remembers the columns at a fit, and is named in errors.
+    X : array-like, sparse matrix or data frame
+        Rows.
+    y : array-like, optional
+        Targets.
+    fitting : bool
+        Whether to remember the columns; else they are compared.
+    **options
+        Of scikit-learn's `validate_data`.
+
+    Returns
+    -------
+    Points, or (Points, array) with targets
+    """
+    refuse_twin_columns(machine, X)
+    options = _FLOATS | options
+    with explaining(type(machine).__name__, X, y):
+        found = validate_data(machine, X, y, reset=fitting, **options)
+        if not isinstance(found, tuple):
+            return as_points(found)
+        rows, targets = found
+        return as_points(rows), targets.astype(np.float64) if "y_numeric" in options else targets
+
+
+def read_array(owner: str, values: Any, what: str, **options: Any) -> Any:
+    """Check an array beside the rows (a second view, centres, scores) as `read_rows` does.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine, for errors.
+    values : array-like or sparse matrix
+        The array; entries that are not finite are left in.
+    what : str
+        The name of the argument.
+    **options
+        Of scikit-learn's `check_array`.
+    """
+    with explaining(owner, values, what=what):
+        return check_array(values, input_name=what, estimator=owner, **(_FLOATS | options))
+
+
+@contextmanager
+def explaining(owner: str, X: Any, y: Any = None, what: str = "X") -> Iterator[None]:
+    """Refuse what must not reach scikit-learn, and say where what it refuses is."""
+    refuse_dates(owner, X)
+    if is_sparse(X):
+        refuse_broken_sparse(X)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # long doubles beyond float64 are found
+            yield
+    except (ValueError, OverflowError) as error:
+        raise _explained(owner, error, X, y, what) from error
+
+
+def training_rows(
+    machine: Any, X: Any, y: Any, precomputed: bool, **target: Any
+) -> tuple[Points, Array]:
+    """Check training rows and targets, and let the machine remember the columns."""
+    if is_sequence_data(X):
+        return _training_sequences(machine, X, y, **target)
+    accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
+    rows, targets = read_rows(machine, X, y, **accept, **target)
+    refuse_nonfinite(machine, rows)
+    if not precomputed:
+        warn_of_spread(machine, rows)
+    return rows, targets
+
+
+def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
+    """Check training rows that have no targets, and let the machine remember the columns."""
+    if is_sequence_data(X):
+        for name in ("n_features_in_", "feature_names_in_"):
+            machine.__dict__.pop(name, None)
+        return as_points(X)
+    rows: Points = read_rows(machine, X, accept_sparse=False if precomputed else "csr")
+    refuse_nonfinite(machine, rows)
+    if not precomputed:
+        warn_of_spread(machine, rows)
+    return rows
+
+
+def _training_sequences(machine: Any, X: Any, y: Any, **target: Any) -> tuple[Points, Array]:
+    machine.__dict__.pop("n_features_in_", None)
+    rows = as_points(X)
+    y = validate_data(machine, y=y, **target)  # forgets names of columns, too
+    check_consistent_length(rows, y)
+    return rows, y
+
+
+def new_rows(machine: Any, X: Any, precomputed: bool) -> Points:
+    """Check rows to predict for against what the machine was fitted to."""
+    sequences, name = is_sequence_data(X), type(machine).__name__
+    if sequences == hasattr(machine, "n_features_in_"):
+        fitted, got = "strings or lists of tokens", "rows of numbers"
+        if sequences:
+            fitted, got = got, fitted
+        raise TypeError(f"{name} was fitted to {fitted}, but X holds {got}")
+    if sequences:
+        return as_points(X)
+    if precomputed:
+        _refuse_wrong_rectangle(machine, X)
+    accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
+    rows: Points = read_rows(machine, X, fitting=False, **accept)
+    refuse_nonfinite(machine, rows)
+    return rows
+
+
+def _refuse_wrong_rectangle(machine: Any, X: Any) -> None:
+    """Explain the matrix that a machine with a precomputed kernel predicts from."""
+    n, name = machine.n_features_in_, type(machine).__name__
+    K = read_array(name, X, "X")
+    refuse_nonfinite(machine, K)
+    if K.shape[1] != n:
+        transposed = " It looks transposed." if len(K) == n else ""
+        raise ValueError(
+            f"X has {K.shape[1]} features, but {name} is expecting {n} features as input: with a "
+            "precomputed kernel, pass the matrix of new points (rows) against all training points "
+            f"(columns), of shape (n_new, {n}), not {K.shape}.{transposed}"
+        )
+
+
+def refuse_dates(owner: str, X: Any) -> None:
+    """Raise if X holds dates or times, which NumPy would turn into numbers in silence."""
+    kinds = getattr(X, "dtypes", None)  # of a data frame: one for each column
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise dates(owner, 0)
+    if kinds is None or not hasattr(X, "columns"):
+        return
+    for name, kind in zip(X.columns, kinds, strict=False):
+        if getattr(kind, "kind", "") in ("m", "M"):
+            raise dates(owner, name)
+
+
+def dates(owner: str, column: Any) -> TypeError:
+    """Say that a column holds dates, and what to do."""
+    return TypeError(
+        f"{owner}: column {column!r} of X holds dates or times; turn them into numbers (days since "
+        "an origin) or categories (the month) first"
+    )
+
+
+def refuse_twin_columns(machine: Any, X: Any) -> None:
+    """Raise if two columns of a table have one name: the fitted names would be ambiguous."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None or len(set(names)) == len(names):
+        return
+    twin = Counter(names).most_common(1)[0]
+    raise ValueError(
+        f"{type(machine).__name__}: X has {twin[1]} columns named {twin[0]!r}; rename them, or "
+        "pass the values without names, e.g. X.to_numpy()"
+    )
+
+
+def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
+    """Raise if rows hold NaN or infinity, saying how many and where the first one is.
+
+    Parameters
+    ----------
+    machine : estimator or str
+        Whose rows they are, or its name.
+    X : Points
+        Rows.
+    what : str
+        The name of the argument.
+    """
+    values = X.data if is_sparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return
+    bad = ~np.isfinite(values)
+    kind = "NaN" if np.isnan(values).any() else "infinity"
+    row, column = _first(X, bad)
+    owner = machine if isinstance(machine, str) else type(machine).__name__
+    raise ValueError(
+        f"Input {what} contains {kind}: {int(bad.sum())} bad value(s), the first in row {row}, "
+        f"{_called(machine, column)}. {owner} does not accept missing or infinite "
+        "values; remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
+    )
+
+
+def refuse_large_squares(machine: Any, X: Array, what: str = "X") -> None:
+    """Raise if sums of squares of a column, which variances are made of, leave float64."""
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    bad = np.flatnonzero(largest > sqrt(np.finfo(np.float64).max / (4 * len(X) + 4)))
+    if len(bad):
+        raise ValueError(
+            f"{type(machine).__name__}: the squares of column {bad[0]} of {what}, whose largest "
+            f"entry is {largest[bad[0]]:.0e}, overflow; scale that column"
+        )
+
+
+def _first(X: Points, bad: Array) -> tuple[int, int]:
+    """Return row and column of the first bad value."""
+    if is_sparse(X):
+        first = int(np.flatnonzero(bad)[0])
+        return int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
+    row, column = np.unravel_index(int(bad.argmax()), bad.shape)
+    return int(row), int(column)
+
+
+def _called(machine: Any, column: int) -> str:
+    names = getattr(machine, "feature_names_in_", None)
+    return f"column {column}" + (f" ({str(names[column])!r})" if names is not None else "")
+
+
+def _explained(owner: str, error: Exception, X: Any, y: Any, what: str) -> Exception:
+    """Say which entry could not be read as a number."""
+    unread = "could not convert" in str(error) or isinstance(error, OverflowError)
+    if not unread or is_sparse(X):
+        return error
+    values = np.asarray(X, dtype=object)
+    for row, column in np.ndindex(values.shape) if values.ndim == 2 else ():
+        problem = _not_a_number(values[row, column])
+        if problem:
+            shown = _shown(values[row, column])
+            return ValueError(f"{owner}: {shown} in row {row}, column {column} of {what} {problem}")
+    for row, value in enumerate(np.asarray(y, dtype=object).ravel()):
+        if _not_a_number(value):
+            return ValueError(f"{owner}: {_shown(value)} in row {row} of y is not a number")
+    return ValueError(f"{owner}: {what} holds an entry that is not a number ({error})")
+
+
+def _not_a_number(value: Any) -> str:
+    """Say why a value is no float64, and the remedy; nothing if it is one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return (
+            "is not a number; encode such columns first, e.g. with "
+            "sklearn.preprocessing.OneHotEncoder"
+        )
+    except OverflowError:
+        return "is beyond float64; scale that column, or take its logarithm"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    """Write a value, cut short where it is long: integers may have thousands of digits."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def warn_of_spread(machine: Any, X: Points) -> None:
+    """Warn when one column is so much larger than another that the smaller cannot matter."""
+    largest = _largest(X)
+    used = largest[largest > 0]
+    if len(used) and used.max() / _SPREAD > used.min():
+        ratio = np.log10(used.max()) - np.log10(used.min())
+        warnings.warn(
+            f"{type(machine).__name__}: the columns of X differ in scale by a factor of "
+            f"10^{ratio:.0f}; the largest drown the others. Scale the features first, e.g. with "
+            "sklearn.preprocessing.StandardScaler.",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _largest(X: Points) -> Array:
+    """Return the largest magnitude of each column."""
+    if is_sparse(X):  # by the entries that are there; the library's own way turns X over first
+        largest = np.zeros(X.shape[1], dtype=X.dtype)
+        np.maximum.at(largest, X.indices, np.abs(X.data))
+        return largest
+    # not the maximum of abs(X), which would copy X
+    return np.asarray(np.maximum(X.max(axis=0), -X.min(axis=0)))
+
+
+def refuse_overflown(machine: Any, values: Array) -> Array:
+    """Return predictions back if they are numbers; else say where the kernel overflows."""
+    bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+    if not len(bad):
+        return values
+    shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+    raise ValueError(
+        f"{type(machine).__name__}: kernel value not finite: {machine.kernel_!r} overflows on "
+        f"{len(bad)} new row(s) of X ({shown}). Scale the features, or use a smaller degree."
+    )

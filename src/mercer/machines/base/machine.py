@@ -1,0 +1,148 @@
+"""What machines share: validation, the kernel parameter, tags, fits that change all or nothing."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.deadline import within
+from mercer.gram import Expansion
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.agreement import agree
+from mercer.machines.base.inputs import (
+    new_rows,
+    refuse_overflown,
+    training_rows,
+    training_rows_alone,
+)
+from mercer.machines.base.parameters import is_real, plain
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: F) -> F:
+    """Make a fitting method leave the machine exactly as it was if it does not finish.
+
+    Errors, Ctrl-C and callbacks that raise all count: every fitted attribute is new, or none is.
+    What it says about its ending agrees with the certificate, where that is made by then. All of
+    it, from the first look at the rows, is done within the machine's `time_limit`. While it runs,
+    parameters that are NumPy's numbers are plain ones: a count of type int8 would otherwise
+    overflow in the first product it is part of.
+    """
+    return _guarded(method, _time_limit)
+
+
+def all_or_nothing_search(method: F) -> F:
+    """Do the same for a search, whose `time_limit` is that of the search, not of fits in it."""
+    return _guarded(method, lambda machine: None)
+
+
+def _time_limit(machine: Any) -> float | None:
+    """Read the limit; one that is no positive number is refused by the fit, not here."""
+    limit: Any = getattr(machine, "time_limit", None)
+    return float(limit) if is_real(limit) and limit > 0 else None
+
+
+def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # the work is done on a twin: there is nothing to undo, and no moment in between at which
+        # another thread, or a second Ctrl-C, could find half a machine
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        kind: Any = type(self)
+        given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
+        twin.__dict__.update({name: plain(value) for name, value in given.items()})
+        with within(limit_of(twin), kind.__name__):
+            method(twin, *args, **kwargs)
+        twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
+        agree(twin, stacklevel=3)
+        self.__dict__ = twin.__dict__
+        return self
+
+    return guarded  # type: ignore[return-value]
+
+
+@functools.cache
+def parameters_of(kind: Any) -> frozenset[str]:
+    """Return the names of a machine's parameters; read off the signature once, not in every fit."""
+    return frozenset(kind._get_param_names())
+
+
+class NestedKernels(BaseEstimator):
+    """Parameters that are kernels, whose own parameters grids can reach."""
+
+    @classmethod
+    @functools.cache
+    def _get_param_names(cls) -> list[str]:
+        # read off the signature once, not in every clone: a grid makes a machine for each point
+        return list(super()._get_param_names())
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `kernel__scale` and the like replace the kernel, which is immutable."""
+        nested: dict[str, dict[str, Any]] = defaultdict(dict)
+        for name in [name for name in params if "__" in name]:
+            outer, _, inner = name.partition("__")
+            held = params.get(outer, getattr(self, outer, None))
+            if isinstance(held, Kernel):
+                nested[outer][inner] = params.pop(name)
+            elif outer.startswith("kernel"):
+                raise ValueError(
+                    f"{type(self).__name__}: {name} cannot be set while {outer}={held!r}; pass a "
+                    "kernel object that has this parameter, such as Gaussian(scale=1.0)"
+                )
+        for outer, inner_params in nested.items():
+            held = params.get(outer, getattr(self, outer))
+            params[outer] = held.with_params(**inner_params)
+        super().set_params(**params)
+        return self
+
+
+class KernelMachine(NestedKernels, ABC):
+    """Base of machines that take one kernel."""
+
+    kernel: Any
+    kernel_: Kernel
+    _expansion: Expansion
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_precomputed()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags
+
+    def _is_precomputed(self) -> bool:
+        return is_precomputed(self.kernel)
+
+    def _training_points(self, X: Any, y: Any, **target: Any) -> tuple[Points, Any]:
+        """Validate training rows and targets, and remember the names of the columns."""
+        return training_rows(self, X, y, self._is_precomputed(), **target)
+
+    def _rows_alone(self, X: Any) -> Points:
+        """Validate training rows that have no targets."""
+        return training_rows_alone(self, X, self._is_precomputed())
+
+    def _values(self, X: Any) -> Array:
+        """Validate new rows and evaluate the fitted expansion there: (n, k)."""
+        check_is_fitted(self)
+        # what counts is the kernel of the fit, not what the parameter may have become since
+        points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
+        return refuse_overflown(self, self._expansion(points))
+
+    def _column_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Return whether a kernel parameter, an object or a name, stands for a given matrix."""
+    if isinstance(kernel, str):
+        return kernel.strip().lower().removesuffix("()") == "precomputed"
+    return isinstance(kernel, Precomputed)

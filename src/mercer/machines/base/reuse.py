@@ -1,0 +1,57 @@
+"""What fits to the same rows can share, where they differ in the number of clusters or components.
+
+Whoever fits several such machines leaves one `Store` with each before it is fitted; a fit takes it
+away, so that it serves that fit alone, and is never copied or pickled. Without one a fit has a
+store to itself, and nothing is found in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from mercer.problems import Eigenproblem, Modes
+from mercer.solvers import Solution, Status
+
+T = TypeVar("T")
+
+_NAME = "_store"
+
+
+class Store:
+    """Results by name: made once, then found."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, Any] = {}
+        self._pairs: dict[Hashable, tuple[int, Solution]] = {}
+
+    def leave_with(self, machine: Any) -> None:
+        """Let the next fit of a machine use what is here."""
+        machine.__dict__[_NAME] = self
+
+    @staticmethod
+    def of(machine: Any) -> Store:
+        """Return the store that was left for this fit, or an empty one."""
+        return cast(Store, machine.__dict__.pop(_NAME, None) or Store())
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return what goes by a name, made if it is not here."""
+        if name not in self._held:
+            self._held[name] = make()
+        return cast(T, self._held[name])
+
+    def pairs(
+        self, name: Hashable, problem: Eigenproblem, solve: Callable[[Eigenproblem], Solution]
+    ) -> Solution:
+        """Return the leading eigenpairs of one matrix: the first of those found for more.
+
+        Pairs come in the order of their values, so a smaller number is the beginning of a larger.
+        """
+        asked, solution = self._pairs.get(name, (0, None))
+        if solution is None or asked < problem.wanted or solution.status is not Status.SOLVED:
+            solution = solve(problem)
+            self._pairs[name] = problem.wanted, solution
+        modes: Modes = solution.value
+        k = problem.wanted
+        return replace(solution, value=Modes(modes.values[:k], modes.vectors[:, :k]))

@@ -1,0 +1,1 @@
+"""Tables and probabilities: naive Bayes, Gaussian classes, decisions, words."""

@@ -1,0 +1,1 @@
+"""Nearest mean and neighbours, the Fisher discriminant, rectangles."""

@@ -1,0 +1,191 @@
+"""Who is near: the search for neighbours, in a space of rows or in a given matrix, and votes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array, Points
+from mercer.gram import Source
+from mercer.gram.graphs.neighbours import neighbours
+from mercer.gram.storage.precomputed import rectangle
+
+_BLOCK = 2048  # rows of a given matrix looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The nearest training rows of some rows, nearest first, ties to the smallest number.
+
+    Attributes
+    ----------
+    index : (m, count) int array
+        Numbers of training rows.
+    key : (m, count) array
+        What they are ordered by: squared distances, up to a constant for each row.
+    similarity : (m, count) array
+        k(z, x).
+    """
+
+    index: Array
+    key: Array
+    similarity: Array
+
+
+class Search(ABC):
+    """Training rows that can be searched."""
+
+    @abstractmethod
+    def among(self, count: int) -> Found:
+        """Find the nearest rows of every training row, itself excepted."""
+
+    @abstractmethod
+    def of(self, Z: Points, count: int) -> Found:
+        """Find the nearest training rows of new rows."""
+
+    @abstractmethod
+    def own(self) -> tuple[Array, Array]:
+        """Return key and similarity of every training row with itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSearch(Search):
+    """Rows and a kernel; the compiled search never stores their matrix."""
+
+    source: Source
+
+    def among(self, count: int) -> Found:
+        """Compare all training rows."""
+        return self._found(*neighbours(self.source, count), self.source)
+
+    def of(self, Z: Points, count: int) -> Found:
+        """Compare new rows with training rows."""
+        new = Source(self.source.expression, Z)
+        return self._found(*neighbours(self.source, count, Z), new)
+
+    def own(self) -> tuple[Array, Array]:
+        """Return zero, and k(x, x)."""
+        diag = self.source.diag()
+        return np.zeros(len(diag)), diag
+
+    def _found(self, index: Array, squared: Array, rows: Source) -> Found:
+        lengths = rows.diag()[:, None] + self.source.diag()[index]
+        return Found(index, squared, (lengths - squared) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixSearch(Search):
+    """A given matrix; k(z, z) of new rows is not in it, and not needed for the order.
+
+    Attributes
+    ----------
+    matrix : (n, n) array
+        K between the training rows.
+    rows : (n,) int array
+        Which columns of matrices to come they are.
+    given : int
+        How many columns these have.
+    """
+
+    matrix: Array
+    rows: Array
+    given: int
+
+    def among(self, count: int) -> Found:
+        """Read all rows."""
+        return self._nearest(self.matrix, count, own=True)
+
+    def of(self, Z: Points, count: int) -> Found:
+        """Read new rows."""
+        return self._nearest(rectangle(Z, self.given), count, own=False)
+
+    def own(self) -> tuple[Array, Array]:
+        """Return k(x, x) - 2 k(x, x), and k(x, x)."""
+        diag = self.matrix.diagonal().astype(np.float64)
+        return -diag, diag
+
+    def _nearest(self, K: Array, count: int, own: bool) -> Found:
+        lengths = self.matrix.diagonal().astype(np.float64)
+        parts = []
+        for first in range(0, max(len(K), 1), _BLOCK):
+            block = np.asarray(K[first : first + _BLOCK], dtype=np.float64)
+            block = block if own else block[:, self.rows]
+            key = lengths - 2 * block
+            if own:
+                key[np.arange(len(key)), first + np.arange(len(key))] = np.inf
+            index = smallest(key, count)
+            at = np.take_along_axis
+            parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
+        return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def smallest(key: Array, count: int) -> Array:
+    """Return the columns of the smallest numbers of each row, ascending, ties by column.
+
+    Examples
+    --------
+    >>> smallest(np.array([[3.0, 1.0, 2.0, 1.0, 2.0]]), 3)
+    array([[1, 3, 2]])
+    """
+    if not count:
+        return np.zeros((len(key), 0), dtype=np.int64)
+    last = np.partition(key, count - 1, axis=1)[:, count - 1 : count]
+    chosen = key <= last
+    excess = chosen.sum(axis=1) - count
+    tied = np.flatnonzero(excess)  # more columns are as large as the last one than have a place
+    if len(tied):
+        equal = key[tied] == last[tied]
+        late = np.cumsum(equal, axis=1) > equal.sum(axis=1, keepdims=True) - excess[tied, None]
+        chosen[tied] &= ~(equal & late)
+    index = np.nonzero(chosen)[1].reshape(len(key), count)
+    order = np.argsort(np.take_along_axis(key, index, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(index, order, axis=1)
+
+
+def votes(found: Found, w: Array, k: float, codes: Array, count: int, alike: bool) -> Array:
+    """Count the votes of the k nearest rows: (m, classes).
+
+    A row votes as often as its weight w (m, count) says; the last one only with what is left of k.
+    With `alike` a vote counts as much as the similarity, negative ones nothing; where no vote
+    counts, all do.
+    """
+    ballots = np.clip(k - (np.cumsum(w, axis=1) - w), 0.0, w)
+    if alike:
+        weighed = ballots * np.maximum(found.similarity, 0.0)
+        counted = weighed.any(axis=1, keepdims=True)
+        ballots = np.where(counted, weighed, ballots)
+    cells = np.arange(len(w))[:, None] * count + codes[found.index]
+    total = np.bincount(cells.ravel(), ballots.ravel(), len(w) * count)
+    return np.asarray(total.reshape(len(w), count))
+
+
+def winners(total: Array, found: Found, w: Array, codes: Array) -> Array:
+    """Return the class with most votes; of several, the one with the nearest row that counts."""
+    best = total.max(axis=1, keepdims=True)
+    tied: Array = np.asarray(total >= best * (1 - 1e-12))
+    choice = total.argmax(axis=1)
+    several = np.flatnonzero(tied.sum(axis=1) > 1)
+    if len(several):
+        near = codes[found.index[several]]
+        among = np.logical_and(np.take_along_axis(tied[several], near, axis=1), w[several] > 0)
+        choice[several] = near[np.arange(len(several)), among.argmax(axis=1)]
+    return np.asarray(choice)
+
+
+def with_copies(
+    found: Found, own: tuple[Array, Array], w: Array, copies: Array
+) -> tuple[Found, Array]:
+    """Put what is left of each row itself among its neighbours, where its distance belongs."""
+    key, similarity = own
+    joined = Found(
+        np.column_stack([found.index, np.arange(len(key))]),
+        np.column_stack([found.key, key]),
+        np.column_stack([found.similarity, similarity]),
+    )
+    weight = np.column_stack([w, copies])
+    order = np.lexsort((joined.index, joined.key), axis=1)
+    at = np.take_along_axis
+    turned = Found(*(at(part, order, axis=1) for part in vars(joined).values()))
+    return turned, at(weight, order, axis=1)

@@ -1,0 +1,245 @@
+"""Nearest neighbours in feature space: votes of the k rows most like a new one."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.expression import bind_columns
+from mercer.gram import PrecomputedGram, Source
+from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.certified import Certified, Pending
+from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.parameters import check_choice, check_count, refuse
+from mercer.machines.base.weights import (
+    DistinctRows,
+    check_weights,
+    distinct_rows,
+    rows_as_they_are,
+)
+from mercer.machines.classification.nearest import (
+    Found,
+    MatrixSearch,
+    RowSearch,
+    Search,
+    votes,
+    winners,
+    with_copies,
+)
+from mercer.points import take
+from mercer.problems import Nearest, Neighbourhoods
+from mercer.solvers import Solution, Status
+
+_CHECKED = 200  # rows whose neighbourhoods the certificate looks at
+
+
+class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
+    """Gives a row the class that most of its k nearest rows have, in the space of any kernel.
+
+    Distances are |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z). Equally distant rows are
+    taken in an order that does not depend on how the training rows were ordered; equally many
+    votes go to the class with the nearest row among those voting.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; the linear kernel gives the usual distances.
+    n_neighbors : int or "loo", default=5
+        How many rows vote; "loo" picks the number, up to `max_neighbors`, with the fewest
+        leave-one-out errors, the smallest of several.
+    max_neighbors : int, default=50
+        Largest number tried by "loo".
+    votes : {"plain", "similarity"}, default="plain"
+        Whether each neighbour has one vote, or k(x, z) of them (none where that is negative).
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    kernel_ : Kernel
+        The kernel used.
+    n_neighbors_ : int
+        How many rows vote.
+    loo_errors_ : array of shape (max_neighbors,)
+        With n_neighbors="loo": the share of rows that 1, 2, ... neighbours get wrong, the row
+        itself left out (one copy of it, where weights are above one).
+    solution_ : Solution
+        The neighbourhoods of a sample of rows.
+    certificate_ : Certificate
+        Whether these are right, from all distances of the sample in float64; made when first read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import NearestNeighbors
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    >>> machine = NearestNeighbors(n_neighbors=3).fit(X, [0, 0, 0, 1, 1])
+    >>> machine.predict([[1.4], [9.0]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "linear",
+        n_neighbors: int | str = 5,
+        *,
+        max_neighbors: int = 50,
+        votes: str = "plain",
+    ) -> None:
+        self.kernel = kernel
+        self.n_neighbors = n_neighbors
+        self.max_neighbors = max_neighbors
+        self.votes = votes
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Keep the rows; with n_neighbors="loo", find out how many should vote.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        refuse_mixed_labels(self, y)
+        X, y = self._training_points(X, y)
+        refuse_targets(y)
+        weights = check_weights(self, sample_weight, len(y))
+        self.classes_, codes = classes_of(self, y, weights)
+        self.kernel_ = resolve(self.kernel, X, weights)
+        given = isinstance(self.kernel_, Precomputed)
+        rows = rows_as_they_are(codes, weights) if given else distinct_rows(X, codes, weights)
+        self._search = self._searched(X, rows)
+        self._codes, self._weights = codes[rows.first], rows.weight
+        self.__dict__.pop("loo_errors_", None)
+        self.n_neighbors_ = self._chosen()
+        self._promise(X, rows)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the share of the votes that each class has.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Shares, in the order of `classes_`.
+        """
+        found = self._near(X)
+        weight = self._weights[found.index]
+        total = self._count(found, weight, self.n_neighbors_)
+        share = total / total.sum(axis=1, keepdims=True)
+        # of equal shares the one that `predict` decides for is the largest, by a rounding
+        first = (np.arange(len(share)), winners(total, found, weight, self._codes))
+        share[first] = np.where(share[first] < 1, np.nextafter(share.max(axis=1), 2), share[first])
+        return np.asarray(share)
+
+    def predict(self, X: Any) -> Array:
+        """Return new rows the class with the most votes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels.
+        """
+        found = self._near(X)
+        best = self._winners(found, self._weights[found.index], self.n_neighbors_)
+        return np.asarray(self.classes_[best])
+
+    def _near(self, X: Any) -> Found:
+        check_is_fitted(self)
+        points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
+        return self._search.of(points, self._rows_for(self.n_neighbors_))
+
+    def _count(self, found: Found, weight: Array, k: int) -> Array:
+        alike = self.votes == "similarity"
+        return votes(found, weight, k, self._codes, len(self.classes_), alike)
+
+    def _winners(self, found: Found, weight: Array, k: int) -> Array:
+        return winners(self._count(found, weight, k), found, weight, self._codes)
+
+    def _rows_for(self, k: int) -> int:
+        """Count the rows that have k votes together, even those that weigh least."""
+        reached = np.cumsum(np.sort(self._weights))
+        return min(int(np.searchsorted(reached, k * (1 - 1e-12))) + 1, len(reached))
+
+    def _chosen(self) -> int:
+        total = float(self._weights.sum())
+        if not isinstance(self.n_neighbors, str):
+            if self.n_neighbors > total:
+                must = f"be at most the total weight of the rows; n_samples = {total:g}"
+                refuse(self, "n_neighbors", self.n_neighbors, must)
+            return int(self.n_neighbors)
+        if total <= 1:
+            raise ValueError("NearestNeighbors: leave-one-out needs two rows, but n_samples = 1")
+        most = max(1, min(int(self.max_neighbors), int(total - 1)))
+        found, weight = self._left_out(most)
+        right = [self._winners(found, weight, k) == self._codes for k in range(1, most + 1)]
+        self.loo_errors_ = np.array([1.0 - r @ self._weights / total for r in right])
+        return int(self.loo_errors_.argmin()) + 1
+
+    def _left_out(self, most: int) -> tuple[Found, Array]:
+        """Find the neighbours of every row, and their weights, without one copy of itself."""
+        n = len(self._weights)
+        count, none = min(self._rows_for(most), n - 1), np.zeros((n, 0))
+        found = self._search.among(count) if count else Found(none.astype(np.int64), none, none)
+        copies = np.maximum(self._weights - 1.0, 0.0)
+        weight = self._weights[found.index]
+        if not copies.any():
+            return found, weight
+        return with_copies(found, self._search.own(), weight, copies)
+
+    def _searched(self, X: Points, rows: DistinctRows) -> Search:
+        if isinstance(self.kernel_, Precomputed):
+            gram = PrecomputedGram(X, rows.first)
+            return MatrixSearch(gram.dense(), rows.first, X.shape[0])
+        expression = bind_columns(self.kernel_.expression(), self._column_names())
+        return RowSearch(Source(expression, take(X, rows.first)))
+
+    def _promise(self, X: Points, rows: DistinctRows) -> None:
+        n, started = len(rows.first), time.perf_counter()
+        sample = np.unique(np.linspace(0, n - 1, min(n, _CHECKED)).astype(np.int64))
+        count = self._rows_for(self.n_neighbors_)
+        asked = take(X, rows.first[sample])
+        value = Neighbourhoods(self._search.of(asked, count).index)
+        seconds = time.perf_counter() - started
+        self.solution_ = Solution(value, Status.SOLVED, 1, seconds, "Search")
+        question = partial(Nearest, points=sample, count=count)
+        if isinstance(self._search, RowSearch):
+            self._judgement = Pending(self._search.source, question, value, certify)
+        else:
+            self._judgement = certify(question(PrecomputedGram(X, rows.first)), value)
+
+    def _check_parameters(self) -> None:
+        check_choice(self, "votes", ("plain", "similarity"))
+        check_count(self, "max_neighbors")
+        if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "loo"):
+            check_count(self, "n_neighbors")

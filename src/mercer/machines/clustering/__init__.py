@@ -1,0 +1,1 @@
+"""K-means and spectral clustering."""

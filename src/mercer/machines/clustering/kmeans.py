@@ -1,0 +1,386 @@
+"""K-means with any kernel: clusters around means in feature space."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.gram import Gram, Need, make_gram
+from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.machines.base.certified import Certified, promise
+from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.parameters import (
+    check_count,
+    check_flag,
+    check_optional_callable,
+    check_optional_positive,
+    refuse,
+)
+from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
+from mercer.machines.base.projection import check_seed
+from mercer.machines.base.reuse import Store
+from mercer.machines.base.weights import (
+    DistinctRows,
+    check_weights,
+    distinct_rows,
+    rows_as_they_are,
+)
+from mercer.machines.clustering.means import means_of
+from mercer.machines.clustering.starts import check_start, seeding
+from mercer.points import row_count, take
+from mercer.problems import Partition
+from mercer.problems.clustering.partition import about_the_mean, scatter_share
+from mercer.solvers import Callback, Lloyd, Relaxation, Solution, relaxed, solve
+
+_EXACT_BELOW = 1000  # rows: up to here float64 costs nothing
+_SAMPLE = 200  # rows that tell whether float32 is good enough
+_IN_RANGE = 1e100  # weights up to here, and down to its inverse, are taken as they are
+_FLAT = 0.05  # share of the trace that must be scatter for float32
+_LOST = 1e-8  # share below which half of the digits of a distance are lost
+
+
+class KMeans(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    Certified,
+    CallbackSupportMixin,
+    KernelMachine,
+):
+    """Clusters around means in the space of any kernel.
+
+    Minimises sum_i s_i |phi(x_i) - m_c(i)|^2 over the clusters c(i) of the rows, with m_c the mean
+    of cluster c in feature space and s the sample weights. Each of `n_init` starts makes Lloyd's
+    steps, and then moves single rows while that lowers the objective; the best end is kept. The
+    objective never rises on the way, and no cluster is ever empty.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        How many clusters; at most as many as there are rows. More clusters than different rows are
+        warned about: copies of a row then go to several of them.
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; "gaussian" takes its scale from the data. The linear kernel is ordinary
+        K-means.
+    init : str, array or callable, default="k-means++"
+        Where to start. "k-means++" draws seeds by their squared distance in feature space, the best
+        of 2 + floor(ln k) candidates each; "random" draws rows; "relaxation" parts the leading
+        eigenvectors of the kernel matrix. Or an array of labels (n_samples,), or of centres
+        (n_clusters, n_features), or a function of X, n_clusters and random_state that gives one.
+    n_init : int, default=10
+        How many starts; one where `init` leaves nothing to chance.
+    max_iter : int, default=300
+        Largest number of steps of a start: assignments of all rows, and sweeps of single moves.
+    refine : bool, default=True
+        Whether single rows are moved at the end (Hartigan): the minimum is lower, and no row gains
+        by changing clusters alone. Without, the steps are Lloyd's and nothing else.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the fit.
+    time_limit : float or None, default=None
+        Seconds after which the fit stops with what it has.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel used.
+    labels_ : int array of shape (n_samples,)
+        The cluster of each row; rows of weight zero go to the nearest mean.
+    inertia_ : float
+        The objective, in float64 from the data.
+    cluster_sizes_ : array of shape (n_clusters,)
+        Weight of the rows of each cluster.
+    cluster_centers_ : array of shape (n_clusters, n_features)
+        The means, for the linear kernel only.
+    n_iter_ : int
+        Steps of the best start.
+    solution_ : Solution
+        How the solver ended; `trace` has the objective of the best start in `measure`, `value`
+        those of all starts.
+    certificate_ : Certificate
+        Objective by the trace formula, and what any move of a row would gain, computed from the
+        data in float64 when first read.
+    relaxation_ : Relaxation
+        A bound below every partition into so many clusters, and how far above the best one this
+        one can at most be; computed when first read. Not kept in copies and pickles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KMeans
+    >>> from mercer.kernels import Gaussian
+    >>> angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.vstack([0.2 * ring, 3.0 * ring])
+    >>> machine = KMeans(2, Gaussian(0.6), init="relaxation", random_state=0).fit(X)
+    >>> sorted(machine.cluster_sizes_.tolist())
+    [60.0, 60.0]
+    >>> machine.certificate_.ok
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        kernel: Kernel | str | Any = "linear",
+        *,
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        refine: bool = True,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.refine = refine
+        self.random_state = random_state
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Find clusters.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        store = Store.of(self)
+        self._check_parameters()
+        X = self._rows_alone(X)
+        weights = check_weights(self, sample_weight, row_count(X))
+        unit = _unit(weights)
+        rows = self._merged(X, weights / unit)
+        self.kernel_ = self._resolved(X, rows)
+        gram = store.once(len(rows.first), partial(self._gram, X, rows))
+        problem = Partition(gram, int(self.n_clusters), rows.weight)
+        solution = self._solve(problem, X, rows)
+        labels = solution.value.labels
+        question = partial(Partition, count=problem.count, weights=problem.weights)
+        self.solution_: Solution = solution
+        self._judgement = promise(gram, question, solution.value, certify, rows.weight)
+        self._relaxation: Any = partial(relaxed, problem, labels)
+        self._keep(problem, X, rows, labels, unit)
+        return self
+
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Array:
+        """Find clusters, and give the one of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        int array of shape (n_samples,)
+            The labels.
+        """
+        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
+
+    def predict(self, X: Any) -> Array:
+        """Return the cluster with the nearest mean in feature space.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        int array of shape (n_samples,)
+            The labels.
+        """
+        return np.asarray(np.argmax(self._values(X), axis=1))
+
+    def transform(self, X: Any) -> Array:
+        """Return distances to the means in feature space; not for a precomputed kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters)
+            The distances.
+        """
+        return np.asarray(np.sqrt(self._squared(X)))
+
+    def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return minus the objective on new rows; not for a precomputed kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            The sum of squared distances to the nearest means, negative.
+        """
+        nearest = self._squared(X).min(axis=1)
+        return -float(check_weights(self, sample_weight, len(nearest)) @ nearest)
+
+    @property
+    def relaxation_(self) -> Relaxation:
+        """A bound below every partition; computed when first read."""
+        held = self.__dict__.get("_relaxation")
+        if held is None:
+            raise AttributeError(
+                "KMeans has no relaxation_ before it is fitted, nor in a copy: call fit"
+            )
+        if not isinstance(held, Relaxation):
+            self._relaxation = held = held()
+        return held
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return {name: held for name, held in state.items() if name != "_relaxation"}
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_sizes_)
+
+    def _squared(self, X: Any) -> Array:
+        check_is_fitted(self)
+        points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
+        if self._own is None:
+            raise ValueError(
+                "KMeans: distances of new rows need k(x, x) of each, which the matrix of a "
+                "precomputed kernel does not say. predict works; for distances pass the kernel "
+                "itself, kernel=..., and the rows."
+            )
+        squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
+        return np.asarray(np.maximum(refuse_overflown(self, squared), 0.0))
+
+    def _merged(self, X: Points, weights: Array) -> DistinctRows:
+        """Take equal rows together, unless there would be more clusters than rows."""
+        nothing, used = np.zeros(len(weights)), int((weights > 0).sum())
+        if self.n_clusters > used:
+            must = f"be at most the number of rows of nonzero weight, n_samples={used}"
+            refuse(self, "n_clusters", self.n_clusters, must)
+        if self._is_precomputed():
+            return rows_as_they_are(nothing, weights)
+        rows = distinct_rows(X, nothing, weights)
+        if self.n_clusters <= len(rows.first):
+            return rows
+        warnings.warn(
+            f"KMeans: n_clusters={self.n_clusters}, but only {len(rows.first)} rows differ: copies "
+            "of a row are spread over several clusters. Ask for fewer clusters.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+        return rows_as_they_are(nothing, weights)
+
+    def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
+        if not isinstance(self.kernel, str):
+            return resolve(self.kernel)
+        return resolve(self.kernel, take(X, rows.first), rows.weight)
+
+    def _gram(self, X: Points, rows: DistinctRows) -> Gram:
+        options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
+        dtype: Any = np.float64
+        if len(rows.first) > _EXACT_BELOW and not self._is_precomputed():
+            dtype = np.float32 if self._spread(X, rows) > _FLAT else np.float64
+        gram = make_gram(self.kernel_, X, Need.PRODUCTS, dtype=dtype, **options)
+        near = about_the_mean(gram, rows.weight)
+        if near is gram and isinstance(self.kernel_, Linear) and self._spread(X, rows) < _LOST:
+            warnings.warn(
+                "KMeans: the mean of the rows is so far from the origin that products of rows "
+                "hardly tell their distances. Subtract a constant from each column first, e.g. "
+                "with sklearn.preprocessing.StandardScaler.",
+                UserWarning,
+                stacklevel=6,
+            )
+        return near
+
+    def _spread(self, X: Points, rows: DistinctRows) -> float:
+        """Return the share of the trace that is scatter, by a sample of the rows."""
+        few = rows.first[:: max(1, len(rows.first) // _SAMPLE)]
+        sample = make_gram(self.kernel_, X, Need.ROWS, rows=few, names=self._column_names())
+        return scatter_share(sample, np.ones(len(few)))
+
+    def _solve(self, problem: Partition, X: Points, rows: DistinctRows) -> Solution:
+        rng = check_random_state(self.random_state)
+        solver = Lloyd(
+            seeding(self, X, rows, problem.gram, rng),
+            int(self.n_init),
+            int(self.max_iter),
+            bool(self.refine),
+            int(rng.randint(2**31 - 1)),
+        )
+        with progress_of(self, self.callback) as callback:
+            return solve(problem, solver, callback=callback, time_limit=self.time_limit)
+
+    def _keep(
+        self, problem: Partition, X: Points, rows: DistinctRows, labels: Array, unit: float
+    ) -> None:
+        means = means_of(problem, labels, self.kernel_, self._column_names())
+        sizes = problem.cluster_weights(labels)
+        self._expansion, self._own = means.closeness, means.own
+        self.inertia_, self.cluster_sizes_ = means.objective * unit, sizes * unit
+        self.n_iter_ = max(1, self.solution_.iterations)
+        self.labels_ = labels[rows.group]
+        absent = np.flatnonzero(rows.group < 0)
+        if len(absent):
+            self.labels_[absent] = np.argmax(self._expansion(take(X, absent)), axis=1)
+        self.__dict__.pop("cluster_centers_", None)
+        if isinstance(self.kernel_, Linear):
+            share = problem.indicator(labels) / sizes
+            self.cluster_centers_ = np.asarray((take(X, rows.first).T @ share).T)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_clusters", "n_init", "max_iter"):
+            check_count(self, name)
+        check_flag(self, "refine")
+        check_optional_callable(self, "callback")
+        check_optional_positive(self, "time_limit")
+        check_seed(self)
+        check_start(self)
+
+
+def _unit(weights: Array) -> float:
+    """Return what weights are counted in: one, or the largest where squares leave the numbers."""
+    largest = float(weights.max())
+    return 1.0 if 1 / _IN_RANGE < largest < _IN_RANGE else largest

@@ -1,0 +1,86 @@
+"""Means of clusters in feature space, and how far new points are from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array, Points
+from mercer.expression import Expression, bind_columns
+from mercer.gram import Expansion, FactoredGram, Gram, PrecomputedGram, Source
+from mercer.kernels import Kernel
+from mercer.points import is_sparse
+from mercer.problems import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class OwnProducts:
+    """k(z, z) of new points.
+
+    Attributes
+    ----------
+    expression : Expression
+        The kernel.
+    """
+
+    expression: Expression
+
+    def __call__(self, Z: Points) -> Array:
+        """Evaluate the diagonal."""
+        return Source(self.expression, Z).diag()
+
+
+@dataclass(frozen=True, eq=False)
+class OwnLengths:
+    """|phi(z)|^2 of new points, by their features.
+
+    Attributes
+    ----------
+    features : callable
+        phi.
+    """
+
+    features: Any
+
+    def __call__(self, Z: Points) -> Array:
+        """Add up squares."""
+        F = self.features(Z)
+        if is_sparse(F):
+            return np.asarray(F.multiply(F).sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(np.einsum("ij,ij->i", F, F), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means m_c = sum_i w_i phi(x_i) / W_c over the points of each cluster.
+
+    Attributes
+    ----------
+    closeness : Expansion
+        m_c'phi(z) - |m_c|^2 / 2 for every cluster: the larger, the nearer.
+    own : OwnProducts, OwnLengths or None
+        |phi(z)|^2; None where only a matrix of the points was ever given.
+    objective : float
+        Weighted sum of squared distances of the points to their means.
+    """
+
+    closeness: Expansion
+    own: OwnProducts | OwnLengths | None
+    objective: float
+
+
+def means_of(problem: Partition, labels: Array, kernel: Kernel, names: list[str] | None) -> Means:
+    """Collect the means of a partition."""
+    W, within = problem.cluster_weights(labels), problem.within(labels)
+    closeness = problem.gram.expand(problem.indicator(labels) / W).plus(-within / W**2 / 2)
+    return Means(closeness, _own(problem.gram, kernel, names), problem.objective(labels, within))
+
+
+def _own(gram: Gram, kernel: Kernel, names: list[str] | None) -> OwnProducts | OwnLengths | None:
+    if isinstance(gram, PrecomputedGram):
+        return None
+    if isinstance(gram, FactoredGram):
+        return OwnLengths(gram.features)
+    return OwnProducts(bind_columns(kernel.expression(), names))

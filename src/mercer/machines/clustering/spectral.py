@@ -1,0 +1,399 @@
+"""Clusters from the leading eigenvectors of an affinity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.gram import EdgeWeight, Gram, SparseGram, components
+from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.certified import Certified, promise
+from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
+from mercer.machines.base.projection import seed_of
+from mercer.machines.base.reuse import Store
+from mercer.machines.clustering.affinity import (
+    affinity,
+    error_of_float32,
+    loops,
+    negative_entry,
+    refuse_negative,
+    refuse_negative_rows,
+    sparse_matrix,
+    warn_of_strangers,
+)
+from mercer.machines.clustering.cut_parameters import check_against, check_parameters
+from mercer.machines.clustering.grouping import BySign, Grouping, by_means
+from mercer.machines.clustering.normalization import (
+    DoublyStochastic,
+    Normalization,
+    NormalizedCut,
+    Plain,
+    RatioCut,
+    with_diagonal,
+)
+from mercer.machines.clustering.relaxation import (
+    Relaxed,
+    Solving,
+    certify_stochastic,
+    eigengap,
+    relax,
+    warn_of_rank,
+)
+from mercer.points import is_sparse
+from mercer.problems import CutValues, Eigenproblem, Modes, Scaling, cut_values
+from mercer.solvers import Callback, Status
+
+_NORMALIZATIONS: dict[str, type[Normalization]] = {
+    "normalized": NormalizedCut,
+    "ratio": RatioCut,
+    "doubly_stochastic": DoublyStochastic,
+    "plain": Plain,
+}
+_WEIGHTS = {"binary": EdgeWeight.BINARY, "kernel": EdgeWeight.KERNEL}
+_SCALING_TOL = 1e-11
+_LOOSE = 1e-5  # a tolerance that a matrix in single precision can serve
+_SHARE = 0.25  # of the tolerance: what single precision may take of it
+_SMALL = 1000  # rows: up to here, single precision saves nothing worth having
+
+
+class SpectralClustering(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    Certified,
+    KernelMachine,
+):
+    """Clusters that hang together, of any shape: cuts of a similarity graph, relaxed.
+
+    Finding the clusters that cut the least similarity, balanced by their sizes or degrees, is
+    NP-hard; dropping the demand that membership be 0 or 1 leaves the k leading eigenvectors of a
+    normalised similarity matrix. They place the rows in k dimensions, where k-means, or for two
+    clusters a sign, tells them apart.
+
+    Parameters
+    ----------
+    n_clusters : int or "eigengap", default=8
+        How many clusters; "eigengap" takes the number, from 2 to `max_clusters`, after which the
+        eigenvalues drop the most.
+    kernel : Kernel, str or callable, default="gaussian"
+        What similarity is; "gaussian" takes its scale from the data. `Precomputed()` takes a
+        symmetric affinity matrix, dense or sparse.
+    normalization : {"normalized", "ratio", "doubly_stochastic", "plain"}, default="normalized"
+        With D the row sums of K: "normalized" cuts use D^-1/2 K D^-1/2, "ratio" cuts K - D + I,
+        "doubly_stochastic" the limit of K <- D^-1/2 K D^-1/2, all of whose rows sum to one. "plain"
+        relaxes kernel K-means: eigenvectors of K itself, rows brought to length one. The first
+        three need similarities of at least zero, the last any valid kernel.
+    neighbors : int or None, default=None
+        Keep only the similarities of each row to so many nearest others, a sparse graph,
+        symmetrised as the mean of both directions. None keeps all. Of a precomputed matrix the
+        largest entries of each row are kept.
+    weights : {"binary", "kernel"}, default="binary"
+        What an edge of the graph of neighbours weighs: one, or the kernel of its ends.
+    self_loops : bool, default=True
+        Whether the similarity of a row with itself counts in its degree, as in the formulas above;
+        scikit-learn leaves it out.
+    assign : {"kmeans", "sign"}, default="kmeans"
+        How places become clusters; "sign", of the second vector, is for two clusters.
+    n_init : int, default=10
+        Restarts of k-means.
+    max_clusters : int, default=10
+        The largest number that "eigengap" considers.
+    tol : float, default=1e-5
+        Largest residual of the eigenvectors, relative to the largest eigenvalue.
+    random_state : int, RandomState or None, default=None
+        Where the starts of k-means come from.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the eigensolver.
+    time_limit : float or None, default=None
+        Seconds after which the eigensolver stops with what it has.
+
+    Attributes
+    ----------
+    labels_ : int array of shape (n_samples,)
+        The cluster of each training row.
+    n_clusters_ : int
+        How many there are.
+    embedding_ : array of shape (n_samples, n_clusters)
+        Where the rows were placed; zero along eigenvectors whose eigenvalue is but rounding.
+    eigenvalues_ : array
+        Leading eigenvalues of the normalised matrix, largest first; for "eigengap" all that were
+        compared.
+    degrees_ : array of shape (n_samples,)
+        Row sums of the affinity.
+    n_connected_ : int
+        Connected components of the graph; 1 for "plain", which does not look.
+    cut_values_ : CutValues
+        What the clusters cut: `cut`, `ratio` and `normalized`.
+    graph_ : sparse array of shape (n_samples, n_samples)
+        The affinity, where it is sparse: of `neighbors`, or as it was given.
+    scaling_ : array of shape (n_samples,)
+        For "doubly_stochastic", the factors that make all rows sum to one.
+    kernel_ : Kernel
+        The kernel used.
+    solution_ : Solution
+        How the eigensolver ended.
+    certificate_ : Certificate
+        Residuals and orthogonality of the eigenvectors and a search for missed ones, from the data
+        in float64 when first read; for "doubly_stochastic" the row sums as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SpectralClustering
+    >>> from mercer.kernels import Gaussian
+    >>> angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.vstack([circle, 4 * circle])
+    >>> machine = SpectralClustering(2, Gaussian(0.5), random_state=0).fit(X)
+    >>> np.bincount(machine.labels_[:60]).tolist(), np.bincount(machine.labels_[60:]).tolist()
+    ([60], [0, 60])
+    >>> machine.predict([[0.9, 0.0], [0.0, 3.9]]).tolist()
+    [0, 1]
+    >>> machine.certificate_.ok
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | str = 8,
+        kernel: Kernel | str | Any = "gaussian",
+        *,
+        normalization: str = "normalized",
+        neighbors: int | None = None,
+        weights: str = "binary",
+        self_loops: bool = True,
+        assign: str = "kmeans",
+        n_init: int = 10,
+        max_clusters: int = 10,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_clusters: Any = n_clusters  # checked when `fit` starts, as all parameters are
+        self.kernel = kernel
+        self.normalization = normalization
+        self.neighbors = neighbors
+        self.weights = weights
+        self.self_loops = self_loops
+        self.assign = assign
+        self.n_init = n_init
+        self.max_clusters = max_clusters
+        self.tol = tol
+        self.random_state = random_state
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the clusters of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; for a precomputed kernel the affinity matrix itself, dense or sparse; strings for
+            string kernels.
+        y : ignored
+            Not used.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        store = Store.of(self)
+        check_parameters(self, tuple(_NORMALIZATIONS), tuple(_WEIGHTS))
+        X = self._training_rows(X)
+        check_against(self, X)
+        self.kernel_ = resolve(self.kernel, None if self._is_precomputed() else X)
+        with progress_of(self, self.callback) as callback:
+            solving = Solving(float(self.tol), callback, self.time_limit, store)
+            for dtype in self._dtypes(X):
+                base, norm, shift, found = self._solved(X, dtype, solving)
+                carried = norm.carried(found.values, base.dtype, float(self.tol))
+                if carried.all():
+                    break
+        rank, count = int(carried.sum()), int(found.shares.sum())
+        if rank < count:
+            warn_of_rank(self, rank, count)
+        self._keep(base, norm, shift, found, carried)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Assign new rows to the clusters.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel their affinities to the training rows.
+
+        Returns
+        -------
+        int array of shape (n_samples,)
+            The cluster whose mean place is nearest.
+        """
+        check_is_fitted(self)
+        return self._grouping(self._places(X))
+
+    def transform(self, X: Any) -> Array:
+        """Place new rows by the eigenvector equation, from their similarities to training rows.
+
+        Training rows come back to where they were, up to `tol`; but with `neighbors` a new row has
+        its nearest training rows for neighbours, which for a training row is itself first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel their affinities to the training rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters)
+            The places.
+        """
+        check_is_fitted(self)
+        return self._places(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # precomputed affinities, too
+        tags.input_tags.positive_only = self._is_precomputed() and self.normalization != "plain"
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def _places(self, X: Any) -> Array:
+        precomputed = isinstance(self.kernel_, Precomputed)
+        if precomputed and is_sparse(X):
+            points = sparse_matrix(self, X, reset=False)
+        else:
+            points = new_rows(self, X, precomputed)
+        if self._norm.cuts and precomputed:
+            refuse_negative_rows(self, points)
+        sums = refuse_overflown(self, self._expansion(points))
+        warn_of_strangers(self, sums)
+        values = np.zeros(sums.shape[1] - 1)  # zero where there is no pair
+        found = self.solution_.value.values
+        values[: len(found)] = found
+        return self._norm.extend(sums, values)
+
+    def _training_rows(self, X: Any) -> Points:
+        if self._is_precomputed() and is_sparse(X):
+            return sparse_matrix(self, X, reset=True)
+        return self._rows_alone(X)
+
+    def _dtypes(self, X: Points) -> tuple[Any, ...]:
+        """Return types of a stored matrix to try: float32 where it serves the tolerance."""
+        exactly = self.tol < _LOOSE or _NORMALIZATIONS[self.normalization].balanced
+        if exactly or self._is_precomputed() or self.neighbors is not None or X.shape[0] <= _SMALL:
+            return (np.float64,)
+        error = error_of_float32(self.kernel_, X, self._column_names())
+        return (np.float32, np.float64) if error <= _SHARE * self.tol else (np.float64,)
+
+    def _solved(
+        self, X: Points, dtype: Any, solving: Solving
+    ) -> tuple[Gram, Normalization, Array, Relaxed]:
+        """Return affinity, normalisation, what that adds to the diagonal, and eigenpairs."""
+        kind = _NORMALIZATIONS[self.normalization]
+        base = solving.store.once(("affinity", dtype), partial(self._affinity, X, dtype, kind))
+        norm, shift = self._normalized(kind, base, solving)
+        return base, norm, shift, self._relaxed(base, norm, shift, solving)
+
+    def _affinity(self, X: Points, dtype: Any, kind: type[Normalization]) -> Gram:
+        options: dict[str, Any] = {"names": self._column_names(), "dtype": dtype}
+        base = affinity(self.kernel_, X, self.neighbors, _WEIGHTS[self.weights], **options)
+        if kind.cuts:
+            refuse_negative(self, base)
+        return base
+
+    def _normalized(
+        self, kind: type[Normalization], base: Gram, solving: Solving
+    ) -> tuple[Normalization, Array]:
+        """Make the normalisation for an affinity, and say what it adds to the diagonal."""
+        for name in ("scaling_", "graph_"):  # an earlier fit with other parameters may have left
+            self.__dict__.pop(name, None)
+        if isinstance(base, SparseGram):
+            self.graph_ = base.matrix
+        if not kind.cuts:
+            self.degrees_ = np.asarray(base @ np.ones(base.shape[0]), dtype=np.float64)
+            return kind(self.degrees_), np.zeros(base.shape[0])
+        shift, self.degrees_ = loops(base, counted=bool(self.self_loops), positive=kind.balanced)
+        if not kind.balanced:
+            return kind(self.degrees_), shift
+        problem = Scaling(with_diagonal(base, shift))
+        found = solving.store.once("scaling", partial(solving, problem, tol=_SCALING_TOL))
+        self.scaling_ = found.value.scale
+        return kind(self.scaling_), shift
+
+    def _relaxed(self, base: Gram, norm: Normalization, shift: Array, solving: Solving) -> Relaxed:
+        n = base.shape[0]
+        if norm.cuts:
+            component = solving.store.once(("components", base.dtype), partial(components, base))
+        else:
+            component = np.zeros(n, dtype=np.int64)
+        self.n_connected_ = int(component.max()) + 1
+        count, by_gap = self._wanted(n)
+        found = relax(self, norm, with_diagonal(base, shift), component, count, solving)
+        self.eigenvalues_ = norm.shown(found.values)
+        return found.first(eigengap(found.values)) if by_gap else found
+
+    def _wanted(self, n: int) -> tuple[int, bool]:
+        """Return how many pairs to find, and whether their gaps choose the number of clusters."""
+        if not isinstance(self.n_clusters, str):
+            return int(self.n_clusters), False
+        most = min(int(self.max_clusters), n)
+        if self.n_connected_ > most:
+            return most, False
+        return min(most + 1, n), True  # the drop after the last candidate counts, too
+
+    def _keep(
+        self, base: Gram, norm: Normalization, shift: Array, found: Relaxed, carried: Array
+    ) -> None:
+        modes = Modes(found.values, found.vectors)
+        vectors = np.zeros((base.shape[0], int(found.shares.sum())))
+        vectors[:, : len(carried)] = found.vectors * carried
+        self.embedding_ = norm.place(vectors)
+        self.labels_, self._grouping, grouped = self._grouped(found)
+        self.n_clusters_ = int(self.labels_.max()) + 1
+        self._norm, self._expansion = norm, base.expand(norm.expanded(vectors))
+        ended = found.solution.status
+        status = grouped if ended.ok and grouped is Status.TIME_LIMIT else ended
+        self.solution_ = replace(found.solution, value=modes, status=status)
+        self.cut_values_ = self._cut(norm, base)
+        judge = certify_stochastic if norm.balanced else certify
+        question = partial(_question, norm=norm, shift=shift, count=len(found.values))
+        self._judgement = promise(base, question, modes, partial(judge, tol=float(self.tol)))
+
+    def _grouped(self, found: Relaxed) -> tuple[Array, Grouping, Status]:
+        if self.assign == "sign" and len(found.shares) == 1:
+            sign = BySign(1)
+            return sign(self.embedding_), sign, Status.SOLVED
+        level = self.embedding_[:, : len(found.shares)].max(axis=0)
+        seed = seed_of(self.random_state)
+        return by_means(
+            self.embedding_, found.component, found.shares, level, int(self.n_init), seed
+        )
+
+    def _cut(self, norm: Normalization, base: Gram) -> CutValues:
+        if not norm.cuts and negative_entry(base, self.kernel_) is not None:
+            return CutValues(np.nan, np.nan, np.nan)  # similarities below zero weigh no cut
+        counted = bool(self.self_loops) or not norm.cuts
+        gram = base if counted else with_diagonal(base, -base.diag())
+        return cut_values(gram, self.labels_)
+
+
+def _question(gram: Gram, norm: Normalization, shift: Array, count: int) -> Eigenproblem:
+    return Eigenproblem(norm.matrix(with_diagonal(gram, shift)), count)

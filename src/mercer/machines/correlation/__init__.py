@@ -1,0 +1,1 @@
+"""Canonical correlations of two views."""

@@ -1,0 +1,399 @@
+"""Canonical correlation analysis: what two views of the same rows have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.finite import refuse_extremes
+from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.certified import Certified
+from mercer.machines.base.inputs import new_rows, training_rows_alone
+from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_count,
+    check_optional_callable,
+    check_optional_count,
+    check_optional_positive,
+    refuse,
+)
+from mercer.machines.base.randomness import check_seed, seed_of
+from mercer.machines.base.weights import check_weights
+from mercer.machines.correlation import penalty as penalty_of
+from mercer.machines.correlation.fit import Grams, fitted_view, promised, regression, signed
+from mercer.machines.correlation.folds import check_folds, held_out
+from mercer.machines.correlation.views import column_weights, correlations_of, prepared, second_view
+from mercer.machines.projection.origin import near_origin
+from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Shrinkage, Squared
+from mercer.resources import require_memory
+from mercer.solvers import Callback, LowRankCorrelation, solve
+
+_FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
+_APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
+
+
+class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKernels):
+    """Finds directions of two views whose variates correlate most, in the space of any kernels.
+
+    With G_x, G_y the centred Gram matrices of both views, maximises the covariance of u = G_x c and
+    v = G_y d over unit penalised variances c'(G_x + eta)^2 c and d'(G_y + eta)^2 d; each pair is
+    uncorrelated with those before. With linear kernels and no penalty this is Hotelling's canonical
+    correlation: the cosines of the principal angles between the columns of both views.
+
+    Parameters
+    ----------
+    kernel_x, kernel_y : Kernel, str or callable, default="linear"
+        What similarity is in each view.
+    n_components : int, default=2
+        Number of pairs. Beyond the smaller rank, correlations and variates are zero.
+    penalty : float, pair of floats, "auto" or "cv", default="auto"
+        For both views or each, as a share of the total variance of the view in feature space:
+        eta = penalty * trace(G). "auto" takes none where both views together have fewer features
+        than there are rows, else 0.01; "cv" the member of `penalties` with the largest correlation
+        on held-out rows. 0 is refused where a kernel has as many features as there are rows: any
+        variate could be reached, and the correlation is always 1.
+    penalties : list of floats or pairs, or None, default=None
+        Candidates for penalty="cv"; None takes nine from 1e-4 to 1.
+    cv : int, splitter or list of pairs of index arrays, default=5
+        Folds for penalty="cv", of the rows of positive weight.
+    form : {"squared", "norm", "lengths"}, default="squared"
+        How the penalty enters: (G + eta)^2; G^2 + eta G, which penalises the squared norm of the
+        direction (ridge CCA); or G^2 + eta^2, which penalises the length of the coefficients.
+    rank : int or None, default=None
+        Look at no more than this many rows of each Gram (pivoted Cholesky), for many rows; None
+        for the exact answer.
+    random_state : int, RandomState or None, default=0
+        Draws the rows that a low rank looks at.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the fit.
+    time_limit : float or None, default=None
+        Seconds after which an iterative fit stops with what it has.
+
+    Attributes
+    ----------
+    correlations_ : array of shape (n_components,)
+        The correlations of the fit, penalty included, largest first.
+    penalty_ : tuple of two floats
+        The penalties used, as shares.
+    rank_x_, rank_y_ : int or None
+        How many directions each view has; None where a Cholesky factor was taken and nobody needed
+        to know.
+    dual_coef_x_, dual_coef_y_ : array of shape (n_samples, n_components)
+        Coefficients of the training rows, centred.
+    weights_x_, weights_y_ : array of shape (n_features, n_components)
+        Weights of the columns; only for a linear kernel in primal space.
+    kernel_x_, kernel_y_ : Kernel
+        The kernels used.
+    penalties_ : list of pairs
+        With penalty="cv": the candidates.
+    cv_scores_ : array of shape (n_folds, n_penalties)
+        With penalty="cv": mean held-out correlations.
+    solution_ : Solution
+        How the solver ended; `solution_.value.bound` is the error bound of a low rank.
+    certificate_ : Certificate
+        Correlations, variances and optimality recomputed from the data, when first read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import CCA
+    >>> from mercer.kernels import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(0, 6, size=(200, 1))
+    >>> X = np.hstack([t, rng.normal(size=(200, 1))])
+    >>> Y = np.hstack([np.sin(t), rng.normal(size=(200, 1))])
+    >>> plain = CCA(n_components=1).fit(X, Y)
+    >>> machine = CCA(Gaussian(1.0), Gaussian(1.0), n_components=1).fit(X, Y)
+    >>> round(plain.score(X, Y), 2), round(machine.score(X, Y), 2)
+    (0.8, 0.98)
+    >>> machine.certificate_.ok
+    True
+    """
+
+    penalty_: tuple[float, float]
+
+    def __init__(
+        self,
+        kernel_x: Kernel | str | Any = "linear",
+        kernel_y: Kernel | str | Any = "linear",
+        *,
+        n_components: int = 2,
+        penalty: float | tuple[float, float] | str = "auto",
+        penalties: list[Any] | None = None,
+        cv: Any = 5,
+        form: str = "squared",
+        rank: int | None = None,
+        random_state: Any = 0,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel_x = kernel_x
+        self.kernel_y = kernel_y
+        self.n_components = n_components
+        self.penalty: Any = penalty  # checked when `fit` starts, as all parameters are
+        self.penalties = penalties
+        self.cv = cv
+        self.form = form
+        self.rank = rank
+        self.random_state = random_state
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to two views of the same rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The first view; the Gram matrix for a precomputed kernel; strings for string kernels.
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_targets)
+            The second view, likewise.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        X = training_rows_alone(self, X, is_precomputed(self.kernel_x))
+        y, self._reader = second_view(self, y, is_precomputed(self.kernel_y))
+        check_consistent_length(X, y)
+        weights = check_weights(self, sample_weight, X.shape[0])
+        rows = np.flatnonzero(weights)
+        if len(rows) < 2:
+            raise ValueError("CCA: correlations need two rows, but n_samples = 1")
+        self.kernel_x_ = resolve(self.kernel_x, X, weights)
+        self.kernel_y_ = resolve(self.kernel_y, y, weights)
+        names = getattr(self, "feature_names_in_", None), self._reader.names
+        base_x, mean_x = self._gram(self.kernel_x_, X, rows, weights, names[0])
+        base_y, mean_y = self._gram(self.kernel_y_, y, rows, weights, names[1])
+        bases, means = (base_x, base_y), (mean_x, mean_y)
+        for name in ("penalties_", "cv_scores_"):  # an earlier fit may have left them
+            self.__dict__.pop(name, None)
+        weights = weights[rows] / weights[rows].mean()
+        grams = prepared(bases[0], weights), prepared(bases[1], weights)
+        problem = self._ask(bases, grams, weights)
+        limits: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        solution = solve(problem, self._solver(), **limits)
+        value = signed(solution.value, grams[0], weights)
+        self.solution_ = replace(solution, value=value)
+        self._keep(grams, value, means, weights, rows, X.shape[0])
+        targets = y[rows] if self._reader.has_rows else None
+        self._regression = regression(grams, value, targets, weights)
+        tol = None if self.rank is None else _APPROXIMATE
+        self._judgement = promised(bases, weights, problem, value, tol)
+        return self
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Return the canonical variates of new rows of the first view, or of both.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows of the first view.
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_targets), optional
+            New rows of the second view.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components), or a pair of them
+            Variates; of unit variance on the training rows, but for the penalty.
+        """
+        variates = self._variates(X)
+        return variates if y is None else (variates, self.transform_y(y))
+
+    def transform_y(self, y: Any) -> Array:
+        """Return the canonical variates of new rows of the second view alone.
+
+        Parameters
+        ----------
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_targets)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Variates.
+        """
+        check_is_fitted(self)
+        return self._y.variates(type(self).__name__, self._reader.new(y))
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Any:
+        """Fit to two views, and give the variates of both.
+
+        Parameters
+        ----------
+        X, y : array-like or sparse matrix
+            The views.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        pair of arrays of shape (n_samples, n_components)
+            The variates of both views.
+        """
+        return self.fit(X, y, sample_weight).transform(X, y)
+
+    def predict(self, X: Any) -> Array:
+        """Predict the second view from the first, through the canonical directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows of the first view.
+
+        Returns
+        -------
+        array of shape (n_samples,), (n_samples, n_targets) or (n_samples, n_components)
+            The rows of the second view, by least squares on the canonical variates of the first.
+            Where that view is not rows of numbers (strings, a precomputed kernel), its canonical
+            variates, likewise.
+        """
+        check_is_fitted(self)
+        variates = self._variates(X)
+        width = len(self._regression.centre)
+        size = 8 * len(variates) * width
+        require_memory(size, f"predictions of {width} columns", "Predict fewer rows at a time.")
+        values = self._regression(variates)
+        return values[:, 0] if self._reader.flat else values
+
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the mean correlation of the variates of both views on new rows.
+
+        Parameters
+        ----------
+        X, y : array-like or sparse matrix
+            New rows of both views.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            The mean over the components; `correlations` has them one by one.
+        """
+        return float(self.correlations(X, y, sample_weight).mean())
+
+    def correlations(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Array:
+        """Return the correlation of each pair of variates on new rows.
+
+        Parameters
+        ----------
+        X, y : array-like or sparse matrix
+            New rows of both views.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        array of shape (n_components,)
+            Plain correlations, without penalty; 0 where a variate does not vary.
+        """
+        u, v = self._variates(X), self.transform_y(y)
+        check_consistent_length(u, v)
+        return correlations_of(u, v, check_weights(self, sample_weight, len(u)))
+
+    @property
+    def weights_x_(self) -> Array:
+        """Weights of the columns of the first view, for the linear kernel."""
+        return column_weights(self.__dict__.get("_x"), "weights_x_")
+
+    @property
+    def weights_y_(self) -> Array:
+        """Weights of the columns of the second view, for the linear kernel."""
+        return column_weights(self.__dict__.get("_y"), "weights_y_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not is_precomputed(self.kernel_x)
+        tags.input_tags.pairwise = is_precomputed(self.kernel_x)
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    def _variates(self, X: Any) -> Array:
+        check_is_fitted(self)
+        points = new_rows(self, X, isinstance(self.kernel_x_, Precomputed))
+        return self._x.variates(type(self).__name__, points)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.correlations_)
+
+    def _gram(
+        self, kernel: Kernel, X: Points, rows: Array, weights: Array, names: Any
+    ) -> tuple[Gram, Any]:
+        """Make a Gram; give also what was taken off its rows before."""
+        X, mean = near_origin(kernel, X, rows, weights)
+        need, copies = (Need.MATRIX, 5) if self.rank is None else (Need.SAMPLE, 1)
+        listed = None if names is None else list(names)
+        gram = make_gram(kernel, X, need, rows=rows, names=listed, copies=copies)
+        return refuse_extremes(type(self).__name__, gram, kernel, rows, small=True), mean
+
+    def _ask(self, bases: Grams, grams: Grams, weights: Array) -> Correlation:
+        """Write the problem: the penalty is chosen, or refused, beside the data."""
+        form = _FORMS[self.form]
+        if isinstance(self.penalty, str) and self.penalty == "cv":
+            self.penalties_ = penalty_of.candidates(self)
+            self.cv_scores_ = held_out(self, grams, weights, form, seed_of(self))
+            best = int(np.argmax(self.cv_scores_.mean(axis=0)))
+            self.penalty_ = self.penalties_[best]
+        else:
+            self.penalty_ = penalty_of.as_pair(self.penalty) or penalty_of.automatic(grams)
+        penalty_of.refuse_trivial(self, grams)
+        x, y = (
+            penalty_of.absolute(gram, base, weights, share)
+            for gram, base, share in zip(grams, bases, self.penalty_, strict=True)
+        )
+        if not np.isfinite([x, y]).all():
+            refuse(self, "penalty", self.penalty, "be smaller: times the variance it overflows")
+        return Correlation(*grams, self.n_components, (x, y), form)
+
+    def _keep(
+        self,
+        grams: Grams,
+        value: CanonicalPairs,
+        means: tuple[Any, Any],
+        weights: Array,
+        rows: Array,
+        n: int,
+    ) -> None:
+        """Keep the functions of both views, of unit variance but for the penalty."""
+        self.correlations_ = value.values
+        self.rank_x_, self.rank_y_ = value.rank_x, value.rank_y
+        penalty_of.judge_ranks(self, len(rows))
+        scale = np.sqrt(weights.sum())
+        x, y = (value.coef_x, value.weights_x), (value.coef_y, value.weights_y)
+        self._x = fitted_view(self.kernel_x_, grams[0], *x, means[0], scale)
+        self._y = fitted_view(self.kernel_y_, grams[1], *y, means[1], scale)
+        self.dual_coef_x_, self.dual_coef_y_ = (np.zeros((n, self.n_components)) for _ in range(2))
+        back = scale * np.sqrt(weights)[:, None]
+        self.dual_coef_x_[rows], self.dual_coef_y_[rows] = back * value.coef_x, back * value.coef_y
+
+    def _solver(self) -> LowRankCorrelation | None:
+        return None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self))
+
+    def _check_parameters(self) -> None:
+        check_count(self, "n_components")
+        check_optional_count(self, "rank")
+        check_choice(self, "form", tuple(_FORMS))
+        check_optional_callable(self, "callback")
+        check_optional_positive(self, "time_limit")
+        check_folds(self)
+        check_seed(self)
+        penalty_of.check_penalty(self)

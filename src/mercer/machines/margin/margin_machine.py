@@ -1,0 +1,215 @@
+"""What support vector machines share: parameters, merged rows, the solve, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.expression import bind_columns
+from mercer.gram import Gram, Need, Source, make_gram
+from mercer.gram.finite import refuse_extremes
+from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.machines.base.certified import Certified, certify_gap, promise
+from mercer.machines.base.machine import KernelMachine
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_flag,
+    check_optional_callable,
+    check_optional_count,
+    check_optional_positive,
+    check_real,
+    is_real,
+    refuse,
+)
+from mercer.machines.base.progress import CallbackSupportMixin, progress_of
+from mercer.machines.base.weights import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.points import take
+from mercer.problems import BoxQP, Dual, Duals, Many
+from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
+from mercer.solvers.auto import choose
+
+_SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
+_CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
+_STIFF = 1e4
+_EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
+
+
+class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
+    """Base of machines that end in box programmes."""
+
+    tol: float
+    criterion: str
+    max_iter: int | None
+    time_limit: float | None
+    warm_start: bool
+    callback: Any
+    solution_: Solution
+    n_features_in_: int
+
+    def _check_solving(self) -> None:
+        """Check the parameters that say how to solve."""
+        check_real(self, "tol", above=0)
+        check_choice(self, "criterion", tuple(_CRITERIA))
+        check_optional_count(self, "max_iter")
+        check_optional_positive(self, "time_limit")
+        check_flag(self, "warm_start")
+        check_optional_callable(self, "callback")
+
+    def _merged(self, X: Points, labels: Array, weights: Array) -> DistinctRows:
+        """Take equal rows of equal labels together, sorted by label."""
+        if self._is_precomputed():
+            return rows_as_they_are(labels, weights)
+        return distinct_rows(X, labels, weights)
+
+    def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
+        """Return the kernel; scales taken from merged rows depend on neither copies nor order."""
+        if not isinstance(self.kernel, str):
+            return resolve(self.kernel)
+        return resolve(self.kernel, take(X, rows.first), rows.weight)
+
+    def _gram(self, X: Points, rows: DistinctRows) -> Gram:
+        small = len(rows.first) <= _EXACT_BELOW
+        options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
+        dtype = np.float64 if small else np.float32
+        # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
+        need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
+        copies = self._variables_of_a_row() if need is Need.BOX else 1
+        gram = make_gram(self.kernel_, X, need, dtype=dtype, copies=copies, **options)
+        return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
+
+    def _variables_of_a_row(self) -> int:
+        """Count the variables that the programme has for each row."""
+        return 1
+
+    def _is_stiff(self, X: Points) -> bool:
+        if isinstance(self.kernel_, Precomputed):
+            return False
+        names = self._column_names()
+        expression = bind_columns(self.kernel_.expression(), names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = Source(expression, X).diag().max(initial=0.0)
+            return bool(not np.max(getattr(self, "C", 1.0)) * largest < _STIFF)
+
+    def _keep_support(self, X: Points, coef: Array) -> None:
+        """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""
+        self.support_ = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+        self.dual_coef_ = coef[self.support_]
+        empty = self._is_precomputed()  # rows of the matrix would be no vectors
+        self.support_vectors_ = np.empty((0, 0)) if empty else take(X, self.support_)
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns, for the linear kernel."""
+        if not isinstance(self.__dict__.get("kernel_"), Linear):
+            raise AttributeError("coef_ exists after a fit with the linear kernel only")
+        d = self.n_features_in_
+        ends = sparse.vstack([sparse.eye_array(d), sparse.csr_array((1, d))], format="csr")
+        values = self._expansion(ends)  # at the unit vectors, and at the origin
+        weights = (values[:-1] - values[-1]).T
+        return np.asarray(weights[0] if len(weights) == 1 else weights)
+
+    def _solver(self, problem: BoxQP | Many, least: float = 0.0) -> Solver:
+        """Return the solver that suits the problem, with the wishes of the user."""
+        wishes = {
+            "tol": max(_SOLVE_BELOW * self.tol, least),
+            "max_iter": self.max_iter,
+            "criterion": _CRITERIA[self.criterion],
+        }
+        return _wished(choose(problem), wishes)
+
+    def _answer(self, gram: Gram, question: Callable[[Gram], Any]) -> Solution:
+        """Solve, remember how it ended, and promise the certificate."""
+        problem = question(gram)
+        start = self._earlier_answer(problem)
+        with progress_of(self, self.callback) as callback:
+            solution = solve(
+                problem,
+                self._solver(problem),
+                start=start,
+                callback=callback,
+                time_limit=self.time_limit,
+            )
+        self.solution_ = solution
+        self.n_iter_ = max(1, solution.iterations)  # a look around counts as a step
+        judge = certify_gap if self.criterion == "gap" else certify
+        self._judgement = promise(
+            gram, question, solution.value, partial(judge, tol=self.tol), slack_costs(problem)
+        )
+        return solution
+
+    def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:
+        """Return the last answer to start from, if that is asked for and has as many variables."""
+        earlier = self.__dict__.get("solution_")
+        if not self.warm_start or earlier is None:
+            return None
+        asked = problem.problems if isinstance(problem, Many) else (problem,)
+        held = earlier.value.parts if isinstance(earlier.value, Duals) else (earlier.value,)
+        alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
+        return earlier.value if alike else None
+
+
+def slack_costs(problem: BoxQP | Many) -> Array:
+    """Return what slack costs in each row of each programme, where it is finite and not free."""
+    costs = []
+    for one in problem.problems if isinstance(problem, Many) else (problem,):
+        shift = one.held.shift
+        with np.errstate(divide="ignore"):
+            costs.append(one.upper - one.lower if shift is None else 0.5 / shift)
+    found = np.concatenate(costs)
+    return np.asarray(np.minimum(found[found > 0], np.finfo(float).max))
+
+
+def _wished(solver: Solver, wishes: dict[str, Any]) -> Solver:
+    """Return the solver with all of the wishes: none is dropped."""
+    if isinstance(solver, Each):
+        return Each(_wished(solver.solver, wishes))
+    return replace(solver, **wishes)  # type: ignore[type-var]
+
+
+def check_cost(machine: Any) -> None:
+    """Require C to be a positive number, or one for each row; infinity allows no slack."""
+    C = machine.C
+    if is_real(C):
+        if not C > 0:
+            refuse(machine, "C", C, "be a positive number (infinity allows no slack)")
+        return
+    try:
+        costs = np.asarray(C, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        costs = np.zeros(())
+    if (
+        isinstance(C, bool | str | bytes)
+        or costs.ndim != 1
+        or not (costs.size and (costs > 0).all())
+    ):
+        refuse(machine, "C", C, "be a positive number, or an array of one for each row")
+
+
+def costs_of(machine: Any, rows: DistinctRows, weights: Array) -> Array:
+    """Return the weight of the slack of each merged row: C times how often it counts."""
+    if is_real(machine.C):
+        with np.errstate(over="ignore"):
+            return _as_finite(float(machine.C) * rows.weight, np.isfinite(machine.C))
+    C = np.asarray(machine.C, dtype=np.float64)
+    if len(C) != len(weights):
+        refuse(machine, "C", machine.C, f"have one entry for each of the {len(weights)} rows")
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity times no weight: not looked at
+        return _as_finite(rows.total(C * weights), np.isfinite(C).all())
+
+
+def _as_finite(costs: Array, finite: bool | np.bool_) -> Array:
+    """Return costs of a finite C as finite numbers: what overflowed is not the hard margin."""
+    return np.minimum(costs, np.finfo(float).max) if finite else np.asarray(costs)
+
+
+def amounts_of(machine: Any, weights: Array) -> Array:
+    """Return what copies of a row share its coefficient by: their weight, times their own C."""
+    C = np.asarray(machine.C, dtype=np.float64)
+    return weights * C if C.ndim and np.isfinite(C).all() else weights

@@ -1,0 +1,221 @@
+"""Many classes as two-class questions over one Gram: each against each, or each against the rest.
+
+Rows are sorted by class, so that a pair of classes is two runs of rows of the shared matrix. In
+every question f > 0 speaks for the later (one-vs-one) or the single (one-vs-rest) class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import Gram, PartGram
+from mercer.machines.margin.coupling import couple_pairs
+from mercer.machines.margin.two_class import TwoClassBox
+from mercer.problems import BoxQP, Dual, Duals, Many
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One two-class question.
+
+    Attributes
+    ----------
+    rows : (m,) int array or None
+        Which rows of the shared Gram; None for all.
+    signs : (m,) array
+        -1 or 1 for each of them.
+    """
+
+    rows: Array | None
+    signs: Array
+
+    def problem(self, box: TwoClassBox, whole: Gram) -> BoxQP:
+        """Write this part on the Gram of all rows, with the costs of all rows."""
+        gram = whole if self.rows is None else PartGram(whole, self.rows)
+        return box.of(self.rows).problem(gram, self.signs)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """All parts, written as problems on a Gram."""
+
+    parts: tuple[Part, ...]
+    box: TwoClassBox
+
+    def __call__(self, gram: Gram) -> BoxQP | Many:
+        """Return one problem, or several that share the Gram."""
+        problems = tuple(part.problem(self.box, gram) for part in self.parts)
+        return problems[0] if len(problems) == 1 else Many(problems)
+
+
+def parts_of(value: Dual | Duals) -> tuple[Dual, ...]:
+    """Return the answers to all parts of a question."""
+    return value.parts if isinstance(value, Duals) else (value,)
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme(ABC):
+    """A way to make two-class questions of many classes, and one decision of their answers.
+
+    Attributes
+    ----------
+    ends : (classes + 1,) int array
+        Rows ends[c] to ends[c + 1] are those of class c.
+    """
+
+    ends: Array
+
+    @property
+    def count(self) -> int:
+        """Count the classes."""
+        return len(self.ends) - 1
+
+    def run(self, c: int) -> slice:
+        """Return the rows of a class."""
+        return slice(int(self.ends[c]), int(self.ends[c + 1]))
+
+    @abstractmethod
+    def parts(self) -> tuple[Part, ...]:
+        """Return the questions."""
+
+    @abstractmethod
+    def collect(self, coefs: Sequence[Array]) -> Array:
+        """Put the coefficients of all parts side by side, one row for each row of the Gram."""
+
+    @abstractmethod
+    def signs(self, codes: Array) -> Array:
+        """Return the sign that rows of these classes have in each part (n, parts); NaN for none."""
+
+    @abstractmethod
+    def couple(self, probabilities: Array) -> Array:
+        """Turn probabilities of f > 0 in all parts (n, parts) into those of classes."""
+
+    @abstractmethod
+    def decide(self, values: Array) -> Array:
+        """Turn values of all parts (n, parts) into one value per class (n, classes)."""
+
+
+class TwoClasses(Scheme):
+    """One question."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """Ask for the second class against the first."""
+        return (Part(None, np.where(np.arange(self.ends[2]) < self.ends[1], -1.0, 1.0)),)
+
+    def collect(self, coefs: Sequence[Array]) -> Array:
+        """Return the coefficients as one column."""
+        return coefs[0][:, None]
+
+    def signs(self, codes: Array) -> Array:
+        """Return 1 to the second class."""
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+
+    def couple(self, probabilities: Array) -> Array:
+        """Return the rest to the first class."""
+        return np.column_stack([1.0 - probabilities[:, 0], probabilities[:, 0]])
+
+    def decide(self, values: Array) -> Array:
+        """Let the value speak for the second class, its negative for the first."""
+        return np.column_stack([-values[:, 0], values[:, 0]])
+
+
+class OneVsOne(Scheme):
+    """Each class against each; the decision is by votes, ties broken by confidence."""
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return the pairs of classes in order."""
+        return list(combinations(range(self.count), 2))
+
+    def parts(self) -> tuple[Part, ...]:
+        """Ask for the later class of each pair against the earlier."""
+        runs = [np.arange(self.ends[c], self.ends[c + 1]) for c in range(self.count)]
+        sign = [np.ones(len(run)) for run in runs]
+        return tuple(
+            Part(np.concatenate([runs[a], runs[b]]), np.concatenate([-sign[a], sign[b]]))
+            for a, b in self.pairs()
+        )
+
+    def collect(self, coefs: Sequence[Array]) -> Array:
+        """Return each row its coefficients against the other classes, in their order."""
+        table = np.zeros((int(self.ends[-1]), self.count - 1))
+        for (a, b), coef in zip(self.pairs(), coefs, strict=True):
+            first = int(self.ends[a + 1] - self.ends[a])
+            table[self.run(a), b - 1] = coef[:first]
+            table[self.run(b), a] = coef[first:]
+        return table
+
+    def columns(self, c: int) -> Array:
+        """Return the numbers of the pairs that a class is in, by the other class of each."""
+        before, after, k = np.arange(c), np.arange(self.count - 1 - c), self.count
+        as_later = before * (2 * k - before - 1) // 2 + c - before - 1
+        return np.concatenate([as_later, c * (2 * k - c - 1) // 2 + after])
+
+    def signs(self, codes: Array) -> Array:
+        """Return 1 to the later class of each pair, NaN to classes that are not in it."""
+        a, b = np.array(self.pairs()).T
+        return np.where(codes[:, None] == b, 1.0, np.where(codes[:, None] == a, -1.0, np.nan))
+
+    def couple(self, probabilities: Array) -> Array:
+        """Couple all pairs."""
+        first, second = np.array(self.pairs()).T
+        return couple_pairs(probabilities, first, second, self.count)
+
+    def decide(self, values: Array) -> Array:
+        """Count votes; a confidence below one third of a vote breaks ties between classes."""
+        values = np.ascontiguousarray(values.T)
+        later, earlier = values > 0, values <= 0
+        few = np.min_scalar_type(self.count)
+        votes = np.zeros((self.count, values.shape[1]), dtype=few)
+        confidence = np.zeros(votes.shape)
+        mine = slice(0, 0)
+        for c in range(self.count - 1):
+            mine = slice(mine.stop, mine.stop + self.count - 1 - c)  # against all later classes
+            votes[c] += earlier[mine].sum(axis=0, dtype=few)
+            votes[c + 1 :] += later[mine]
+            confidence[c] -= values[mine].sum(axis=0)
+            confidence[c + 1 :] += values[mine]
+        return np.asarray((votes + confidence / (3 * (np.abs(confidence) + 1))).T)
+
+
+class OneVsRest(Scheme):
+    """Each class against all others; the largest value decides."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """Ask for each class against the rest."""
+        signs = np.full((self.count, int(self.ends[-1])), -1.0)
+        for c in range(self.count):
+            signs[c, self.run(c)] = 1.0
+        return tuple(Part(None, row) for row in signs)
+
+    def collect(self, coefs: Sequence[Array]) -> Array:
+        """Return one column for each class."""
+        return np.column_stack(coefs)
+
+    def signs(self, codes: Array) -> Array:
+        """Return 1 to the class itself."""
+        return np.where(codes[:, None] == np.arange(self.count), 1.0, -1.0)
+
+    def couple(self, probabilities: Array) -> Array:
+        """Take shares; where every class is ruled out, all alike."""
+        total = probabilities.sum(axis=1, keepdims=True)
+        shares = probabilities / np.where(total > 0, total, 1.0)
+        return np.asarray(np.where(total > 0, shares, 1.0 / self.count))
+
+    def decide(self, values: Array) -> Array:
+        """Take the values as they are."""
+        return values
+
+
+def scheme_of(name: str, codes: Array) -> Scheme:
+    """Return the scheme of a name for rows sorted by class number."""
+    count = int(codes[-1]) + 1
+    ends = np.searchsorted(codes, np.arange(count + 1))
+    if count == 2:
+        return TwoClasses(ends)
+    return {"ovo": OneVsOne, "ovr": OneVsRest}[name](ends)

@@ -1,0 +1,205 @@
+"""Novelty detection: the half-space of feature space that holds all but a few rows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OutlierMixin
+
+from mercer.array_types import Array
+from mercer.kernels import Kernel
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_share
+from mercer.machines.base.progress import with_callbacks
+from mercer.machines.base.weights import check_weights
+from mercer.machines.margin.margin_machine import MarginMachine
+from mercer.machines.margin.zones import Zones, zones
+from mercer.problems.margin import svm
+from mercer.solvers import Callback
+
+_ZONES = ("inside", "on", "outside")
+
+
+class OneClassSVM(OutlierMixin, MarginMachine):
+    """Finds where rows are common: score(x) = sum_i b_i k(x_i, x), at least `offset_` for most.
+
+    Minimises |w|^2 / 2 - rho nu W + sum_i s_i max(0, rho - w'phi(x_i)), W the total of the sample
+    weights s. At most a share nu of the rows scores below rho = `offset_`, and at least a share nu
+    are support vectors.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        What similarity is; "gaussian" takes its scale from the data as scikit-learn's
+        gamma="scale" does.
+    nu : float, default=0.5
+        Upper bound on the share of training rows called novel, lower bound on that of support
+        vectors.
+    tol : float, default=1e-3
+        How good the answer must be.
+    criterion : {"violation", "gap"}, default="violation"
+        Whether `tol` is the largest violation of the optimality conditions relative to the score at
+        the border, or the duality gap relative to the objective.
+    max_iter : int or None, default=None
+        Largest number of steps, in the unit of the solver that runs (`solution_.solver`): pair
+        steps, interior point steps, or passes over the rows. None takes max(3 10^5, 100 n) pair
+        steps.
+    time_limit : float or None, default=None
+        Seconds after which the fit stops with what it has.
+    warm_start : bool, default=False
+        Whether `fit` starts from the last answer, if that had as many rows.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the fit.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel used.
+    support_ : int array of shape (n_support,)
+        Rows with a nonzero coefficient: those on the border or outside.
+    support_vectors_ : array of shape (n_support, n_features)
+        These rows; empty for a precomputed kernel.
+    dual_coef_ : array of shape (n_support,)
+        Their coefficients b.
+    offset_ : float
+        The score at the border.
+    intercept_ : float
+        Its negative, the constant of the decision function.
+    n_iter_ : int
+        Pair steps.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        Duality gap, optimality conditions and feasibility, computed from the data in float64 when
+        first read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import OneClassSVM
+    >>> from mercer.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> machine = OneClassSVM(Gaussian(1.0), nu=0.1).fit(X)
+    >>> machine.predict([[0.0, 0.0], [5.0, 5.0]]).tolist()
+    [1, -1]
+    >>> machine.certificate_.ok
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "gaussian",
+        nu: float = 0.5,
+        *,
+        tol: float = 1e-3,
+        criterion: str = "violation",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.tol = tol
+        self.criterion = criterion
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.callback = callback
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        check_share(self, "nu")
+        self._check_solving()
+        X = self._rows_alone(X)
+        weights = check_weights(self, sample_weight, X.shape[0])
+        rows = self._merged(X, np.zeros(X.shape[0]), weights)
+        self.kernel_ = self._resolved(X, rows)
+        gram = self._gram(X, rows)
+        question = partial(svm.one_class, weights=rows.weight, nu=float(self.nu))
+        dual = self._answer(gram, question).value
+        self.intercept_ = float(dual.intercept)
+        self.offset_ = -self.intercept_
+        self._expansion = gram.expand(dual.coef)
+        self._keep_support(X, rows.spread(dual.coef, weights))
+        return self
+
+    def score_samples(self, X: Any) -> Array:
+        """Score new rows: the larger, the more common.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The scores.
+        """
+        return np.asarray(self._values(X)[:, 0])
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score less `offset_`: negative for novel rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The decision values.
+        """
+        return np.asarray(self.score_samples(X) - self.offset_)
+
+    def predict(self, X: Any) -> Array:
+        """Tell common rows (1) from novel ones (-1).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            1 where the decision is zero or more, else -1.
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def zones(self, X: Any) -> Zones:
+        """Return which rows are inside, on or outside the border.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, such as those of the fit.
+
+        Returns
+        -------
+        Zones
+            `zone` and `slack` of each row.
+        """
+        return zones(self.decision_function(X), self.tol * abs(self.offset_), _ZONES)

@@ -1,0 +1,220 @@
+"""Support vector regression: a tube around the function, L1 and L2 slack outside it, nu form."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+
+from mercer.array_types import Array
+from mercer.kernels import Kernel
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice, check_optional_share, check_real, refuse
+from mercer.machines.base.progress import with_callbacks
+from mercer.machines.base.weights import check_weights
+from mercer.machines.margin.margin_machine import MarginMachine, amounts_of, check_cost, costs_of
+from mercer.machines.margin.zones import Zones, zones
+from mercer.problems import Dual
+from mercer.problems.margin import svm
+from mercer.solvers import Callback
+
+_ZONES = ("inside", "on", "outside")
+
+
+class SVR(RegressorMixin, MarginMachine):
+    """Regression that does not see errors up to epsilon: f(x) = sum_i b_i k(x_i, x) + intercept.
+
+    Minimises |w|^2 / 2 + C sum_i s_i max(0, |y_i - f(x_i)| - epsilon) over functions with any
+    kernel, s_i being the sample weights.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        What similarity is; "gaussian" takes its scale from the data as scikit-learn's
+        gamma="scale" does.
+    C : float or array of shape (n_samples,), default=1.0
+        Weight of the errors beyond the tube, of all rows or of each. Infinity allows none.
+    epsilon : float, default=0.1
+        Half the width of the tube, in units of y.
+    tube : {"l1", "l2"}, default="l1"
+        Whether errors beyond the tube count as they are or squared.
+    nu : float or None, default=None
+        In place of epsilon: upper bound on the share of rows outside the tube and lower bound on
+        that of support vectors.
+    tol : float, default=1e-3
+        How good the answer must be.
+    criterion : {"violation", "gap"}, default="violation"
+        Whether `tol` is the largest violation of the optimality conditions, in units of y
+        (LIBSVM's criterion) or of the range of y where that is less than 1, or the duality gap
+        relative to the objective.
+    max_iter : int or None, default=None
+        Largest number of steps, in the unit of the solver that runs (`solution_.solver`): pair
+        steps, interior point steps, or passes over the rows. None takes max(10^7, 100 n) pair
+        steps.
+    time_limit : float or None, default=None
+        Seconds after which the fit stops with what it has.
+    warm_start : bool, default=False
+        Whether `fit` starts from the last answer, if that had as many rows.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the fit.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel used.
+    epsilon_ : float
+        Half the width of the tube.
+    support_ : int array of shape (n_support,)
+        Rows with a nonzero coefficient: those on the tube or outside.
+    support_vectors_ : array of shape (n_support, n_features)
+        These rows; empty for a precomputed kernel.
+    dual_coef_ : array of shape (n_support,)
+        Their coefficients b.
+    intercept_ : float
+        The constant of f.
+    coef_ : array of shape (n_features,)
+        Weights of the columns; only for the linear kernel.
+    n_iter_ : int
+        Pair steps.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        Duality gap, optimality conditions and feasibility, computed from the data in float64 when
+        first read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> from mercer.kernels import Gaussian
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> machine = SVR(Gaussian(1.0), C=10.0, epsilon=0.05).fit(X, np.sin(X).ravel())
+    >>> bool(abs(machine.predict([[1.5]])[0] - np.sin(1.5)) < 0.06)
+    True
+    >>> machine.certificate_.ok
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "gaussian",
+        C: float | npt.ArrayLike = 1.0,
+        epsilon: float = 0.1,
+        *,
+        tube: str = "l1",
+        nu: float | None = None,
+        tol: float = 1e-3,
+        criterion: str = "violation",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.tube = tube
+        self.nu = nu
+        self.tol = tol
+        self.criterion = criterion
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.callback = callback
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        X, y = self._training_points(X, y, y_numeric=True)
+        weights = check_weights(self, sample_weight, len(y))
+        rows = self._merged(X, y, weights)
+        self.kernel_ = self._resolved(X, rows)
+        costs = costs_of(self, rows, weights)
+        gram = self._gram(X, rows)
+        solution = self._answer(gram, self._question(y[rows.first], costs))
+        dual = self._function(solution.value)
+        self.intercept_ = float(dual.intercept)
+        self._expansion = gram.expand(dual.coef).plus(np.array([self.intercept_]))
+        self._keep_support(X, rows.spread(dual.coef, amounts_of(self, weights)))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict targets for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The values of f.
+        """
+        return np.asarray(self._values(X)[:, 0])
+
+    def zones(self, X: Any, y: Any) -> Zones:
+        """Return which rows are inside, on or outside the tube.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, such as those of the fit.
+        y : array-like of shape (n_samples,)
+            Their targets.
+
+        Returns
+        -------
+        Zones
+            `zone` and `slack` of each row.
+        """
+        room = self.epsilon_ - np.abs(np.asarray(y, dtype=np.float64) - self.predict(X))
+        return zones(room, self.tol, _ZONES)
+
+    def _variables_of_a_row(self) -> int:
+        """With nu, each row is above the tube and below it."""
+        return 1 if self.nu is None else 2
+
+    def _question(self, targets: Array, costs: Array) -> Any:
+        """Return what writes the problem on a Gram."""
+        if self.nu is not None:
+            return partial(svm.nu_svr, targets=targets, C=costs, nu=float(self.nu))
+        write = {"l1": svm.svr, "l2": svm.svr_l2}[self.tube]
+        return partial(write, targets=targets, C=costs, eps=float(self.epsilon))
+
+    def _function(self, value: Dual) -> Dual:
+        """Return coefficients and constant of f, and note the width of its tube."""
+        if self.nu is None:
+            self.epsilon_ = float(self.epsilon)
+            return value
+        dual, self.epsilon_ = svm.nu_svr_tube(value)
+        return dual
+
+    def _check_parameters(self) -> None:
+        check_cost(self)
+        check_real(self, "epsilon", least=0)
+        check_choice(self, "tube", ("l1", "l2"))
+        check_optional_share(self, "nu")
+        if self.nu is not None and not np.isfinite(self.C).all():
+            refuse(self, "C", self.C, "be finite beside nu, which is a share of its sum")
+        self._check_solving()

@@ -1,0 +1,1 @@
+"""The perceptron, one example at a time."""

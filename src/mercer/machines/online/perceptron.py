@@ -1,0 +1,379 @@
+"""The perceptron: learns from its mistakes, one example at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.expression import bind_columns
+from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram.finite import refuse_overflow
+from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.kernels.features import feature_map
+from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certified import promise
+from mercer.machines.base.inputs import new_rows, refuse_nonfinite
+from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_optional_callable,
+    check_optional_count,
+    check_optional_positive,
+    refuse,
+)
+from mercer.machines.online.kernel_stream import GivenStream, KernelStream
+from mercer.machines.online.quick import quick_codes, quick_rows
+from mercer.machines.online.record import StreamRecord
+from mercer.machines.online.resume import linear_stream, memory_of
+from mercer.machines.online.stream import LinearStream, Stream
+from mercer.points import is_objects, take
+from mercer.problems import Separation
+from mercer.solvers import Callback, Solution, solve
+from mercer.solvers.online.kernel_perceptron import Memory
+from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.online.removal import AtRandom, Oldest, Smallest
+
+_ANSWERS = ("last", "averaged", "voted")
+_REMOVALS = ("oldest", "smallest", "random")
+
+
+def _streams(machine: Any) -> bool:
+    return not machine._is_precomputed()
+
+
+class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
+    """Learns online: a row whose class is not ahead is added to the function of its class.
+
+    For two classes f(x) = w'phi(x) + b; where y f(x) <= 0, w gains y phi(x) and b gains y. For more
+    classes each has a function; where that of the right class is not strictly the largest, it gains
+    phi(x), and the largest of the others loses phi(x): one mistake is one update. With the linear
+    kernel there is one weight per column, and memory does not grow with the stream; with any other
+    kernel mistakes are kept, at most `budget` of them.
+
+    If some functions keep the classes apart by a margin gamma, there are at most (R/gamma)^2
+    mistakes (Novikoff). `fit` passes over the rows until there are none; the functions it ends with
+    then prove the bound, which `certificate_` states.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is.
+    max_epochs : int, default=100
+        Most passes of `fit`; it stops after one without a mistake.
+    shuffle : bool, default=True
+        Whether each pass of `fit` has a new order. A stream is taken as it comes.
+    answer : {"last", "averaged", "voted"}, default="last"
+        Which function predicts: the last; the mean of those after every row; or all of them by a
+        vote, each as often as it survived. Votes keep every mistake, whatever the kernel.
+    budget : int or None, default=None
+        Most mistakes that are kept. None keeps all.
+    removal : {"oldest", "smallest", "random"}, default="oldest"
+        What is forgotten beyond the budget: the oldest mistake, the one with the smallest norm, or
+        any.
+    bias : bool, default=True
+        Whether functions have a constant: the weight of a feature that is 1 in every row.
+    random_state : int, RandomState or None, default=0
+        Order of rows in `fit`, and removal at random.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress` after every pass of `fit`; a true value stops it.
+    time_limit : float or None, default=None
+        Seconds after which `fit` stops with what it has.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    kernel_ : Kernel
+        The kernel used.
+    mistakes_ : int
+        Mistakes so far, ties included: the first row is always one.
+    n_seen_ : int
+        Rows seen, those of all passes counted.
+    radius_ : float
+        R: length of the longest row, with its constant feature; times sqrt(2) for more than two
+        classes.
+    margin_ : float
+        Smallest lead of the right class over the norm of the last functions, on the rows of `fit`;
+        NaN after a stream, whose rows are gone.
+    n_support_ : int
+        Mistakes that are kept; 0 in the space of the columns.
+    support_vectors_ : array or sparse array of shape (n_support, n_features)
+        Those mistakes, as rows.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        Weights of the columns, with the linear kernel and no budget or votes.
+    intercept_ : array of shape (1,) or (n_classes,)
+        The constants.
+    solution_ : Solution
+        How it ended.
+    certificate_ : Certificate
+        Mistakes against Novikoff's bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Perceptron
+    >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [1.0, 0.0], [2.0, 1.0]])
+    >>> machine = Perceptron().fit(X, ["up", "up", "down", "down"])
+    >>> machine.predict([[0.0, 3.0]]).tolist()
+    ['up']
+    >>> machine.mistakes_ <= machine.certificate_.quantities.bound
+    True
+
+    On a stream, predict, then learn:
+
+    >>> machine = Perceptron()
+    >>> for x, label in zip(X, ["up", "up", "down", "down"]):
+    ...     machine = machine.partial_fit([x], [label], classes=["up", "down"])
+    >>> machine.n_seen_
+    4
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "linear",
+        *,
+        max_epochs: int = 100,
+        shuffle: bool = True,
+        answer: str = "last",
+        budget: int | None = None,
+        removal: str = "oldest",
+        bias: bool = True,
+        random_state: Any = 0,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.max_epochs = max_epochs
+        self.shuffle = shuffle
+        self.answer = answer
+        self.budget = budget
+        self.removal = removal
+        self.bias = bias
+        self.random_state = random_state
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> Self:
+        """Pass over the rows until none is wrong.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        refuse_mixed_labels(self, y)
+        X, y = self._training_points(X, y)
+        refuse_targets(y)
+        self.classes_, codes = classes_of(self, y, np.ones(len(y)))
+        self.kernel_ = resolve(self.kernel, X)
+        gram = self._gram(X)
+        question = partial(Separation, codes=codes, count=len(self.classes_), bias=bool(self.bias))
+        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        solution = solve(question(gram), self._solver(), **options)
+        self._solution = solution
+        self._judgement = promise(gram, question, solution.value, certify)
+        self._keep(X, gram, solution)
+        return self
+
+    @available_if(_streams)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: npt.ArrayLike | None = None) -> Self:
+        """Learn from one example, or from a block, in the order given.
+
+        Where a row is refused nothing is learned; a block that is interrupted has learned a whole
+        number of its first rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; a single example is one row.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels there will be; needed at the first call.
+
+        Returns
+        -------
+        self
+            The machine.
+        """
+        linear = type(self.__dict__.get("_stream")) is LinearStream
+        codes = quick_codes(self, X, y) if linear and classes is None else None
+        if codes is None:
+            X, codes = self._careful(X, y, classes)
+        state, stream = self.__dict__, self._stream
+        seen = stream.steps
+        try:
+            bad = stream.learn(X, codes)
+        finally:  # what was said of a fit holds no longer, also where Ctrl-C came in between
+            if stream.steps != seen:
+                state.pop("_judgement", None)
+                state.pop("_solution", None)
+        if bad >= 0:
+            self._refuse_row(X, bad)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Score new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes f(x), positive for the second; for more, the score of each class. With
+            votes, their shares: the second's less the first's, or of each class.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Label new rows; of equal scores the first class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels.
+        """
+        scores = self._scores(X)
+        chosen = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(1)
+        return np.asarray(self.classes_[chosen])
+
+    def _careful(self, X: Any, y: Any, classes: Any) -> tuple[Points, Array]:
+        """Check everything, and begin a stream where none is."""
+        self._check_parameters()
+        first = "_stream" not in self.__dict__
+        if first:
+            return self._begin(X, y, classes)
+        rows = new_rows(self, X, False)
+        labels = labels_of(self, y, rows.shape[0])
+        classes_for(self, classes, False)
+        return _as_float64(rows), batch_codes(self, labels, np.ones(len(labels)))
+
+    def _begin(self, X: Any, y: Any, classes: Any) -> tuple[Points, Array]:
+        fresh = object.__new__(type(self))  # so that what is refused leaves no trace
+        fresh.__dict__.update(self.__dict__)
+        rows = fresh._rows_alone(X)
+        labels = labels_of(fresh, y, rows.shape[0])
+        fresh.classes_ = classes_for(fresh, classes, True)
+        codes = batch_codes(fresh, labels, np.ones(len(labels)))
+        fresh.kernel_ = resolve(fresh.kernel, rows)
+        fresh._stream = fresh._new_stream(rows)
+        fresh._number()
+        self.__dict__ = fresh.__dict__
+        return _as_float64(rows), codes
+
+    def _new_stream(self, X: Points) -> Stream:
+        k = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if self._is_linear():
+            return LinearStream.empty(X.shape[1], k, bool(self.bias), self.answer == "averaged")
+        memory = Memory.empty(np.empty(0), k, bool(self.bias))
+        memory.budget, memory.removal = self.budget, self._removal()
+        return KernelStream(self._expression(), take(X, slice(0, 0)), memory)
+
+    def _keep(self, X: Points, gram: Gram, solution: Solution) -> None:
+        """Turn the answer of `fit` into a stream that can go on."""
+        value, squares = solution.value, gram.diag()
+        steps, longest = solution.iterations * len(squares), float(squares.max())
+        self._number()
+        if value.weights is not None:
+            averaged = self.answer == "averaged"
+            self._stream: Any = linear_stream(value, bool(self.bias), averaged, steps, longest)
+            return
+        memory, rows = memory_of(value, bool(self.bias), self.answer == "voted", steps, squares)
+        memory.budget, memory.removal = self.budget, self._removal()
+        if isinstance(self.kernel_, Precomputed):
+            self._stream = GivenStream(rows, memory, longest)
+        else:
+            self._stream = KernelStream(self._expression(), take(X, rows), memory, longest)
+
+    def _scores(self, X: Any) -> Array:
+        stream = self._held
+        stream.refuse(self.answer)
+        if type(stream) is not LinearStream or not quick_rows(self, X):
+            X = _as_float64(new_rows(self, X, isinstance(stream, GivenStream)))
+        return np.asarray(stream.scores(X, self.answer))
+
+    def _gram(self, X: Points) -> Gram:
+        if self._is_linear() and not is_objects(X):
+            features = feature_map(self._expression(), X.shape[1])
+            assert features is not None  # the linear kernel has one
+            gram = FactoredGram(features, X)
+            refuse_overflow(gram, self.kernel_)
+            return gram
+        return make_gram(self.kernel_, X, Need.ROWS, names=self._column_names())
+
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel_, Linear) and self.budget is None and self.answer != "voted"
+
+    def _expression(self) -> Any:
+        return bind_columns(self.kernel_.expression(), self._column_names())
+
+    def _solver(self) -> Mistakes:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Mistakes(
+            max_epochs=int(self.max_epochs),
+            shuffle=bool(self.shuffle),
+            budget=self.budget,
+            removal=self._removal(),
+            keep_log=self.answer == "voted",
+            random_state=seed,
+        )
+
+    def _removal(self) -> Any:
+        if self.removal == "random":
+            return AtRandom(int(check_random_state(self.random_state).randint(2**31 - 1)))
+        return Oldest() if self.removal == "oldest" else Smallest()
+
+    def _number(self) -> None:
+        self._numbers = {label: c for c, label in enumerate(self.classes_.tolist())}
+
+    def _refuse_row(self, X: Points, bad: int) -> None:
+        refuse_nonfinite(self, X)
+        raise ValueError(
+            f"Perceptron: k(x, x) of row {bad} of X is not finite, so nothing of this block was "
+            "learned. Scale the features first, e.g. with sklearn.preprocessing.StandardScaler."
+        )
+
+    def _check_parameters(self) -> None:
+        check_count(self, "max_epochs")
+        check_flag(self, "shuffle")
+        check_flag(self, "bias")
+        check_choice(self, "answer", _ANSWERS)
+        check_choice(self, "removal", _REMOVALS)
+        check_optional_count(self, "budget")
+        check_optional_callable(self, "callback")
+        check_optional_positive(self, "time_limit")
+        if self.budget is not None and self.answer != "last":
+            refuse(self, "answer", self.answer, "be 'last' with a budget: means need all mistakes")
+
+
+def _as_float64(X: Points) -> Points:
+    return X if X.dtype == object else X.astype(np.float64, copy=False)

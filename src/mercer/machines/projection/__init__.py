@@ -1,0 +1,1 @@
+"""Principal components: plain, kernel, probabilistic; whitening; pre-images."""

@@ -1,0 +1,374 @@
+"""Principal components in the space of any kernel."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.gram import FactoredGram
+from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.machines.base.certified import Certified, Kept, promise
+from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_flag,
+    check_optional_callable,
+    check_optional_positive,
+    check_real,
+)
+from mercer.machines.base.projection import check_components, check_seed, check_solver, seed_of
+from mercer.machines.base.reuse import Store
+from mercer.machines.base.weights import check_weights
+from mercer.machines.projection import components, inversion
+from mercer.machines.projection.centred_rows import centred_rows
+from mercer.machines.projection.components import Centred, judge_nothing
+from mercer.machines.projection.preimage import Preimages
+from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, Subspace
+from mercer.points import is_objects, is_sparse, take
+from mercer.problems import Eigenproblem
+from mercer.solvers import Callback, Lanczos, Solution, Solver, solve
+from mercer.solvers.auto import choose
+
+_LOOSE = 1e-6  # certificates are no stricter than this
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMachine):
+    """Principal component analysis: the directions in which rows vary most, for any kernel.
+
+    Rows are centred in feature space, new ones by the mean of the training rows. With the linear
+    kernel this is ordinary PCA, worked in columns or in rows, whichever are fewer. Signs: in each
+    column of training scores the entry of largest magnitude is positive, the first if several tie.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; "gaussian" takes its scale from the data.
+    n_components : int, float or None, default=None
+        How many components. A number between 0 and 1 asks for the fewest that explain this share of
+        the variance; None for all that are not rounding. Components beyond the rank are zero.
+    whiten : bool, default=False
+        Whether scores are divided by their standard deviations.
+    preimage : {"auto", "fixed_point", "learned"}, default="auto"
+        How `inverse_transform` finds points for a kernel that is not linear: by the fixed-point
+        iteration (kernels of a distance, smooth at zero), or by kernel ridge regression from scores
+        to rows. "auto" iterates where that is possible.
+    tol : float, default=1e-6
+        Residual of the eigenpairs, relative to each eigenvalue, where they are found by iteration.
+    solver : Solver or None, default=None
+        How eigenpairs are found: `Eigh()` or `Lanczos()`; None chooses.
+    random_state : int, RandomState or None, default=0
+        Start of the iteration.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress` while pairs are iterated, not where LAPACK finds them
+        all at once; a true return value stops the fit.
+    time_limit : float or None, default=None
+        Seconds after which an iteration stops with what it has.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel used.
+    n_components_ : int
+        The number of columns of the scores.
+    eigenvalues_ : array of shape (n_components,)
+        Eigenvalues of the centred kernel matrix, largest first; zero beyond the rank.
+    explained_variance_ : array of shape (n_components,)
+        Variance of each score: eigenvalues over W - 1, W the total of the sample weights (over W
+        where that is at most one).
+    explained_variance_ratio_ : array of shape (n_components,)
+        The same as a share of the total variance in feature space.
+    dual_coef_ : array of shape (n_samples, n_components)
+        Coefficients of the centred training rows in each direction.
+    components_ : array of shape (n_components, n_features)
+        The directions; for the linear kernel.
+    mean_ : array of shape (n_features,)
+        The mean of the rows; for the linear kernel.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        Residuals, orthonormality, share of the trace, and a search for a missed component,
+        computed from the data in float64 when first read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA
+    >>> from mercer.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(100, 3)) * [3.0, 1.0, 0.1]
+    >>> machine = PCA(n_components=0.95).fit(X)
+    >>> machine.n_components_, machine.explained_variance_ratio_.round(1).tolist()
+    (2, [0.9, 0.1])
+    >>> scores = PCA(Gaussian(2.0), n_components=4).fit_transform(X)
+    >>> bool(abs(scores.mean(axis=0)).max() < 1e-12)
+    True
+    """
+
+    _subspace: Subspace
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "linear",
+        n_components: int | float | None = None,
+        *,
+        whiten: bool = False,
+        preimage: str = "auto",
+        tol: float = 1e-6,
+        solver: Solver | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.whiten = whiten
+        self.preimage = preimage
+        self.tol = tol
+        self.solver: Any = solver  # checked when `fit` starts, as all parameters are
+        self.random_state = random_state
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        store = Store.of(self)
+        self._check_parameters()
+        X = self._rows_alone(X)
+        weights = check_weights(self, sample_weight, X.shape[0])
+        check_components(self, max(float(len(weights)), float(weights.sum())))
+        self.kernel_ = resolve(self.kernel, X, weights)
+        rows = np.flatnonzero(weights)
+        used, s = self._own(X, rows), weights[rows]
+        question = store.once("rows", partial(centred_rows, self, X, used, rows, s))
+        solving = partial(store.pairs, "pairs", solve=self._solve)
+        solution, self._found = components.leading(question, self.n_components, solving)
+        self._keep(question, used, rows, weights, solution)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Project rows on the components.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Their scores.
+        """
+        return self._scaled_scores(X)
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Array:
+        """Fit to rows and give their scores; where weights are equal, without a second evaluation.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Their scores.
+        """
+        self.fit(X, y, sample_weight)
+        weights = check_weights(self, sample_weight, len(self.dual_coef_))
+        if (weights != weights[0]).any():  # dividing by a small one would magnify the residual
+            return self._scaled_scores(X)
+        return np.asarray(self.dual_coef_ * self.eigenvalues_ / weights[0] * self._stretch())
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return rows with these scores: exactly for the linear kernel, else pre-images.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Rows.
+        """
+        found = self.preimages(X)
+        if not found.converged.all():
+            lost = int((~found.converged).sum())
+            warnings.warn(
+                f"PCA: {lost} of {len(found.converged)} pre-images did not come to rest; "
+                "preimages() tells which. preimage='learned' needs no iteration",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.points
+
+    def preimages(self, X: Any) -> Preimages:
+        """Return rows with these scores, and how close they come.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        Preimages
+            `points`, `squared_distance`, `converged` and `iterations`.
+        """
+        check_is_fitted(self)
+        scores = inversion.check_scores(self, X, self.n_components_) * self._unit
+        return self._inverse.find(scores)
+
+    def squared_distance(self, X: Any) -> Array:
+        """Return the squared distance of rows from the subspace of the components.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; not for a precomputed kernel, which does not tell k(x, x) of new rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Squared distances in feature space, never negative.
+        """
+        check_is_fitted(self)
+        if isinstance(self._subspace, MatrixSubspace):
+            return self._subspace.squared_distances(np.asarray(X))
+        points = new_rows(self, X, False)
+        return refuse_overflown(self, self._subspace.squared_distances(points))
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """The share of the total variance that each component explains."""
+        check_is_fitted(self)
+        # the trace is less than the positive part where a kernel is not valid
+        total = max(self._subspace.total, self._found)
+        shares = self.eigenvalues_ / total if total > 0 else np.zeros(self.n_components_)
+        return np.asarray(shares)
+
+    @property
+    def components_(self) -> Array:
+        """The directions, for the linear kernel."""
+        return np.asarray(self._linear().directions.T)
+
+    @property
+    def mean_(self) -> Array:
+        """The mean of the rows, for the linear kernel."""
+        return self._linear().mean
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _linear(self) -> FeatureSubspace:
+        held = self.__dict__.get("_subspace")
+        if not isinstance(held, FeatureSubspace) or not isinstance(self.kernel_, Linear):
+            raise AttributeError("components_ and mean_ exist after a fit with the linear kernel")
+        return held
+
+    def _own(self, X: Points, rows: Array) -> Points:
+        """Return the rows that count: a copy, since the caller's may change, if kept."""
+        kept = not isinstance(self.kernel_, Linear | Precomputed) or is_sparse(X)
+        return take(X, rows) if kept or len(rows) < X.shape[0] else X
+
+    def _solve(self, problem: Eigenproblem) -> Solution:
+        solver = choose(problem) if self.solver is None else self.solver
+        if self.solver is None and isinstance(solver, Lanczos):
+            seed = seed_of(self.random_state)
+            solver = replace(solver, tol=float(self.tol), random_state=seed)
+        return solve(problem, solver, callback=self.callback, time_limit=self.time_limit)
+
+    def _keep(
+        self, question: Centred, used: Points, rows: Array, weights: Array, solution: Solution
+    ) -> None:
+        modes, s = solution.value, question.weights
+        rank = len(modes.values)
+        count = self.n_components if isinstance(self.n_components, int | np.integer) else rank
+        self.n_components_ = max(1, int(count))
+        self.solution_ = solution
+        self.eigenvalues_ = np.zeros(self.n_components_)
+        self.eigenvalues_[:rank] = modes.values
+        total = float(s.sum())
+        self.explained_variance_ = self.eigenvalues_ / (total - 1.0 if total > 1 else total)
+        # what one unit of a score is in feature space
+        unit = np.sqrt(self.explained_variance_) if self.whiten else np.ones(self.n_components_)
+        self._unit = unit
+        coef = components.dual_coefficients(modes, s, self.n_components_)
+        self.dual_coef_ = np.zeros((len(weights), self.n_components_))
+        self.dual_coef_[rows] = coef
+        self._subspace = self._space(question, used, coef, rank)
+        training = coef * self.eigenvalues_ / s[:, None]
+        self._inverse = inversion.choose(self, used, training, s)
+        asked = partial(components.pairs_of, weights=s, count=max(rank, 1))
+        if rank:
+            judge = partial(certify, tol=max(float(self.tol), _LOOSE))
+            # eigenpairs cost more to judge than to find where there are features
+            kept = isinstance(question.gram, FactoredGram)
+            self._judgement = (
+                Kept(asked(question.gram), modes, judge)
+                if kept
+                else promise(question.gram, asked, modes, judge, s)
+            )
+        else:
+            self._judgement = promise(question.gram, asked, question.rounding(0.0), judge_nothing)
+
+    def _space(self, question: Centred, used: Points, coef: Array, rank: int) -> Subspace:
+        if isinstance(self.kernel_, Linear) and not is_objects(used):  # whatever K was made from
+            features = Linear().features(used.shape[1])
+            return components.feature_subspace(
+                features, used.astype(np.float64, copy=False), coef, question.weights, rank
+            )
+        return components.subspace(question, coef, rank)
+
+    def _scaled_scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
+        return refuse_overflown(self, self._subspace.scores(points)) * self._stretch()
+
+    def _stretch(self) -> Array:
+        """Return the factors of the scores."""
+        zero = np.zeros(self.n_components_)
+        return np.divide(1.0, self._unit, out=zero, where=self._unit > 0)
+
+    def _check_parameters(self) -> None:
+        check_flag(self, "whiten")
+        check_choice(self, "preimage", ("auto", "fixed_point", "learned"))
+        check_real(self, "tol", above=0)
+        check_optional_callable(self, "callback")
+        check_optional_positive(self, "time_limit")
+        check_solver(self)
+        check_seed(self)

@@ -1,0 +1,357 @@
+"""PCA as a model of the rows: likelihood, posterior, samples, missing entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.certificates import Certificate, certify
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.missing import refuse_empty_columns, rows_with_gaps
+from mercer.machines.base.parameters import (
+    ParameterError,
+    check_choice,
+    check_count,
+    check_optional_callable,
+    check_optional_count,
+    check_optional_positive,
+    check_real,
+    is_real,
+    refuse,
+)
+from mercer.machines.base.projection import check_seed, seed_of
+from mercer.machines.base.weights import check_weights
+from mercer.machines.projection.inversion import check_scores
+from mercer.machines.projection.plane import closed_form, in_rows, in_units, smallest_noise, turned
+from mercer.points import is_sparse, take
+from mercer.problems.mixture.latent import LatentGaussian, Plane, log_densities, posteriors
+from mercer.solvers import Callback, LatentEM, Solution, solve
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPosterior:
+    """What rows say about their latent variables.
+
+    Attributes
+    ----------
+    mean : (n, q) array
+        Posterior means.
+    covariance : (n, q, q) array
+        Posterior covariances; all equal where nothing is missing.
+    """
+
+    mean: Array
+    covariance: Array
+
+
+class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Rows as points of a plane plus noise: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
+
+    The most likely W spans the leading principal components, scaled to sqrt(variance - v), and v is
+    the mean variance of the others. With `method="em"` entries may be missing (NaN): they are
+    integrated out, and `impute` gives what is expected in their place.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Latent variables, at most the number of columns.
+    method : {"closed", "em"}, default="closed"
+        Closed form through eigenvectors, or expectation maximisation.
+    tol : float, default=1e-6
+        EM stops when no derivative of the mean log-likelihood is larger, parameters counted in
+        standard deviations.
+    max_iter : int or None, default=None
+        Largest number of EM passes over the rows; None takes 2000.
+    random_state : int, RandomState or None, default=0
+        Start of EM, and of iterated eigenvectors.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress` while something is iterated; a true return value stops
+        the fit.
+    time_limit : float or None, default=None
+        Seconds after which the fit stops with what it has.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_features,)
+        The mean.
+    loadings_ : array of shape (n_features, n_components)
+        W; columns are orthogonal, longest first. Signs are those of `PCA`.
+    noise_variance_ : float
+        v, never below 1e-12 of the mean variance of the columns.
+    n_components_ : int
+        The number of latent variables.
+    n_iter_ : int
+        Passes over the rows, of EM or of iterated eigenvectors.
+    log_likelihood_ : float
+        Mean log-likelihood of the training rows.
+    log_likelihoods_ : array
+        Log-likelihoods on the way there, each a sum over rows; of EM only.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        Likelihood, its slope, and its distance from the optimum, from the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import ProbabilisticPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 1)) @ [[2.0, 1.0, -1.0]] + 0.1 * rng.normal(size=(300, 3))
+    >>> X[0, 1] = np.nan
+    >>> model = ProbabilisticPCA(1, method="em").fit(X)
+    >>> bool(abs(model.impute(X)[0, 1] - X[0, 0] / 2) < 0.2)
+    True
+    >>> model.certificate_.ok
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        method: str = "closed",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; NaN for missing entries with method="em".
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        X = rows_with_gaps(self, X, gaps=self.method == "em", fitting=True)
+        weights = check_weights(self, sample_weight, X.shape[0])
+        refuse_empty_columns(self, X, weights)
+        kept = np.flatnonzero(weights)
+        rows, s = X if len(kept) == len(weights) else take(X, kept), weights[kept]
+        problem = LatentGaussian(rows, s, self._count(rows), smallest_noise(rows, s))
+        near, unit = in_units(self, problem)
+        solution = self._solve(near)
+        model = turned(in_rows(solution.value, near, unit), rows, s)
+        self.solution_: Solution = replace(solution, value=model)
+        self.certificate_: Certificate = certify(problem, model)
+        self._keep(model)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the posterior means of the latent variables.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            E[z | x].
+        """
+        blocks = list(posteriors(self._model(), self._new(X)))
+        return np.vstack([block.mean for block in blocks])
+
+    def posterior(self, X: Any) -> LatentPosterior:
+        """Return the posterior means and covariances of the latent variables.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        LatentPosterior
+            `mean` and `covariance`.
+        """
+        blocks = list(posteriors(self._model(), self._new(X)))
+        covariances = [block.covariance[block.pattern] for block in blocks]
+        return LatentPosterior(np.vstack([b.mean for b in blocks]), np.concatenate(covariances))
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the mean row for latent variables.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Latent variables.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            mean + W z.
+        """
+        check_is_fitted(self)
+        latent = check_scores(self, X, self.n_components_)
+        return np.asarray(latent @ self.loadings_.T + self.mean_)
+
+    def impute(self, X: Any) -> Array:
+        """Fill missing entries with their conditional means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN for missing entries.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Rows without gaps; entries that were there are unchanged.
+        """
+        rows = rows_with_gaps(self._fitted(), X, gaps=True, fitting=False)
+        if is_sparse(rows):
+            return np.asarray(rows.toarray())
+        found = [block.mean for block in posteriors(self._model(), rows)]
+        expected = np.vstack(found) @ self.loadings_.T + self.mean_
+        return np.where(np.isnan(rows), expected, rows)
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log-density of rows: of what is observed of them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Log-densities.
+        """
+        return log_densities(self._model(), self._new(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the mean log-density of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            The mean log-density.
+        """
+        found = self.score_samples(X)
+        return float(np.average(found, weights=check_weights(self, sample_weight, len(found))))
+
+    def get_covariance(self) -> Array:
+        """Return the covariance of the model, W W' + v I: (n_features, n_features)."""
+        model = self._model()
+        return np.asarray(model.loadings @ model.loadings.T + model.noise * np.eye(len(model.mean)))
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> Array:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int, RandomState or None, default=None
+            Source of random numbers.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Rows.
+        """
+        model, rng = self._model(), check_random_state(random_state)
+        if not is_real(n_samples) or not float(n_samples).is_integer() or n_samples < 0:
+            raise ParameterError(
+                f"ProbabilisticPCA.sample: n_samples={n_samples!r} must be a number of rows, an "
+                "integer from 0 on"
+            )
+        latent = rng.standard_normal((int(n_samples), model.loadings.shape[1]))
+        noise = rng.standard_normal((int(n_samples), len(model.mean)))
+        return np.asarray(model.mean + latent @ model.loadings.T + np.sqrt(model.noise) * noise)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.method == "em"
+        return tags
+
+    def _solve(self, problem: LatentGaussian) -> Solution:
+        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        seed = seed_of(self.random_state)
+        if self.method == "closed":
+            return closed_form(problem, seed, **options)
+        solver = LatentEM(float(self.tol), int(self.max_iter or 2000), seed)
+        return solve(problem, solver, **options)
+
+    def _keep(self, model: Plane) -> None:
+        self.mean_, self.loadings_ = model.mean, model.loadings
+        self.noise_variance_ = float(model.noise)
+        self.n_components_ = int(model.loadings.shape[1])
+        self.n_iter_ = int(self.solution_.iterations)
+        self.log_likelihood_ = float(self.certificate_.quantities.log_likelihood)
+        self.__dict__.pop("log_likelihoods_", None)
+        if model.likelihoods is not None:
+            self.log_likelihoods_ = model.likelihoods
+
+    def _count(self, X: Points) -> int:
+        d = int(X.shape[1])
+        if self.n_components > d:
+            must = f"be at most the number of columns: n_features = {d}"
+            refuse(self, "n_components", self.n_components, must)
+        return int(self.n_components)
+
+    def _new(self, X: Any) -> Points:
+        return rows_with_gaps(self._fitted(), X, gaps=self.method == "em", fitting=False)
+
+    def _fitted(self) -> Self:
+        check_is_fitted(self)
+        return self
+
+    def _model(self) -> Plane:
+        self._fitted()
+        return Plane(self.mean_, self.loadings_, self.noise_variance_)
+
+    def _check_parameters(self) -> None:
+        check_count(self, "n_components")
+        check_choice(self, "method", ("closed", "em"))
+        check_real(self, "tol", above=0)
+        check_optional_count(self, "max_iter")
+        check_seed(self)
+        check_optional_callable(self, "callback")
+        check_optional_positive(self, "time_limit")

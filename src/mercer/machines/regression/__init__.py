@@ -1,0 +1,1 @@
+"""Kernel ridge and logistic regression."""

@@ -1,0 +1,399 @@
+"""Logistic regression: a smooth loss and a squared norm, in the space of any kernel."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from mercer.array_types import Array, Points
+from mercer.certificates import certify
+from mercer.certificates.risk.stream import of_stream
+from mercer.expression import bind_columns
+from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram.finite import refuse_extremes, refuse_overflow
+from mercer.gram.source import KernelExpansion
+from mercer.gram.storage.factored import FeatureExpansion
+from mercer.kernels import Kernel, Linear, resolve
+from mercer.kernels.features import feature_map
+from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certified import Certified, promise
+from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.labels import (
+    check_class_weight,
+    class_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
+from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_flag,
+    check_optional_callable,
+    check_optional_positive,
+    check_real,
+    refuse,
+)
+from mercer.machines.base.weights import check_weights
+from mercer.points import is_sparse
+from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
+from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
+from mercer.solvers.risk.annealed import Walk
+
+_LOSSES: dict[str, type[Loss]] = {"log": LogLoss, "squared": SquaredLoss, "tanh": TanhLoss}
+
+
+def _has_probabilities(machine: Any) -> bool:
+    if machine.loss == "squared":
+        raise AttributeError("the squared loss gives no probabilities; use loss='log' or 'tanh'")
+    return True
+
+
+def _streams(machine: Any) -> bool:
+    if machine._is_precomputed() or machine.class_weight is not None:
+        return False
+    return feature_map(resolve(machine.kernel, np.eye(2)).expression(), 2) is not None
+
+
+class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
+    """Classes by scores that a smooth loss pulls apart and a squared norm holds back.
+
+    Minimises sum_i s_i loss(f(x_i), y_i) + penalty / 2 |f|^2 over f = sum_i a_i k(x_i, .) + b; the
+    bias b is not penalised. Two classes have one function f, more have one each.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is. With fewer features than rows the work is done in their space.
+    penalty : float, default=1.0
+        Weight of the squared norm; C = 1 / penalty elsewhere.
+    loss : {"log", "tanh", "squared"}, default="log"
+        "log": -log of the probability of the right class, log(1 + exp(-y f)) or of a softmax.
+        "tanh": 1 - y tanh(f), bounded, so that outliers hardly matter; not convex, so several
+        starts are tried, and another minimum may be better.
+        "squared": (y - f)^2 / 2, the Adaline. With more than two classes, "tanh" and "squared" add
+        up the losses of each class against the rest.
+    bias : bool, default=True
+        Whether f has a constant b.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of the rows of each class, beside the sample weights.
+    solver : Solver or None, default=None
+        `NewtonRisk`, `LBFGSRisk` or `AnnealedGradient`; None takes Newton's method.
+    callback : callable or None, default=None
+        Called with `mercer.solvers.Progress`; a true return value stops the fit.
+    time_limit : float or None, default=None
+        Seconds after which a fit stops with what it has.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    kernel_ : Kernel
+        The kernel used.
+    dual_coef_ : array of shape (n_samples, 1) or (n_samples, n_classes)
+        The coefficients a, after `fit`.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        Weights of the columns, for the linear kernel.
+    intercept_ : array of shape (1,) or (n_classes,)
+        The bias b.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        The duality gap ("log", "squared") or the gradient ("tanh"), from the data in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import LogisticRegression
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> machine = LogisticRegression().fit(X, ["no", "no", "yes", "yes"])
+    >>> machine.predict_proba([[1.5]]).round(3).tolist()
+    [[0.5, 0.5]]
+    >>> machine.certificate_.ok
+    True
+    """
+
+    _met: float
+    _seen: float
+    _streamed: float
+    _weights: Array | None
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "linear",
+        penalty: float = 1.0,
+        *,
+        loss: str = "log",
+        bias: bool = True,
+        class_weight: Any = None,
+        solver: Solver | None = None,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.penalty = penalty
+        self.loss = loss
+        self.bias = bias
+        self.class_weight = class_weight
+        self.solver: Any = solver
+        self.callback = callback
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        refuse_mixed_labels(self, y)
+        X, y = self._training_points(X, y)
+        refuse_targets(y)
+        weights = check_weights(self, sample_weight, len(y))
+        self.classes_, codes = classes_of(self, y, weights)
+        count, rows = len(self.classes_), np.flatnonzero(weights)
+        totals = np.bincount(codes, weights, count)
+        by_class = class_weights(self, self.class_weight, self.classes_, totals)
+        counted = weights if by_class is None else weights * by_class[codes]
+        self.kernel_ = resolve(self.kernel, X, weights)
+        gram = self._gram(X, rows)
+        question = partial(
+            SmoothRisk,
+            codes=codes[rows],
+            count=count,
+            weights=counted[rows],
+            penalty=float(self.penalty),
+            loss=_LOSSES[self.loss](),
+            bias=bool(self.bias),
+        )
+        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        solution: Solution = solve(question(gram), self.solver, **options)
+        self.solution_ = solution
+        self._judgement = promise(
+            gram, question, solution.value, certify, counted[rows], float(self.penalty)
+        )
+        self._keep(X, rows, gram, solution.value)
+        self._seen = float(counted.sum())
+        return self
+
+    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a block of a stream by annealed gradient steps, in the order given.
+
+        For kernels with an explicit feature map. The step is that of `solver` if it is an
+        `AnnealedGradient`. The penalty is shared by the rows seen so far.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels there will be; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        self
+            The machine.
+        """
+        self._check_parameters()
+        first = "classes_" not in self.__dict__
+        rows = self._rows_alone(X) if first else new_rows(self, X, False)
+        labels = labels_of(self, y, rows.shape[0])
+        weights = check_weights(self, sample_weight, len(labels))
+        self.classes_ = classes_for(self, classes, first)
+        codes = batch_codes(self, labels, weights)
+        if first:
+            self.kernel_ = resolve(self.kernel, rows, weights)
+        walk, features = self._resumed(rows.shape[1])
+        loss, size = _LOSSES[self.loss](), walk.solver.batch
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = FactoredGram(features, rows.astype(np.float64, copy=False))
+            refuse_overflow(gram, self.kernel_)
+        F = gram.factor
+        for start in range(0, len(codes), size):
+            part = slice(start, start + size)
+            scores = np.asarray(F[part] @ walk.w + walk.b)
+            self._met += float(weights[part] @ loss.values(scores, codes[part]))
+            self._streamed += float(weights[part].sum())
+            self._seen += float(weights[part].sum())
+            share = float(self.penalty) / max(self._seen, 1.0)
+            walk.move(F[part], codes[part], weights[part], loss, share)
+        w, b = walk.place
+        self._expansion = FeatureExpansion(features, w.copy(), b.copy())
+        self._walk, self._weights, self.intercept_ = walk, w.copy(), b.copy()
+        self._judgement = of_stream(self._streamed, self._met / max(self._streamed, 1e-300))
+        nothing = Coefficients(np.empty((0, len(b))), self.intercept_, self._weights)
+        seen, name = "a stream, passed once", "AnnealedGradient"
+        self.solution_ = Solution(nothing, Status.SOLVED, walk.steps, np.nan, name, (), seen)
+        self.__dict__.pop("dual_coef_", None)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Score new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes f(x), positive for the second; for more, the score of each class.
+        """
+        scores = self._values(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Label new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels; of equal scores the first class.
+        """
+        scores = self._values(X)
+        chosen = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(1)
+        return np.asarray(self.classes_[chosen])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Rows add up to one. With loss="tanh", those for which the loss is twice the chance of a
+            mistake: 1 / (1 + exp(-2 f)).
+        """
+        return _LOSSES[self.loss]().probabilities(self._values(X))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Log-probabilities: finite, also where a probability is too small for a number.
+        """
+        return _LOSSES[self.loss]().log_probabilities(self._values(X))
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns, for the linear kernel."""
+        weights = self.__dict__.get("_weights")
+        if weights is None or not isinstance(self.kernel_, Linear):
+            raise AttributeError("coef_ exists after a fit with the linear kernel")
+        return np.asarray(weights.T)
+
+    def _gram(self, X: Points, rows: Array) -> Gram:
+        names = self._column_names()
+        if isinstance(self.solver, AnnealedGradient) and not self._is_precomputed():
+            features = feature_map(bind_columns(self.kernel_.expression(), names), X.shape[1])
+            if features is not None:
+                gram = FactoredGram(features, X[rows])
+                refuse_overflow(gram, self.kernel_, rows)
+                return refuse_extremes(type(self).__name__, gram, self.kernel_, rows)
+        need = Need.PASSES if is_sparse(X) else Need.PRODUCTS
+        make = partial(make_gram, self.kernel_, X, need, names=names, copies=3)
+        if len(rows) == X.shape[0] and not self._is_precomputed():
+            made = make()
+            if isinstance(made, FactoredGram):  # only looked at in `fit`, so the rows as they are
+                return refuse_extremes(type(self).__name__, made, self.kernel_)
+        return refuse_extremes(type(self).__name__, make(rows=rows), self.kernel_, rows)
+
+    def _keep(self, X: Points, rows: Array, gram: Gram, value: Coefficients) -> None:
+        self.__dict__.pop("_walk", None)
+        self._weights = value.weights
+        if isinstance(gram, FactoredGram) and value.weights is not None:
+            self._expansion = gram.expand_weights(value.weights).plus(value.intercept)
+        else:
+            self._expansion = gram.expand(value.coef).plus(value.intercept)
+            if isinstance(self.kernel_, Linear):
+                self._weights = np.asarray(X[rows].T @ value.coef, dtype=np.float64)
+        self.intercept_ = value.intercept
+        self.dual_coef_ = np.zeros((X.shape[0], value.coef.shape[1]))
+        self.dual_coef_[rows] = value.coef
+
+    def _resumed(self, d: int) -> tuple[Walk, Any]:
+        """Return a walk that goes on from the weights so far, and the features it walks on."""
+        expression = bind_columns(self.kernel_.expression(), self._column_names())
+        features = feature_map(expression, d)
+        assert features is not None  # else there is no `partial_fit`
+        held = self.__dict__.get("_walk")
+        if held is not None:
+            return held.copy(), features
+        solver = self.solver if isinstance(self.solver, AnnealedGradient) else AnnealedGradient()
+        k = 1 if len(self.classes_) == 2 else len(self.classes_)
+        walk = Walk(solver, features.dimension, k, bool(self.bias))
+        held_weights = self._fitted_weights(features)
+        if held_weights is not None:
+            walk.w, walk.b = held_weights.copy(), np.array(self.intercept_)
+            walk.mean_w, walk.mean_b = walk.w.copy(), walk.b.copy()
+            walk.steps = int(self._seen) // solver.batch
+        else:
+            self._seen = 0.0
+        self._met = self._streamed = 0.0
+        return walk, features
+
+    def _fitted_weights(self, features: Any) -> Array | None:
+        """Return the weights of the features that a fit found, in whichever space it worked."""
+        held = self.__dict__.get("_weights")
+        fitted = self.__dict__.get("_expansion")
+        if held is not None or not isinstance(fitted, KernelExpansion):
+            return held
+        return np.asarray(features(fitted.points).T @ fitted.coef, dtype=np.float64)
+
+    def _check_parameters(self) -> None:
+        check_real(self, "penalty", above=0.0)
+        check_choice(self, "loss", tuple(_LOSSES))
+        check_flag(self, "bias")
+        check_class_weight(self)
+        check_optional_callable(self, "callback")
+        check_optional_positive(self, "time_limit")
+        if self.solver is not None and not isinstance(self.solver, Solver):
+            refuse(self, "solver", self.solver, "be None or a solver such as NewtonRisk()")

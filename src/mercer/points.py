@@ -1,0 +1,132 @@
+"""Points: what a row is. Dense rows, CSR rows, or objects such as strings; nothing else.
+
+Everything above this file may assume one of three shapes of `X`: a C-contiguous float32/float64
+array, a canonical CSR array of those, or a one-dimensional object array. Sparsity is a property of
+the points; only backends look at it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.array_types import Array, Index, Points
+from mercer.sparse_format import refuse_broken_sparse
+
+
+def as_points(X: Any) -> Points:
+    """Turn an array-like into points: float rows, CSR rows, or an object array of sequences.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, DataFrame, or list of str / list of token lists
+        Rows are samples.
+
+    Returns
+    -------
+    Points
+        float32 and float64 are kept; other numbers become float64.
+
+    Examples
+    --------
+    >>> as_points([[1, 2], [3, 4]]).dtype
+    dtype('float64')
+    >>> as_points(["spam", "ham"]).shape
+    (2,)
+    """
+    if is_sparse(X):
+        return _csr(X)
+    if is_sequence_data(X):
+        return _objects(X)
+    array = np.asarray(X)
+    if array.dtype == object:
+        array = array.astype(np.float64)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: kernels compare real rows")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"points must be numbers or sequences, not {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(
+            f"points must be a two-dimensional array, rows are samples; got {array.ndim} "
+            "dimension(s). Reshape one sample with X.reshape(1, -1)."
+        )
+    return np.ascontiguousarray(array, dtype=working_dtype(array.dtype))
+
+
+def working_dtype(dtype: Any) -> Any:
+    """Return float32 for float32 and float16 data, float64 for everything else."""
+    return np.float32 if np.dtype(dtype) in (np.float32, np.float16) else np.float64
+
+
+def row_count(X: Points) -> int:
+    """Count the rows."""
+    return int(X.shape[0])
+
+
+def take(X: Points, index: Index) -> Points:
+    """Select rows, keeping the kind of points."""
+    return X[index]
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether the points are CSR rows (or any SciPy sparse array)."""
+    return bool(sparse.issparse(X))
+
+
+def to_dense(X: Any, dtype: Any = np.float64) -> Array:
+    """Return rows or a matrix as an ordinary array."""
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=dtype)
+
+
+def is_objects(X: Points) -> bool:
+    """Return whether the points are sequences rather than rows of numbers."""
+    return isinstance(X, np.ndarray) and X.dtype == object
+
+
+def _csr(X: Any) -> Points:
+    refuse_broken_sparse(X)
+    rows = sparse.csr_array(X, dtype=working_dtype(X.dtype))
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()  # never sort or shorten the caller's own arrays
+        rows.sum_duplicates()
+        rows.eliminate_zeros()  # so that equal rows are stored alike
+    return rows
+
+
+def is_sequence_data(X: Any) -> bool:
+    """Return whether raw input is a collection of strings or token lists, not of numeric rows."""
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1 or X.dtype.kind not in "OUS":
+            return False
+        return X.dtype.kind != "O" or (len(X) > 0 and _is_sequence(X[0]))
+    if _is_column(X):
+        return is_sequence_data(np.asarray(X))
+    if isinstance(X, list | tuple) and X:
+        return isinstance(X[0], str) or (
+            isinstance(X[0], list | tuple) and any(isinstance(token, str) for token in X[0])
+        )
+    return False
+
+
+def _is_sequence(item: Any) -> bool:
+    return isinstance(item, str | list | tuple | np.ndarray)
+
+
+def _is_column(X: Any) -> bool:
+    """Return whether X is one column of a table (a Series): an array in all but name."""
+    one_axis = len(getattr(X, "shape", (0,))) == 1 and not hasattr(X, "columns")
+    return one_axis and hasattr(X, "__array__") and not isinstance(X, np.ndarray)
+
+
+def _objects(X: Any) -> Array:
+    out = np.empty(len(X), dtype=object)
+    for i, item in enumerate(np.asarray(X) if _is_column(X) else X):
+        if not _is_sequence(item):
+            raise TypeError(
+                f"row {i} of X is {item!r}, but other rows are strings or lists of tokens; "
+                "remove it, or write an empty string"
+            )
+        out[i] = item if isinstance(item, str) else tuple(item)
+    return out

@@ -1,0 +1,1 @@
+"""Class means, tables, Gaussian classes, nearest neighbours."""

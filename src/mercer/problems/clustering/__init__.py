@@ -1,0 +1,1 @@
+"""Partitions and minimum cuts."""

@@ -1,0 +1,131 @@
+"""Which of k groups is each point in? K-means: every point near the mean of its group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import (
+    CachedGram,
+    DenseGram,
+    FactoredGram,
+    Gram,
+    LazyGram,
+    PartGram,
+    centered,
+    exact,
+)
+from mercer.gram.transformed.centered import CenteredFeatures
+from mercer.points import is_sparse, to_dense
+from mercer.resources import within_budget
+
+_FULL = 0.5  # share of nonzeros from which sparse features are written out
+_FAR = 1e-4  # share of the trace that is scatter: below, sparse features are written out, too
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """An answer to a `Partition`.
+
+    Attributes
+    ----------
+    labels : (n,) int array
+        The cluster of each point, from 0.
+    traces : (starts, steps) array or None
+        The objective of every start after every step, as the solver kept it; the last value of a
+        start is repeated to the end of its row.
+    """
+
+    labels: Array
+    traces: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """K-means in feature space.
+
+    Minimises sum_i w_i |phi(x_i) - m_c(i)|^2 over the clusters c(i) of the points, m_c the weighted
+    mean of cluster c. With Z the (n, k) indicator of clusters, S = diag(w) and
+    L = diag(1 / (weight of each cluster)), this is tr SK - tr(L^1/2 Z'SKSZ L^1/2).
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    count : int
+        How many clusters, k; none of them empty.
+    weights : (n,) array
+        Positive weights w of the points.
+    """
+
+    gram: Gram
+    count: int
+    weights: Array
+
+    def __post_init__(self) -> None:
+        n = self.gram.shape[0]
+        if not 1 <= self.count <= n:
+            raise ValueError(
+                f"Partition: count={self.count} must be at least 1 and at most the {n} points"
+            )
+        if self.weights.shape != (n,) or not (self.weights > 0).all():
+            raise ValueError(f"Partition: weights must be {n} positive numbers")
+
+    def indicator(self, labels: Array) -> Array:
+        """Return S Z: the weight of each point in the column of its cluster."""
+        columns = np.zeros((len(labels), self.count))
+        columns[np.arange(len(labels)), labels] = self.weights
+        return columns
+
+    def cluster_weights(self, labels: Array) -> Array:
+        """Return the total weight of each cluster."""
+        return np.bincount(labels, self.weights, self.count)
+
+    def within(self, labels: Array) -> Array:
+        """Return sum_ij w_i w_j k(x_i, x_j) over the pairs inside each cluster, in float64.
+
+        Evaluated anew from the points; other pairs are not looked at where K is not data itself.
+        """
+        if not isinstance(self.gram, DenseGram | CachedGram | LazyGram):
+            columns = self.indicator(labels)
+            return np.asarray((columns * (exact(self.gram) @ columns)).sum(axis=0))
+        sums = np.zeros(self.count)
+        for c in range(self.count):
+            members = np.flatnonzero(labels == c)
+            if len(members):
+                w = self.weights[members]
+                sums[c] = w @ (exact(PartGram(self.gram, members)) @ w)
+        return sums
+
+    def objective(self, labels: Array, within: Array | None = None) -> float:
+        """Return the objective of a partition, in float64; `within` if that is known already."""
+        W = self.cluster_weights(labels)
+        within = self.within(labels) if within is None else within
+        pulled = within[W > 0] / W[W > 0]
+        return float(max(self.weights @ self.gram.diag() - pulled.sum(), 0.0))
+
+
+def about_the_mean(gram: Gram, weights: Array) -> Gram:
+    """Centre features: means do not care, and distances lose no digits to a far origin.
+
+    Sparse features stay as they are, unless they are full anyway, or the mean outweighs the scatter
+    and there is room to write them out.
+    """
+    if not isinstance(gram, FactoredGram) or isinstance(gram.features, CenteredFeatures):
+        return gram
+    if not is_sparse(gram.factor):
+        return centered(gram, weights)
+    n, d = gram.factor.shape
+    full = gram.factor.nnz >= _FULL * n * d
+    if (full or scatter_share(gram, weights) < _FAR) and within_budget(4 * 8 * n * d):
+        return centered(FactoredGram.of(gram.features, to_dense(gram.factor)), weights)
+    return gram
+
+
+def scatter_share(gram: Gram, weights: Array) -> float:
+    """Return the share of the trace that is scatter about the mean: what distances are made of."""
+    share = weights / weights.sum()
+    trace = float(share @ gram.diag())
+    return 1.0 - float(share @ (gram @ share)) / trace if trace > 0 else 0.0

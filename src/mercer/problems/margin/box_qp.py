@@ -1,0 +1,253 @@
+"""min b'Kb/2 - p'b + kink'|b| over a box with fixed sums: the dual of support vector machines.
+
+Variables are signed: for a classifier b_i = y_i alpha_i, so the matrix is K itself and the
+decision function is f = sum_i b_i k(x_i, .) + intercept. `mercer.problems.svm` writes each machine
+in this form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import Gram
+from mercer.gram.transformed.part import Layers, PartGram, layers
+
+_EPSILON = 1e-15  # relative rounding of float64, with a little room
+_NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """An answer to a `BoxQP`.
+
+    Attributes
+    ----------
+    coef : (n,) array
+        The signed variables b.
+    intercept : float or (groups,) array
+        The multiplier of each equality; with one group, the bias of the decision function.
+    """
+
+    coef: Array
+    intercept: float | Array
+
+
+@dataclass(frozen=True, eq=False)
+class BoxQP:
+    """A quadratic programme with a box and one equality for each group of variables.
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    linear : (n,) array
+        p.
+    lower, upper : (n,) array
+        The box; bounds may be infinite.
+    total : float or (groups,) array
+        What the variables of each group sum to.
+    kink : float or (n,) array
+        Nonnegative cost of |b_i|: the width of the tube in regression.
+    group : (n,) int array, optional
+        The group of each variable, numbered from 0; None for one group. A variable of group -1
+        is in no sum: nothing is added to its F, as if its multiplier were 0.
+    scale : float or None
+        The size of F that tolerances are relative to: 1 where F is in units of a decision function
+        with its margin at 1. None where the answer itself has to tell: `unit`.
+    """
+
+    gram: Gram
+    linear: Array
+    lower: Array
+    upper: Array
+    total: float | Array = 0.0
+    kink: float | Array = 0.0
+    group: Array | None = None
+    scale: float | None = 1.0
+
+    @cached_property
+    def held(self) -> Layers:
+        """Return the Gram without its wrappers."""
+        return layers(self.gram)
+
+    @cached_property
+    def totals(self) -> Array:
+        """Return the required sum of each group."""
+        return np.atleast_1d(np.asarray(self.total, dtype=np.float64))
+
+    @cached_property
+    def kinks(self) -> Array:
+        """Return the kink of each variable."""
+        return np.broadcast_to(np.asarray(self.kink, dtype=np.float64), self.linear.shape)
+
+    def members(self) -> list[Any]:
+        """Return the variables of each group, as an index; all of them need no list."""
+        if self.group is None:
+            return [slice(None)]
+        return [np.flatnonzero(self.group == g) for g in range(len(self.totals))]
+
+    def infeasible(self) -> bool:
+        """Return whether no point of the box has the required sums."""
+        parts = zip(self.members(), self.totals, strict=True)
+        return any(not self.lower[m].sum() <= total <= self.upper[m].sum() for m, total in parts)
+
+    def feasible_near(self, point: Array) -> Array:
+        """Return a point inside the box with the required sums, near the given one."""
+        start = np.clip(point, self.lower, self.upper)
+        for m, total in zip(self.members(), self.totals, strict=True):
+            start[m] = _with_sum(start[m], self.lower[m], self.upper[m], float(total))
+        return start
+
+    def among(self, index: Array, b: Array) -> BoxQP:
+        """Return the programme in some distinct variables, the others held as they are in b.
+
+        Its linear term is that of the whole: only answers with the gradient given use it.
+        """
+        others = b.copy()
+        others[index] = 0.0
+        held = [float(others[m].sum()) for m in self.members()]
+        return BoxQP(
+            PartGram(self.gram, index),
+            self.linear[index],
+            self.lower[index],
+            self.upper[index],
+            self.totals - held,
+            self.kinks[index],
+            None if self.group is None else self.group[index],
+        )
+
+    def rising(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
+        """Return F_i - kink_i d|b_i| for a b_i that grows; -inf where it is at its upper bound.
+
+        At the optimum it is at most the multiplier of the group. `slack` is how near a variable
+        must be to a bound, or to the kink, to count as being there.
+        """
+        kink = self.kinks
+        slope = np.where(b < -slack, kink, -kink) if np.any(self.kink) else 0.0
+        return np.where(b < self.upper - slack, F + slope, -np.inf)
+
+    def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
+        """Return F_i - kink_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
+
+        At the optimum it is at least the multiplier of the group.
+        """
+        kink = self.kinks
+        slope = np.where(b > slack, -kink, kink) if np.any(self.kink) else 0.0
+        return np.where(b > self.lower + slack, F + slope, np.inf)
+
+    def offsets(self, b: Array, F: Array) -> float | Array:
+        """Return the multiplier of each equality that suits b best, from F = p - K b.
+
+        The mean over free variables, held between the two sides of the optimality conditions;
+        their middle where no variable is free. One number where there is one group.
+        """
+        rising, falling = self.rising(b, F), self.falling(b, F)
+        free = rising == falling
+        found = np.array([_offset(rising[m], falling[m], free[m]) for m in self.members()])
+        return float(found[0]) if self.group is None else found
+
+    def spread(self, multipliers: float | Array) -> Array:
+        """Return each variable the multiplier of its group."""
+        each = np.atleast_1d(np.asarray(multipliers, dtype=np.float64))
+        group = np.zeros(len(self.linear), np.int64) if self.group is None else self.group
+        return np.append(each, 0.0)[group]  # the last is for group -1
+
+    def violation(self, b: Array, F: Array, slack: float | Array = 0.0) -> float:
+        """Return the largest violation over pairs that could still move; -inf if none can."""
+        rising, falling = self.rising(b, F, slack), self.falling(b, F, slack)
+        pairs = (
+            float(rising[m].max(initial=-np.inf) - falling[m].min(initial=np.inf))
+            for m in self.members()
+        )
+        worst = max(pairs, default=-np.inf)
+        if self.group is None:
+            return worst
+        alone = self.group < 0
+        rise, fall = rising[alone].max(initial=-np.inf), -falling[alone].min(initial=np.inf)
+        return max(worst, float(rise), float(fall))
+
+    def unit(self, b: Array, F: Array) -> float:
+        """Return the size of F that tolerances are relative to; zero while two classes meet.
+
+        Without a linear term it is F at the margin, rho = -sum_g r_g total_g / sum_g |total_g|;
+        with one, the objective: half the squared radius of a ball, at most 1. Of one class or a
+        ball less than `_NOTHING` of what b could make of F counts as that: they may have no size.
+        """
+        if self.scale is not None:
+            return self.scale
+        size = float(np.abs(self.totals).sum())
+        largest = float(np.abs(self.held.base.diag()).max(initial=0.0)) * size
+        if self.linear.any():
+            objective = 0.5 * float(b @ (self.linear + F)) / size
+            return min(1.0, max(objective, _NOTHING * largest))
+        rho = -float(np.atleast_1d(self.offsets(b, F)) @ self.totals) / size
+        return max(rho, 0.0 if self.parting else _NOTHING * largest)
+
+    @property
+    def parting(self) -> bool:
+        """Return whether a margin between classes is sought, whose size only the answer tells."""
+        return self.scale is None and self.group is not None
+
+    def marginless(self, b: Array, F: Array) -> bool:
+        """Return whether b'Kb, which a margin between classes makes positive, is but rounding."""
+        return self.parting and not -float(b @ F) > self.rounding(b)
+
+    def rounding(self, b: Array) -> float:
+        """Return the uncertainty of b'Kb in float64; an objective below it is zero as far as known.
+
+        By its largest terms, each point counted once: those above and below a tube cancel exactly.
+        """
+        held = self.held
+        index = np.arange(len(b)) if held.index is None else held.index
+        coef = np.abs(np.bincount(index, b, held.base.shape[0]))
+        with np.errstate(over="ignore"):
+            return float(_EPSILON * np.square(coef @ np.sqrt(np.abs(held.base.diag()))))
+
+    def gap(self, b: Array, slope: Array) -> float:
+        """Bound the distance to the optimum: what each variable could gain on its own.
+
+        `slope` is F minus the multipliers. With d the shift of the Gram, the sum over i of
+
+            max over the box of slope_i (t - b_i) - d_i (t - b_i)^2/2 - kink_i (|t| - |b_i|).
+
+        Where the slope points to an infinite bound and no shift bends it back, there is no finite
+        bound: that is honest.
+        """
+        shift = self.held.shift
+        d = np.zeros(len(b)) if shift is None else shift
+        kink, best = self.kinks, np.zeros(len(b))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for sign in (-1.0, 1.0):  # the piece where t <= 0, and the one where t >= 0
+                low = np.maximum(self.lower, 0.0 if sign > 0 else -np.inf)
+                high = np.minimum(self.upper, 0.0 if sign < 0 else np.inf)
+                tilt = slope - sign * kink
+                reach = np.where(d > 0, b + tilt / d, np.where(tilt > 0, high, low))
+                target = np.clip(np.where(tilt == 0, b, reach), low, np.maximum(low, high))
+                step = target - b
+                bent = np.where(d > 0, 0.5 * d * step**2, 0.0)
+                gain = tilt * step - bent - kink * (sign * b - np.abs(b))
+                best = np.maximum(best, np.where((low <= high) & ~np.isnan(gain), gain, 0.0))
+        return float(best.sum())
+
+
+def _offset(rising: Array, falling: Array, free: Array) -> float:
+    top, bottom = float(rising.max(initial=-np.inf)), float(falling.min(initial=np.inf))
+    if free.any():
+        return float(np.clip(rising[free].mean(), min(top, bottom), max(top, bottom)))
+    finite = [side for side in (top, bottom) if np.isfinite(side)]
+    return float(np.mean(finite)) if finite else 0.0
+
+
+def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
+    missing = total - start.sum()
+    room = (upper if missing > 0 else lower) - start
+    astray = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(total))  # not by rounding
+    if astray and np.abs(room).sum() > 0:
+        finite = np.where(np.isfinite(room), room, np.sign(room) * abs(missing))
+        return np.asarray(start + finite * min(1.0, missing / finite.sum()))
+    return start

@@ -1,0 +1,47 @@
+"""Passes over many rows: in blocks that stay in the cache, chunks of them in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from mercer import deadline
+from mercer.resources import thread_limit
+
+T = TypeVar("T")
+
+_LEAST = 4096  # rows of a chunk: fewer are done before a thread wakes up
+_MOST = 16  # chunks; their number does not depend on that of threads, so neither does any bit
+
+
+def slices(first: int, last: int, step: int) -> Iterator[slice]:
+    """Cut a range in blocks; before each, the deadline of the fit is looked at."""
+    for start in range(first, last, step):
+        deadline.check()
+        yield slice(start, min(start + step, last))
+
+
+def chunked(work: Callable[[slice], T], n: int) -> list[T]:
+    """Do the work on chunks of n rows, in as many threads as may be used; results in order.
+
+    NumPy lets go of the interpreter's lock while it computes. Its linear algebra must be kept to
+    one thread meanwhile (`backends.blas.one_blas_thread`).
+    """
+    chunks = list(slices(0, n, max(_LEAST, -(-n // _MOST))))
+    threads = min(thread_limit(), len(chunks)) if len(chunks) > 1 else 1
+    if threads < 2:
+        return [work(chunk) for chunk in chunks]
+    pool = ThreadPoolExecutor(threads)
+    try:
+        # each in a copy of this context, in which the deadline is found
+        tasks = [pool.submit(copy_context().run, work, chunk) for chunk in chunks]
+        return [task.result() for task in tasks]
+    finally:  # Ctrl-C waits for the chunks that have begun, not for all
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def added(found: list[Any], place: int) -> Any:
+    """Add up one entry of the results of chunks, first to last."""
+    return sum((each[place] for each in found[1:]), start=found[0][place])

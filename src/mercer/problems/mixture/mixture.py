@@ -1,0 +1,132 @@
+"""Rows that come from one of k sources, and nobody said which: what all mixtures share.
+
+P(x) = sum_j share_j P(x | part j). A pass over the rows takes expectations of the hidden sources
+(`look`), and the best parts for them follow in closed form (`next`): the likelihood cannot fall.
+What a mixture is made of (Gaussians, coins, words) is in the files beside this one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a pass over the rows found.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Sum over rows, each as often as it counts.
+    objective : float
+        The same, plus the logarithm of the prior where there is smoothing: what must not fall.
+    sums : object
+        Expected sums, of the type that belongs to the mixture.
+    """
+
+    log_likelihood: float
+    objective: float
+    sums: Any
+
+
+class Mixture(ABC):
+    """A question: the parts under which rows are most likely.
+
+    Attributes
+    ----------
+    weights : (n,) array
+        How often each row counts.
+    count : int
+        The number of parts.
+    """
+
+    weights: Array
+    count: int
+
+    @abstractmethod
+    def look(self, parts: Any, *, exact: bool = False) -> Look:
+        """Take expectations under the parts; `exact` forbids formulas that lose digits."""
+
+    @abstractmethod
+    def next(self, parts: Any, sums: Any) -> Any:
+        """Return the best parts for expected sums."""
+
+    @abstractmethod
+    def start(self, rng: np.random.RandomState) -> Any:
+        """Return parts to begin with."""
+
+    @abstractmethod
+    def leap(self, zero: Any, one: Any, two: Any) -> Any | None:
+        """Extrapolate two steps, or give None where that leads nowhere."""
+
+    @abstractmethod
+    def faults(self, parts: Any) -> float:
+        """Say how far the parts are from being distributions; infinite if they are none."""
+
+    def collapsed(self, parts: Any) -> Array:
+        """Return which parts have shrunk to nothing, or to a point that the floor holds: (k,)."""
+        return np.zeros(self.count, dtype=bool)
+
+    def rounding(self, parts: Any) -> float:
+        """Say how much of the mean log-likelihood of the rows rounding may take away."""
+        return 0.0
+
+    @property
+    def total(self) -> float:
+        """Return the number of rows, each as often as it counts."""
+        return float(self.weights.sum())
+
+
+def softened(scores: Array) -> Array:
+    """Turn joint log-densities (k, m) into responsibilities in place; return their log-sums (m,).
+
+    The largest of each column is taken off first, so that nothing overflows and one is always 1.
+    """
+    top = scores.max(axis=0)
+    scores -= top
+    np.exp(scores, out=scores)
+    mass = scores.sum(axis=0)
+    scores /= mass
+    return np.asarray(top + np.log(mass))
+
+
+EMPTY = 1e-12
+"""Share of all rows below which a part has nothing to learn from."""
+
+
+def log_shares(shares: Array) -> Array:
+    """Return logarithms of shares; those of zero become very small, not infinite."""
+    return np.log(np.maximum(shares, 1e-300))
+
+
+def extrapolated(zero: Array, one: Array, two: Array) -> Array | None:
+    """Leap along two steps of an iteration; None if no further than they go themselves.
+
+    With r the first step and v the change between both, zero + 2 a r + a^2 v with a = |r| / |v| is
+    the fixed point if the steps shrink by a constant factor (squared extrapolation).
+    """
+    r, v = one - zero, (two - one) - (one - zero)
+    length = float(np.linalg.norm(v))
+    stretch = float(np.linalg.norm(r)) / length if length > 0 else 1.0
+    if not 1.0 < stretch < 1e8:
+        return None
+    return np.asarray(zero + 2.0 * stretch * r + stretch**2 * v)
+
+
+def simplex(values: Array, least: Array) -> Array:
+    """Keep extrapolated probabilities at `least` or more, and let rows sum to one."""
+    kept = np.maximum(values, least)
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+def simplex_fault(values: Array) -> float:
+    """Say how far rows are from being distributions."""
+    if not np.isfinite(values).all() or (values < 0).any():
+        return np.inf
+    return float(np.abs(values.sum(axis=-1) - 1.0).max())

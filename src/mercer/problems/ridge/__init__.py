@@ -1,0 +1,1 @@
+"""Penalised least squares: one penalty, or a path of them."""

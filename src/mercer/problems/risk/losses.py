@@ -1,0 +1,262 @@
+"""Smooth losses of classifiers: value, slope, curvature and conjugate, row by row.
+
+Scores f are (n, 1) for two classes, coded 0 and 1, and (n, classes) for more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, log1p, log_expit, xlogy
+
+from mercer.array_types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Bend:
+    """Second derivatives of a loss at each row.
+
+    Attributes
+    ----------
+    own : (n, k) array
+        With no `shares`: each score's own curvature, and none between scores.
+    shares : (n, k) array or None
+        Probabilities p of the classes: the curvature is diag(p) - p p'.
+    """
+
+    own: Array
+    shares: Array | None = None
+
+    def convex(self) -> Bend:
+        """Return the same with all curvature upwards, by its size: as far as it reaches, go."""
+        return self if self.shares is not None else Bend(np.abs(self.own))
+
+    def times(self, V: Array) -> Array:
+        """Multiply a change of scores (n, k) by the curvature of its row."""
+        if self.shares is None:
+            return np.asarray(self.own * V)
+        middle = (self.shares * V).sum(axis=1, keepdims=True)
+        return np.asarray(self.shares * (V - middle))
+
+    def mean(self, weights: Array) -> Array:
+        """Return the weighted mean over the rows of the curvature between scores: (k, k)."""
+        total = float(weights.sum())
+        if self.shares is None:
+            return np.diag(weights @ self.own / total)
+        p = self.shares
+        return np.asarray(np.diag(weights @ p) - p.T @ (weights[:, None] * p)) / total
+
+    def between(self, c: int, e: int) -> Array | None:
+        """Return the curvature between two scores: (n,); None where there is none at all."""
+        if self.shares is None:
+            return self.own[:, c] if c == e else None
+        p = self.shares
+        return np.asarray(p[:, c] * (1 - p[:, c]) if c == e else -p[:, c] * p[:, e])
+
+
+class Loss(ABC):
+    """A smooth loss of scores.
+
+    Attributes
+    ----------
+    convex : bool
+        Whether it is a convex function of the scores.
+    """
+
+    convex: ClassVar[bool] = True
+
+    @abstractmethod
+    def steepest(self, columns: int) -> float:
+        """Return a bound of its curvature."""
+
+    @abstractmethod
+    def values(self, f: Array, codes: Array) -> Array:
+        """Return the loss of each row: (n,)."""
+
+    @abstractmethod
+    def slopes(self, f: Array, codes: Array) -> Array:
+        """Return its derivatives by the scores: (n, k)."""
+
+    def both(self, f: Array, codes: Array) -> tuple[Array, Array]:
+        """Return values and slopes; quicker together where they share their work."""
+        return self.values(f, codes), self.slopes(f, codes)
+
+    @abstractmethod
+    def bend(self, f: Array, codes: Array) -> Bend:
+        """Return its second derivatives."""
+
+    @abstractmethod
+    def conjugates(self, u: Array, codes: Array) -> Array:
+        """Return sup_f u'f - loss(f) of each row, at slopes u that the loss has somewhere: (n,)."""
+
+    @abstractmethod
+    def log_probabilities(self, f: Array) -> Array:
+        """Return what scores say of the classes, in logarithms: (n, classes)."""
+
+    def probabilities(self, f: Array) -> Array:
+        """Return what scores say of the classes: (n, classes)."""
+        return np.asarray(np.exp(self.log_probabilities(f)))
+
+
+class LogLoss(Loss):
+    """-log of the probability of the right class: log(1 + exp(-y f)), or of a softmax."""
+
+    def steepest(self, columns: int) -> float:
+        """Return the most that p (1 - p), or diag(p) - p p', can be."""
+        return 0.25 if columns == 1 else 0.5
+
+    def values(self, f: Array, codes: Array) -> Array:
+        """Return -log p of the right class."""
+        return self.both(f, codes)[0]
+
+    def slopes(self, f: Array, codes: Array) -> Array:
+        """Return p less one for the right class; exact where p is near one, too."""
+        return self.both(f, codes)[1]
+
+    def both(self, f: Array, codes: Array) -> tuple[Array, Array]:
+        """Return values and slopes from the same exponentials."""
+        if f.shape[1] == 1:
+            y = signs(codes)
+            behind = -y * f
+            small = np.exp(-np.abs(behind))
+            values = np.maximum(behind, 0.0) + log1p(small)
+            return values[:, 0], -y * np.where(behind > 0, 1.0, small) / (1.0 + small)
+        rows, most = np.arange(len(f)), f.max(axis=1)
+        ahead = f[rows, codes] - most
+        p = np.exp(f - most[:, None])
+        p[rows, codes] = 0.0
+        others, right = p.sum(axis=1), np.exp(ahead)
+        # where the right class is ahead, what is small is not first added to what is large
+        total = others + right
+        values = np.where(ahead < 0, np.log(total) - ahead, log1p(others))
+        p /= total[:, None]
+        p[rows, codes] = -others / total
+        return values, p
+
+    def bend(self, f: Array, codes: Array) -> Bend:
+        """Return p (1 - p), or diag(p) - p p'."""
+        if f.shape[1] == 1:
+            return Bend(expit(f) * expit(-f))
+        p = softmax(f)
+        return Bend(p, p)
+
+    def conjugates(self, u: Array, codes: Array) -> Array:
+        """Return the negative entropy of the probabilities that have these slopes."""
+        if u.shape[1] == 1:
+            wrong = np.clip(-signs(codes) * u, 0.0, 1.0)[:, 0]
+            return np.asarray(xlogy(wrong, wrong) + (1 - wrong) * log1p(-np.minimum(wrong, 1.0)))
+        others, rows = np.maximum(u, 0.0), np.arange(len(u))
+        others[rows, codes] = 0.0
+        wrong = np.minimum(others.sum(axis=1), 1.0)
+        right = np.where(wrong < 1.0, (1 - wrong) * log1p(-np.where(wrong < 1, wrong, 0.0)), 0.0)
+        return np.asarray(xlogy(others, others).sum(axis=1) + right)
+
+    def log_probabilities(self, f: Array) -> Array:
+        """Return the logarithm of the logistic function of the scores."""
+        if f.shape[1] == 1:
+            return two_columns(log_expit(f[:, 0]), log_expit(-f[:, 0]))
+        return log_softmax(f)
+
+    def probabilities(self, f: Array) -> Array:
+        """Return the logistic function of the scores."""
+        return two_columns(expit(f[:, 0]), expit(-f[:, 0])) if f.shape[1] == 1 else softmax(f)
+
+
+class SquaredLoss(Loss):
+    """Half the squared distance of the score from y = 1 or -1; of each class against the rest."""
+
+    def steepest(self, columns: int) -> float:
+        """Return one."""
+        return 1.0
+
+    def values(self, f: Array, codes: Array) -> Array:
+        """Return (f - y)^2 / 2, added up over the scores."""
+        return np.asarray(0.5 * np.square(f - targets(codes, f.shape[1])).sum(axis=1))
+
+    def slopes(self, f: Array, codes: Array) -> Array:
+        """Return f - y."""
+        return np.asarray(f - targets(codes, f.shape[1]))
+
+    def bend(self, f: Array, codes: Array) -> Bend:
+        """Return one."""
+        return Bend(np.ones_like(f))
+
+    def conjugates(self, u: Array, codes: Array) -> Array:
+        """Return u^2 / 2 + u y."""
+        return np.asarray((0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1))
+
+    def log_probabilities(self, f: Array) -> Array:
+        """Refuse: least squares fits labels, not chances."""
+        raise AttributeError("the squared loss gives no probabilities; use loss='log'")
+
+
+class TanhLoss(Loss):
+    """1 - y tanh(f), between 0 and 2 however far off a row is; of each class against the rest.
+
+    It is twice the chance of a mistake when the class is drawn with probability 1 / (1 + exp(-2f)).
+    """
+
+    convex = False
+
+    def steepest(self, columns: int) -> float:
+        """Return the most that 2 t (1 - t^2) can be."""
+        return float(4 / (3 * np.sqrt(3.0)))
+
+    def values(self, f: Array, codes: Array) -> Array:
+        """Return 1 - y tanh(f), added up over the scores."""
+        return np.asarray((2 * expit(-2 * targets(codes, f.shape[1]) * f)).sum(axis=1))
+
+    def slopes(self, f: Array, codes: Array) -> Array:
+        """Return -y (1 - tanh(f)^2)."""
+        return np.asarray(-targets(codes, f.shape[1]) * _square_sech(f))
+
+    def bend(self, f: Array, codes: Array) -> Bend:
+        """Return 2 y tanh(f) (1 - tanh(f)^2)."""
+        y = targets(codes, f.shape[1])
+        return Bend(2 * y * np.tanh(f) * _square_sech(f))
+
+    def conjugates(self, u: Array, codes: Array) -> Array:
+        """Return infinity: below a bounded function there is no line that rises."""
+        return np.full(len(u), np.inf)
+
+    def log_probabilities(self, f: Array) -> Array:
+        """Return the probabilities of which the loss is the chance of a mistake, in logarithms."""
+        if f.shape[1] == 1:
+            return two_columns(log_expit(2 * f[:, 0]), log_expit(-2 * f[:, 0]))
+        return log_softmax(log_expit(2 * f))
+
+
+def signs(codes: Array) -> Array:
+    """Return -1 for code 0 and 1 for code 1: (n, 1)."""
+    return np.where(codes == 1, 1.0, -1.0)[:, None]
+
+
+def targets(codes: Array, columns: int) -> Array:
+    """Return 1 for the score of the right class and -1 for others: (n, columns)."""
+    if columns == 1:
+        return signs(codes)
+    return np.where(codes[:, None] == np.arange(columns), 1.0, -1.0)
+
+
+def softmax(f: Array) -> Array:
+    """Return exp(f) with rows that add up to one."""
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def log_softmax(f: Array) -> Array:
+    """Return the logarithm of `softmax`."""
+    behind = f - f.max(axis=1, keepdims=True)
+    return np.asarray(behind - np.log(np.exp(behind).sum(axis=1, keepdims=True)))
+
+
+def two_columns(second: Array, first: Array) -> Array:
+    """Put the probabilities of two classes side by side."""
+    return np.column_stack([first, second])
+
+
+def _square_sech(f: Array) -> Array:
+    return np.asarray(4 * expit(2 * f) * expit(-2 * f))

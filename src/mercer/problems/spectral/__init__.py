@@ -1,0 +1,1 @@
+"""Eigenpairs, and doubly stochastic scaling."""

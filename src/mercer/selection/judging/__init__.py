@@ -1,0 +1,1 @@
+"""How good is it? Validation, nesting, thresholds, bias and variance."""

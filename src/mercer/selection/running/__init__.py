@@ -1,0 +1,1 @@
+"""How a search runs: tasks, scheduling, journals, progress."""

@@ -1,0 +1,135 @@
+"""From what the user gives to a task: rows, folds, scorers, weights, all checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier, is_regressor
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_consistent_length
+
+from mercer.array_types import Array
+from mercer.machines.base.parameters import is_real
+from mercer.points import is_sparse
+from mercer.selection.running.rows import count_rows, indexable
+from mercer.selection.running.task import Task
+
+ONLY = "score"  # name of a score that is alone, as in scikit-learn
+
+
+def question(
+    machine: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any,
+    scoring: Any,
+    sample_weight: npt.ArrayLike | None,
+    groups: npt.ArrayLike | None,
+    train_scores: bool,
+    error_score: float | str,
+) -> Task:
+    """Check everything and put it together."""
+    for needed in ("fit", "get_params", "set_params"):
+        if not hasattr(machine, needed):
+            raise TypeError(
+                f"machine={machine!r} must be an estimator of scikit-learn's kind; it has no "
+                f"{needed}"
+            )
+    if not (error_score == "raise" or is_real(error_score)):
+        raise ValueError(f"error_score={error_score!r} must be a number or 'raise'")
+    if y is None and get_tags(machine).target_tags.required:
+        raise ValueError(
+            f"{type(machine).__name__} requires y to be passed, but the target y is None"
+        )
+    if scoring is None and isinstance(cv, str) and is_regressor(machine):
+        scoring = "neg_mean_squared_error"  # R^2 is not defined on the single row of "loo"
+    X = indexable(X)
+    y = y if y is None or is_sparse(y) else np.asarray(y)
+    check_consistent_length(X, y)
+    return Task(
+        machine,
+        X,
+        y,
+        folds_of(machine, X, y, cv, groups),
+        scorers_of(machine, scoring),
+        _weights(sample_weight, count_rows(X)),
+        bool(train_scores),
+        error_score,
+    )
+
+
+def folds_of(machine: Any, X: Any, y: Any, cv: Any, groups: Any) -> tuple[tuple[Array, Array], ...]:
+    """Return the rows to learn from and to judge by of each fold."""
+    if isinstance(cv, str):
+        if cv != "loo":
+            raise ValueError(f"cv={cv!r} must be a number, a splitter, an iterable, or 'loo'")
+        cv = LeaveOneOut()
+    with np.errstate(invalid="ignore"):  # labels that are no numbers are told of by the machine
+        splitter = check_cv(cv, y, classifier=is_classifier(machine))
+    n = count_rows(X)
+    folds = tuple(
+        (_positions(train, n), _positions(test, n)) for train, test in splitter.split(X, y, groups)
+    )
+    if not folds:
+        raise ValueError(f"cv={cv!r} gives no folds")
+    return folds
+
+
+def _positions(index: Any, n: int) -> Array:
+    """Return rows of a fold as whole numbers from 0 to n - 1."""
+    index = np.asarray(index)
+    if index.dtype == bool and index.shape == (n,):
+        return np.flatnonzero(index)
+    if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
+        raise ValueError(
+            f"cv: the rows of a fold must be a list of positions, whole numbers, or a mask of {n} "
+            f"truth values; got {index.dtype} of shape {index.shape}"
+        )
+    index = index.astype(np.intp)
+    if len(index) and not (-n <= index.min() and index.max() < n):
+        far = index.max() if index.max() >= n else index.min()
+        raise IndexError(f"cv: a fold has row {far}, but there are {n} rows")
+    return np.asarray(np.where(index < 0, index + n, index))
+
+
+def scorers_of(machine: Any, scoring: Any) -> dict[str, Any]:
+    """Return scorers by name."""
+    if isinstance(scoring, Mapping):
+        named = dict(scoring)
+    elif isinstance(scoring, list | tuple | set | frozenset):
+        named = {name: name for name in scoring}
+    else:
+        return {ONLY: check_scoring(machine, scoring=scoring)}
+    if not named or not all(isinstance(name, str) for name in named):
+        raise ValueError(f"scoring={scoring!r} must have names, at least one")
+    return {name: check_scoring(machine, scoring=one) for name, one in named.items()}
+
+
+def metric_of(task: Task, metric: str | None, scoring: Any) -> str:
+    """Return the name of the score that decides."""
+    names = list(task.scorers)
+    if metric is None:
+        if len(names) > 1:
+            raise ValueError(
+                f"several scores are asked for ({', '.join(names)}); say by metric= which decides"
+            )
+        return names[0]
+    several = callable(scoring)  # may give any names
+    if metric not in names and not several:
+        raise ValueError(f"metric={metric!r} is not among the scores ({', '.join(names)})")
+    return metric
+
+
+def _weights(weights: npt.ArrayLike | None, n: int) -> Array | None:
+    if weights is None:
+        return None
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (n,):
+        raise ValueError(f"sample_weight has shape {found.shape}, but X has {n} rows")
+    return found

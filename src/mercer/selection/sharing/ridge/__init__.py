@@ -1,0 +1,1 @@
+"""What ridge regressions on one grid share."""

@@ -1,0 +1,172 @@
+"""The subspace in which a fold is solved for all penalties: Lanczos' vectors, and others beside.
+
+Lanczos' vectors V turn the matrix A of a fold into a tridiagonal T, A V = V T + beta v e'. Further
+vectors Z, orthogonal to V, are tied to them by their products q with v alone:
+
+    | T + p     beta e q' |  | x |     | V'r |
+    | beta q e' Z'AZ + p  |  | y |  =  | Z'r |
+
+So a penalty costs a tridiagonal solve and a small dense one, and what the equations leave lies in
+the span of AZ, Z and two of the Lanczos vectors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mercer.array_types import Array
+from mercer.selection.sharing.ridge.system import FoldAnswer, FoldSystem
+
+_TINY = float(np.finfo(np.float64).tiny)
+_REFINED = 2  # times
+_NEW = 1e-6  # of a vector's length: less than that beside the subspace is rounding
+_PURE = 1e-3  # the same: with more than that, a vector is orthogonal to it at once
+
+
+class Chain:
+    """The subspace of one fold, with the residual of each penalty.
+
+    Parameters
+    ----------
+    system : FoldSystem
+        The equations of the fold.
+    penalties : (p,) array
+        All of them.
+    most : int
+        Lanczos' vectors, and vectors beside them, at most.
+    """
+
+    def __init__(self, system: FoldSystem, penalties: Array, most: int) -> None:
+        m = len(system.rows)
+        self.system, self.penalties = system, penalties
+        self.enough = system.enough(penalties)
+        self.left = np.ones(len(penalties))  # residuals, in units of the targets
+        self.alpha, self.beta = np.zeros(most), np.zeros(most)
+        self.size = self.width = 0
+        self._unit = float(np.linalg.norm(system.right))
+        self._V = np.empty((m, most + 1), order="F")
+        self._V[:, 0] = system.right / (self._unit or 1.0)
+        self._pivot = np.full(len(penalties), np.inf)
+        self._Z, self._AZ = np.empty((m, most), order="F"), np.empty((m, most), order="F")
+        self._H, self._q = np.zeros((most, most)), np.zeros(most)
+
+    def vector(self) -> Array:
+        """Return the last of Lanczos' vectors."""
+        return self._V[:, self.size]
+
+    def extend(self, values: Array) -> None:
+        """Add a Lanczos vector, from the values of the last one at all rows."""
+        k, V = self.size, self._V[:, : self.size + 1]
+        w = self.system.operate(values[:, None])[:, 0]
+        alpha = float(V[:, k] @ w)
+        w -= alpha * V[:, k]
+        last = float(self.beta[k - 1]) if k else 0.0
+        if k:
+            w -= last * V[:, k - 1]
+        w -= V @ (V.T @ w)  # what rounding left along the others
+        w = self.system.project(w[:, None])[:, 0]
+        beta = float(np.linalg.norm(w))
+        self._V[:, k + 1] = w / (beta or 1.0)
+        self.alpha[k], self.beta[k], self.size = alpha, beta, k + 1
+        with np.errstate(all="ignore"):  # no number, and so not met, where a kernel is not valid
+            self._pivot = alpha + self.penalties - last**2 / self._pivot
+            self.left = self.left * np.abs(beta / self._pivot)
+
+    def fresh(self, W: Array) -> Array:
+        """Return an orthonormal basis of what vectors have beside the subspace."""
+        V, Z = self._V[:, : self.size], self._Z[:, : self.width]
+        W = W[:, : self._Z.shape[1] - self.width]
+        for _ in range(2):
+            W = np.array(W / np.maximum(np.linalg.norm(W, axis=0), _TINY), order="F")
+            for j in range(W.shape[1]):  # products with two or three vectors at once are slower
+                W[:, j] -= V @ (V.T @ W[:, j])
+                W[:, j] -= Z @ (Z.T @ W[:, j])
+            W, R = np.linalg.qr(self.system.project(W))
+            beside = np.abs(np.diagonal(R))
+            W = W[:, beside > _NEW]
+            if not (beside <= _PURE).any():
+                break  # rounding left nothing along the subspace that would matter
+        return W
+
+    def widen(self, W: Array, values: Array) -> None:
+        """Add fresh vectors, with their values at all rows; residuals are those they leave."""
+        first, last = self.width, self.width + W.shape[1]
+        self._Z[:, first:last], self._AZ[:, first:last] = W, self.system.operate(values)
+        block = self._Z[:, :last].T @ self._AZ[:, first:last]
+        self._H[:last, first:last], self._H[first:last, :last] = block, block.T
+        self._q[first:last] = W.T @ self._V[:, self.size]
+        self.width = last
+
+    def residuals(self, chosen: Array) -> Array:
+        """Return what chosen penalties leave, in units of the targets, and note its size."""
+        k, Z, AZ = self.size, self._Z[:, : self.width], self._AZ[:, : self.width]
+        penalties = self.penalties[chosen]
+        right = np.zeros((k + self.width, len(chosen)))
+        right[0] = 1.0
+        both = self._solve(penalties, right)
+        x, y, beta = both[k - 1], both[k:], self.beta[k - 1]
+        left = np.outer(self._V[:, k - 1], beta * (self._q[: self.width] @ y))
+        left -= np.outer(self._V[:, k], beta * x)
+        left -= AZ @ y + Z @ (y * penalties)
+        self.left[chosen] = np.linalg.norm(left, axis=0)
+        return left
+
+    def worst(self, chosen: Array, most: int, spare: float) -> Array:
+        """Return directions that have most of what chosen penalties leave beyond what is enough."""
+        unmet = np.flatnonzero(chosen & (self.digits() > -spare))
+        if not len(unmet):
+            unmet = np.flatnonzero(chosen)  # more vectors may have spoilt what was met
+        left = self.residuals(unmet) / self.enough[unmet]
+        left = left[:, np.linalg.norm(left, axis=0) > 10.0**-spare]
+        sizes, turned = np.linalg.eigh(left.T @ left)
+        large = np.flatnonzero(sizes > 100.0**-spare)[::-1][:most]
+        return np.asarray(left @ turned[:, large])
+
+    def digits(self) -> Array:
+        """Return how many digits the residual of each penalty is above what is enough."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log10(self.left / self.enough))
+
+    def answer(self) -> FoldAnswer:
+        """Solve in the subspace, check the equations themselves, and refine."""
+        system, V, Z = self.system, self._V[:, : self.size], self._Z[:, : self.width]
+        shape = len(self.penalties)
+        X, values = np.zeros((len(system.rows), shape)), np.zeros((len(system.K), shape))
+        residuals = np.repeat(system.right[:, None], shape, axis=1)
+        sizes = np.where(self.left <= self.enough, np.inf, np.nan)  # to be met, not to be met
+        for _ in range(1 + _REFINED):
+            worse = np.flatnonzero(sizes > self.enough)
+            if not len(worse):
+                break
+            right = np.vstack([V.T @ residuals[:, worse], Z.T @ residuals[:, worse]])
+            both = self._solve(self.penalties[worse], right)
+            X[:, worse] += V @ both[: self.size] + Z @ both[self.size :]
+            values[:, worse] = system.values(X[:, worse])
+            residuals[:, worse] = system.residuals(
+                X[:, worse], values[:, worse], self.penalties[worse]
+            )
+            sizes[worse] = system.sizes(residuals[:, worse])
+        return FoldAnswer(values + system.intercept(values), sizes <= self.enough)
+
+    def _solve(self, penalties: Array, right: Array) -> Array:
+        """Solve each column at its penalty; NaN where the matrix is not positive definite."""
+        k, found = self.size, np.full_like(right, np.nan)
+        q, H, diagonal = self._q[: self.width], self._H[: self.width, : self.width], np.arange(k)
+        end = (diagonal == k - 1).astype(np.float64)
+        for j, penalty in enumerate(penalties.tolist()):
+            ends = np.column_stack([right[:k, j], end])
+            _, _, solved, info = lapack.dptsv(self.alpha[:k] + penalty, self.beta[: k - 1], ends)
+            if info != 0:
+                continue
+            tie = self.beta[k - 1] * q
+            if self.width:
+                small = H - np.outer(tie, solved[-1, 1] * tie)
+                small.flat[:: self.width + 1] += penalty
+                _, y, info = lapack.dposv(small, right[k:, [j]] - tie[:, None] * solved[-1, 0])
+                if info != 0:
+                    continue
+                found[k:, j] = y[:, 0]
+                solved[:, 0] -= solved[:, 1] * (tie @ y[:, 0])
+            found[:k, j] = solved[:, 0]
+        return found

@@ -1,0 +1,1 @@
+"""Closed forms: averages, counts, Gaussian likelihoods."""

@@ -1,0 +1,1 @@
+"""Lloyd's steps, seeding, relaxations, maximum flow."""

@@ -1,0 +1,131 @@
+"""K-means: steps of Lloyd from several starts, finished by moves of single points (Hartigan).
+
+Lloyd's step gives every point to the nearest mean; the objective falls until nothing changes. A
+point may then still gain by moving alone, since both means follow it: such moves begin when a step
+changes few labels, and end in a lower minimum than Lloyd's. Restarts share one Gram.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.contract import GroupAnswer, Groups, Poll
+from mercer.backends.reference.partition import partition
+from mercer.gram import DenseGram, FactoredGram, Gram, PrecomputedGram
+from mercer.problems import Clusters, Partition
+from mercer.problems.clustering.partition import about_the_mean
+from mercer.resources import require_memory, thread_limit
+from mercer.solvers.base import Progress, Solution, Solver, Status, Watch, report
+from mercer.solvers.clustering.seeding import Given, PlusPlus, Seeding
+
+_EQUAL = 1e-10  # objectives this close, relatively, count as equal
+_TOGETHER = 256  # clusters, of several starts, whose sums a compiled call holds at a time
+
+
+@dataclass(frozen=True)
+class Lloyd(Solver):
+    """Lloyd's steps, then moves of single points.
+
+    Parameters
+    ----------
+    seeding : Seeding
+        Where to start.
+    starts : int
+        How many starts; the answer is the best end.
+    max_iter : int
+        Largest number of steps of a start: assignments of all points, and sweeps of single moves.
+    refine : bool
+        Whether single points are moved at the end.
+    random_state : int
+        Seed of the starts.
+    """
+
+    seeding: Seeding = field(default_factory=PlusPlus)
+    starts: int = 10
+    max_iter: int = 300
+    refine: bool = True
+    random_state: int = 0
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take partitions."""
+        if not isinstance(problem, Partition):
+            return f"Lloyd answers Partition problems, not {type(problem).__name__}"
+        return None
+
+    def run(self, problem: Partition, watch: Watch, start: Any = None) -> Solution:
+        """Run all starts, and keep the best end."""
+        problem = replace(problem, gram=about_the_mean(problem.gram, problem.weights))
+        n, k = problem.gram.shape[0], problem.count
+        together = min(self.starts, max(_TOGETHER // k, thread_limit()))
+        require_memory(
+            8 * n * k * together,
+            f"sums of {k} clusters over {n} points, for several starts",
+            "Ask for fewer clusters, or set n_init=1.",
+        )
+        starts = self._starting_labels(problem, watch, start)
+        groups = Groups(
+            starts,
+            problem.count,
+            problem.weights,
+            problem.gram.diag(),
+            self.max_iter,
+            self.refine,
+        )
+        answers = _answers(problem.gram, groups, watch.tick)
+        ends = np.array([a.trace[-1, 0] if len(a.trace) else np.inf for a in answers])
+        # the first of those that rounding alone tells apart
+        best = answers[int(np.argmax(ends <= ends.min() + _EQUAL * abs(ends.min())))]
+        if not watch.stopped:
+            watch.tick(len(best.trace) - 1, ends.min())  # a callback hears of the shortest fit, too
+        status = Status.SOLVED if best.settled else Status.ITERATION_LIMIT
+        watch.trace[:] = [Progress(i, t, f) for i, (f, t) in enumerate(best.trace.tolist())]
+        value = Clusters(best.labels.astype(np.int64), _side_by_side(answers))
+        return report(self, value, watch.stopped or status, max(0, len(best.trace) - 1), watch)
+
+    def _starting_labels(self, problem: Partition, watch: Watch, start: Any) -> Array:
+        """Return as many starts as there is time for, at least one."""
+        seeding = self.seeding if start is None else Given(start.labels)
+        rng = np.random.default_rng(self.random_state)
+        labels = [seeding.labels(problem, rng)]
+        for _ in range(1, 1 if seeding.repeatable else self.starts):
+            if watch.late:
+                break
+            with watch.keeping():
+                labels.append(seeding.labels(problem, rng))
+        return np.stack(labels)
+
+
+def _answers(gram: Gram, groups: Groups, poll: Poll) -> list[GroupAnswer]:
+    """Work in the space of features, on a stored K, or by products alone."""
+    if isinstance(gram, FactoredGram):
+        return choose_backend().features(gram.factor, None).partition(groups, poll)
+    if isinstance(gram, DenseGram | PrecomputedGram):
+        return choose_backend().partition(gram.dense(), groups, poll)
+    return partition(_Asked(gram), groups, poll)
+
+
+class _Asked:
+    """A Gram for those who ask for single rows or for products."""
+
+    def __init__(self, gram: Gram) -> None:
+        self._gram = gram
+
+    def __getitem__(self, index: Array) -> Array:
+        return self._gram.rows(index)
+
+    def __matmul__(self, V: Array) -> Array:
+        return self._gram @ V
+
+
+def _side_by_side(answers: list[GroupAnswer]) -> Array | None:
+    """Return the objectives of all starts that ran, the last of each repeated to the longest."""
+    ran = [answer.trace[:, 0] for answer in answers if len(answer.trace)]
+    if not ran:
+        return None
+    longest = max(map(len, ran))
+    return np.stack([np.append(f, np.full(longest - len(f), f[-1])) for f in ran])

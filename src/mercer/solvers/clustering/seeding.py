@@ -1,0 +1,145 @@
+"""Where K-means starts: rules that give labels to all points, none of the clusters empty.
+
+Distances between points come from rows of K: |phi_i - phi_j|^2 = K_ii + K_jj - 2 K_ij. Points are
+drawn by weight along a cumulative sum, so a point of weight two is drawn as two of weight one are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mercer import deadline
+from mercer.array_types import Array
+from mercer.backends.reference.partition import filled
+from mercer.problems import Partition
+
+
+class Seeding(ABC):
+    """A rule for a start."""
+
+    @abstractmethod
+    def labels(self, problem: Partition, rng: np.random.Generator) -> Array:
+        """Return a label to every point."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether every start would be the same."""
+        return False
+
+
+@dataclass(frozen=True)
+class PlusPlus(Seeding):
+    """K-means++: each seed is drawn by its squared distance to the seeds so far.
+
+    Parameters
+    ----------
+    candidates : int or None
+        How many are drawn for each seed, of which the best is kept; None takes 2 + floor(ln k).
+    """
+
+    candidates: int | None = None
+
+    def labels(self, problem: Partition, rng: np.random.Generator) -> Array:
+        """Draw seeds; points go to the nearest."""
+        tries = self.candidates or 2 + int(np.log(problem.count))
+        seeds = _Seeds(problem)
+        seeds.add(_drawn(problem.weights, rng.random(1)))
+        for _ in range(1, problem.count):
+            pull = problem.weights * seeds.squared
+            drawn = _drawn(pull, rng.random(tries))
+            if not pull[drawn].any():  # all points lie on seeds: any that is not one will do
+                drawn = np.flatnonzero(~seeds.taken)[:1]
+            seeds.add(np.unique(drawn))
+        return seeds.labels
+
+
+@dataclass(frozen=True)
+class RandomPoints(Seeding):
+    """Seeds drawn by weight alone; points go to the nearest."""
+
+    def labels(self, problem: Partition, rng: np.random.Generator) -> Array:
+        """Draw seeds without replacement."""
+        seeds, left = _Seeds(problem), problem.weights.copy()
+        for u in rng.random(problem.count):
+            seed = _drawn(left, np.array([u]))
+            seeds.add(seed)
+            left[seed] = 0.0
+        return seeds.labels
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Seeding):
+    """Labels that are known.
+
+    Parameters
+    ----------
+    start : (n,) int array
+        A label for every point; clusters without a point get the ones farthest from their means.
+    """
+
+    start: Array
+
+    def labels(self, problem: Partition, rng: np.random.Generator) -> Array:
+        """Fill empty clusters."""
+        return without_empty(problem, self.start)
+
+    @property
+    def repeatable(self) -> bool:
+        """The start is what it is."""
+        return True
+
+
+def without_empty(problem: Partition, labels: Array) -> Array:
+    """Return each empty cluster the point that is farthest from its mean, by weight."""
+    labels = np.array(labels, dtype=np.int32)
+    distances = partial(_to_own_mean, problem, labels)
+    return filled(labels, problem.count, distances, problem.weights)
+
+
+def _to_own_mean(problem: Partition, labels: Array) -> Array:
+    columns, every = problem.indicator(labels), np.arange(len(labels))
+    W = problem.cluster_weights(labels)
+    W = np.where(W > 0, W, 1.0)
+    sums = np.asarray(problem.gram @ columns)
+    level = (columns * sums).sum(axis=0) / W**2
+    return np.asarray(problem.gram.diag() - 2.0 * sums[every, labels] / W[labels] + level[labels])
+
+
+def _drawn(pull: Array, uniform: Array) -> Array:
+    """Draw points with probabilities along `pull`."""
+    heights = np.cumsum(pull)
+    drawn = np.searchsorted(heights, uniform * heights[-1], side="right")
+    return np.asarray(np.minimum(drawn, len(pull) - 1))
+
+
+class _Seeds:
+    """Seeds so far: the nearest of each point, and the squared distance to it."""
+
+    def __init__(self, problem: Partition) -> None:
+        self._gram, self._weights = problem.gram, problem.weights
+        self._diagonal = problem.gram.diag()
+        self._count = 0
+        n = len(self._diagonal)
+        self.labels = np.zeros(n, dtype=np.int32)
+        self.squared = np.full(n, np.inf)
+        self.taken = np.zeros(n, dtype=bool)
+
+    def add(self, candidates: Array) -> None:
+        """Take the candidate that leaves the points nearest to the seeds."""
+        deadline.check()
+        rows = np.asarray(self._gram.rows(candidates))
+        squared = (-2.0 * rows).astype(np.float64, copy=False)
+        squared += self._diagonal
+        squared += self._diagonal[candidates][:, None]
+        np.clip(squared, 0.0, self.squared, out=squared)
+        best = int(np.argmin(squared @ self._weights))
+        seed = int(candidates[best])
+        self.labels[squared[best] < self.squared] = self._count
+        self.squared = squared[best]
+        self.squared[seed], self.labels[seed] = 0.0, self._count
+        self.taken[seed] = True
+        self._count += 1

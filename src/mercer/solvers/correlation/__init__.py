@@ -1,0 +1,1 @@
+"""Canonical correlations, by how each view is held."""

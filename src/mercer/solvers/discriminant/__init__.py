@@ -1,0 +1,1 @@
+"""Generalised eigenproblems of scatter matrices."""

@@ -1,0 +1,164 @@
+"""Discriminant directions from one Cholesky factor of the within-class centred K."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.interruptible import interruptible
+from mercer.gram.build import factor_bytes
+from mercer.problems import Directions, Discriminant
+from mercer.resources import require_memory
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.discriminant.discriminate import (
+    GOOD,
+    NOT_DEFINITE,
+    best_pairs,
+    rank_of,
+    row_size,
+)
+from mercer.solvers.spectral.signs import signs_of
+
+_ROWS_AT_ONCE = 64  # of the centred matrix while it is made: they stay in the cache
+_REFINEMENTS = 4
+_FINE = 1e-12
+
+
+@dataclass(frozen=True)
+class CholeskyDiscriminant(Solver):
+    """Factor G = P R K R P + penalty I, with R = diag(sqrt(q)) and P the centring of classes.
+
+    By Woodbury (S_W + penalty)^-1 Phi'B = Phi'a with a = (B - R P G^-1 P R K B) / penalty. What the
+    division by a small penalty costs is won back by refinement against K itself. The rest is an
+    eigenproblem of the size of the classes.
+    """
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take problems with a penalty."""
+        if not isinstance(problem, Discriminant):
+            return f"CholeskyDiscriminant answers Discriminant, not {type(problem).__name__}"
+        if problem.penalty <= 0:
+            return (
+                "without a penalty a kernel separates its training rows perfectly in many ways: "
+                "use penalty > 0, or a kernel with fewer features than rows (Linear)"
+            )
+        return None
+
+    def run(self, problem: Discriminant, watch: Watch, start: Any = None) -> Solution:
+        """Factor, solve for the contrasts of the classes, rotate."""
+        n = problem.gram.shape[0]
+        require_memory(
+            factor_bytes(n),
+            f"the Cholesky factor of {n} points",
+            "Use fewer rows, or a kernel with a small feature map (Linear, Polynomial).",
+            held=problem.gram.nbytes,
+        )
+        averages, B = problem.averages, problem.contrasts
+        means = np.asarray(problem.gram @ averages)  # k(x_i, m_c)
+        KB = problem.between(means, means @ problem.shares)
+        rank = rank_of(np.linalg.eigvalsh(_symmetric(B.T @ KB)), row_size(problem))
+        solve, status = _factored(problem, means)
+        watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
+        a, Ka, residual, steps = _refined(problem, partial(_inverse, problem, solve), B, KB)
+        values, U = best_pairs(KB.T @ a, min(problem.count, rank))
+        if not len(values):
+            raise np.linalg.LinAlgError(NOT_DEFINITE)
+        U = U / np.sqrt(values)
+        f = Ka @ U  # less the middle, so that no sign depends on where the origin is
+        U = U * signs_of(f - problem.shares @ (averages.T @ f))
+        watch.tick(2, residual)
+        if status is Status.SOLVED and residual > GOOD:
+            status = Status.INACCURATE
+        detail = f"residual {residual:.1e}"
+        return report(self, Directions(values, a @ U), status, steps, watch, detail)
+
+
+def _refined(
+    problem: Discriminant, invert: Callable[[Array, Array], Array], B: Array, KB: Array
+) -> tuple[Array, Array, float, int]:
+    """Solve (S_W + penalty) Phi'a = Phi'B; give a, K a, the residual in feature space, steps."""
+    size = np.sqrt(max(float(np.einsum("ij,ij->j", B, KB).max()), np.finfo(float).tiny))
+    a = invert(B, KB)
+    Ka = np.asarray(problem.gram @ a)
+    left = B - problem.within(Ka) - problem.penalty * a
+    Kleft = np.asarray(problem.gram @ left)
+    residual, step = _length(left, Kleft) / size, 0
+    while residual > _FINE and step < _REFINEMENTS:
+        better = a + invert(left, Kleft)
+        K_better = np.asarray(problem.gram @ better)
+        left = B - problem.within(K_better) - problem.penalty * better
+        Kleft = np.asarray(problem.gram @ left)
+        now, step = _length(left, Kleft) / size, step + 1
+        if not now < residual:
+            break
+        a, Ka, before, residual = better, K_better, residual, now
+        if residual > 0.5 * before:
+            break  # rounding of K is all that is left
+    return a, Ka, residual, step
+
+
+def _symmetric(M: Array) -> Array:
+    return np.asarray((M + M.T) / 2)
+
+
+def _length(left: Array, Kleft: Array) -> float:
+    """Return the largest length of columns Phi'left."""
+    return float(np.sqrt(max(0.0, np.einsum("ij,ij->j", left, Kleft).max())))
+
+
+def _inverse(problem: Discriminant, solve: Callable[[Array], Array], b: Array, Kb: Array) -> Array:
+    """Return the coefficients of (S_W + penalty)^-1 Phi'b."""
+    root = np.sqrt(problem.row_weights)[:, None]
+    Z = solve(problem.within(Kb) / root)
+    inside = problem.within(Z / root)  # R P Z
+    return np.asarray((b - inside) / problem.penalty)
+
+
+def _factored(problem: Discriminant, means: Array) -> tuple[Callable[[Array], Array], Status]:
+    """Return G^-1; of an indefinite G the nearest semidefinite scatter is taken, and we say so."""
+    A = centred_matrix(problem, means)
+    if choose_backend().cholesky(A) == 0:
+        return lambda right: linalg.cho_solve(
+            (A.T, False), right, check_finite=False
+        ), Status.SOLVED
+    A = centred_matrix(problem, means)
+    values, V = interruptible(np.linalg.eigh, A)
+    rounding = len(A) * np.finfo(float).eps * float(np.abs(values).max())
+    valid = float(values[0]) >= problem.penalty - rounding
+    kept = np.maximum(values, problem.penalty)
+    status = Status.SINGULAR if valid else Status.NOT_CONVEX
+    return lambda right: np.asarray(V @ ((V.T @ right) / kept[:, None])), status
+
+
+def centred_matrix(problem: Discriminant, means: Array) -> Array:
+    """Return the lower triangle of P R K R P + penalty I in a new matrix, without temporaries.
+
+    With U the orthonormal columns sqrt(q_i / q_c) of the classes, P = I - U U' and
+    P T P = T - U E' - E U' for E = T U - U (U'T U) / 2. Each row of U has one entry, so that both
+    corrections are read off E. `means` holds k(x_i, m_c).
+    """
+    q, codes = problem.row_weights, problem.codes
+    mass = np.bincount(codes, q, len(problem.shares))
+    root, u = np.sqrt(q), np.sqrt(q / mass[codes])
+    TU = root[:, None] * means * np.sqrt(mass)
+    inner = np.zeros((len(mass), len(mass)))
+    np.add.at(inner, codes, u[:, None] * TU)
+    E = TU - 0.5 * u[:, None] * inner[codes]
+    across = np.ascontiguousarray(E.T)
+    A = choose_backend().empty(len(q), len(q))
+    for first in range(0, len(q), _ROWS_AT_ONCE):
+        last = min(first + _ROWS_AT_ONCE, len(q))
+        part = A[first:last, :last]
+        np.multiply(problem.gram.rows(slice(first, last))[:, :last], root[:last], out=part)
+        part *= root[first:last, None]
+        part -= u[first:last, None] * across[codes[first:last], :last]
+        part -= np.take(E[first:last], codes[:last], axis=1) * u[:last]
+    A.flat[:: len(q) + 1] += problem.penalty
+    return A

@@ -1,0 +1,1 @@
+"""Maximum entropy: Newton steps and iterative scaling."""

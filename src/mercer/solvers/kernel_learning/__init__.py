@@ -1,0 +1,1 @@
+"""Weights on the simplex, and scales by descent."""

@@ -1,0 +1,121 @@
+"""The measure of a ridge fit and its slopes in the scales: n^3 once, n^2 for each feature."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.lowering.inputs import apply_steps
+from mercer.expression import AbsDist, Expression, Statistic
+from mercer.gram import Source
+from mercer.kernels.slopes import slope
+from mercer.points import to_dense
+from mercer.problems.kernel_learning.relevance import Inverted, Relevance, Scaled
+from mercer.solvers.ridge.cholesky_path import _invert_triangle
+
+_SHORT = 1500  # rows; LAPACK is done with them before anyone could press a key
+_PANEL = 1024  # rows of one product between two chances to hear Ctrl-C
+_LARGE = 1e100  # slopes beyond are those of a square root at zero, where the distance is zero
+
+
+def measured(problem: Relevance, value: Scaled, slopes: bool = True) -> tuple[float, Array]:
+    """Return what is minimised, and its slopes in the logarithms of scales and penalty.
+
+    Infinite, with slopes of zero, where K + penalty is not positive definite to working precision.
+
+    Parameters
+    ----------
+    problem : Relevance
+        What is asked.
+    value : Scaled
+        Scales and penalty.
+    slopes : bool
+        Whether slopes are wanted; zeros otherwise.
+    """
+    flat = np.zeros(len(value.scales) + 1)
+    expression, leaf = problem.family(value.scales)
+    found = inverted(problem, Source(expression, problem.X).pairs().dense(), value.penalty)
+    if found is None:
+        return np.inf, flat
+    judged = problem.measure(problem, found)
+    if not np.isfinite(judged.value):
+        return np.inf, flat
+    if not slopes:
+        return judged.value, flat
+    M = judged.M
+    by_penalty = float(np.sum(M.diagonal() / problem.row_weights)) + judged.direct
+    M *= slopes_by_distance(problem, expression, leaf)
+    raw = columns_of_distance(problem, leaf)
+    return judged.value, np.append(
+        _by_scales(M, raw, value.scales, leaf), value.penalty * by_penalty
+    )
+
+
+def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statistic) -> Array:
+    """Return dk/dD for all pairs of rows; zero where D is, since that is multiplied by it."""
+    bent = choose_backend().pairs(slope(expression, leaf), problem.X, None, np.float64).dense()
+    bent = np.where(np.abs(bent) < _LARGE, bent, 0.0)
+    np.fill_diagonal(bent, 0.0)
+    return bent
+
+
+def columns_of_distance(problem: Relevance, leaf: Statistic) -> Array:
+    """Return the columns that the distance looks at, before they are stretched."""
+    return to_dense(apply_steps(leaf.steps[:-1], problem.X))
+
+
+def inverted(problem: Relevance, K: Array, penalty: float) -> Inverted | None:
+    """Invert C = K + penalty S^-1; None where it is not positive definite."""
+    root = np.sqrt(problem.row_weights)
+    A = np.array(K, dtype=np.float64)
+    A *= root[:, None] * root
+    A.flat[:: len(A) + 1] += penalty
+    if choose_backend().cholesky(A) != 0:
+        return None
+    log_determinant = 2.0 * float(np.sum(np.log(A.diagonal())))
+    G = _inverse(A)
+    G *= root[:, None] * root
+    if problem.bias:
+        u = G.sum(axis=1)
+        total = float(u.sum())
+        if not total > 0:
+            return None
+        log_determinant += float(np.log(total))
+        G -= np.outer(u / total, u)
+    return Inverted(G, G @ problem.targets, penalty, log_determinant)
+
+
+def _inverse(L: Array) -> Array:
+    """Return the inverse of L L'; what is above the diagonal of L is not looked at. Destroys L."""
+    if len(L) <= _SHORT:
+        # the lower triangle by rows is the upper one by columns, as LAPACK counts
+        half, _ = linalg.lapack.dpotri(L.T, lower=0, overwrite_c=1)
+        G = np.triu(half)
+        return np.asarray(G + np.triu(G, 1).T)
+    _invert_triangle(L)
+    G = np.empty_like(L)
+    for first, last in pairwise([*range(0, len(L), _PANEL), len(L)]):
+        G[first:last] = L[first:, first:last].T @ L[first:]
+    return G
+
+
+def _by_scales(A: Array, raw: Array, scales: Array, leaf: Statistic) -> Array:
+    """Sum A_ij dD_ij over all pairs, for the logarithm of each scale."""
+    if isinstance(leaf, AbsDist):
+        return np.array([-_absolute(A, raw[:, j]) / scales[j] for j in range(len(scales))])
+    z = raw - raw.mean(axis=0)  # distances do not see it, rounding does
+    squares = A.sum(axis=1) @ z**2 - np.sum(z * (A @ z), axis=0)
+    return np.asarray(-4.0 * squares / scales**2)
+
+
+def _absolute(A: Array, x: Array) -> float:
+    """Sum A_ij |x_i - x_j|."""
+    total = 0.0
+    for first in range(0, len(x), _PANEL):
+        rows = slice(first, first + _PANEL)
+        total += float(np.sum(A[rows] * np.abs(x[rows][:, None] - x)))
+    return total

@@ -1,0 +1,387 @@
+"""A primal-dual interior point method in the space of the features.
+
+The programme, for unknowns v = (weights, offsets) and rows A_i,
+
+    min v'Mv/2 - g'v + sum_i max over l <= b <= u of (p_i - A_i v) b - kink_i |b| - s_i b^2/2,
+
+has the box programme as its dual: M v = g + A'b. A Newton step on the optimality conditions
+eliminates every b_i, so that its cost is one weighted A'A and a system of the size of v. A
+variable with a kink inside its box is a difference of two that are not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.problems.margin.costs import HARDEST
+from mercer.solvers.linear_margin.linear_rows import LinearRows
+from mercer.solvers.spd import factor_spd
+
+_MOST_STEPS = 100
+_STEP_SHARE = 0.995  # of the way to the boundary
+_CLEAN = 1e-9  # residual of the equations
+_ASTRAY = 10.0  # times what sums that are off could make of the gain along a ray
+_LEAST = 1e-6  # of |w| and |w|^2 if every row were answered by itself: less is nothing
+_SELF = 1e-4  # of what rows do to themselves: an objective that comes out smaller has cancelled
+_NEAR = 1e-7  # gap and residual of a run that did not fail
+_SPRING = 1e-8  # of the force of a row on itself
+_STALLED = 12  # steps that bring nothing, in a row
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a programme, and what all the others add up to.
+
+    Attributes
+    ----------
+    rows : LinearRows
+        A.
+    linear, lower, upper, shift, kink : (n,) array
+        p, the box, s and the kink of each row.
+    matrix : (m, m) array
+        M.
+    pulled : (m,) array
+        g.
+    """
+
+    rows: LinearRows
+    linear: Array
+    lower: Array
+    upper: Array
+    shift: Array
+    kink: Array
+    matrix: Array
+    pulled: Array
+
+
+class Halves:
+    """The variables of the barrier: one for each row, and one more where a kink splits it.
+
+    Distances to the two bounds are kept as variables of their own: near a bound they would
+    cancel.
+    """
+
+    def __init__(self, part: Part, F: Array, mu: float, usual: float, own: float) -> None:
+        n = len(part.linear)
+        self.split = np.flatnonzero((part.kink > 0) & (part.lower < 0) & (part.upper > 0))
+        self.sign = np.concatenate([np.ones(n), -np.ones(len(self.split))])
+        low = part.lower.copy()
+        low[self.split] = 0.0
+        self.low = np.concatenate([low, np.zeros(len(self.split))])
+        self.high = np.concatenate([part.upper, -part.lower[self.split]])
+        cost = np.where(part.upper > 0, part.kink, -part.kink)
+        self.cost = np.concatenate([cost, part.kink[self.split]])
+        self.has_low, self.has_high = np.isfinite(self.low), np.isfinite(self.high)
+        self.bounds = max(1, int(self.has_low.sum() + self.has_high.sum()))
+        bent = np.where(part.shift > 0, part.shift + own, 0.0)
+        self._start(self.sign * self.spread(F) - self.cost, self.spread(bent), mu, usual)
+
+    def _start(self, f: Array, shift: Array, mu: float, usual: float) -> None:
+        """Put every variable where the barrier alone holds the force f in balance."""
+        both = self.has_low & self.has_high
+        width = np.where(both, self.high - self.low, 0.0)
+        least = mu / usual  # of a multiplier, where no bound is on the other side
+        from_low = _balanced(f, shift, mu, least)
+        from_high = _balanced(-f, shift, mu, least)
+        half = 0.5 * width
+        off = f * half**2 / (mu + np.sqrt(mu**2 + (f * half) ** 2))
+        edge = 0.5 * mu / (np.abs(f) + mu / np.maximum(width, np.finfo(float).tiny))
+        self.above = np.where(both, np.maximum(half + off, edge), from_low)
+        self.below = np.where(both, np.maximum(half - off, edge), from_high)
+        self.above[~self.has_low] = 1.0
+        self.below[~self.has_high] = 1.0
+        self.x = np.where(
+            self.has_low,
+            np.where(self.has_low, self.low, 0.0) + self.above,
+            np.where(self.has_high, np.where(self.has_high, self.high, 0.0) - self.below, 0.0),
+        )
+        self.z_low = np.where(self.has_low, mu / self.above, 0.0)
+        self.z_high = np.where(self.has_high, mu / self.below, 0.0)
+
+    def fold(self, x: Array) -> Array:
+        """Add the two halves of split rows."""
+        n = len(self.sign) - len(self.split)
+        out = x[:n].copy()
+        out[self.split] += x[n:]
+        return out
+
+    def spread(self, F: Array) -> Array:
+        """Return each half the value of its row."""
+        return np.concatenate([F, F[self.split]])
+
+    def b(self) -> Array:
+        """Return the variables of the rows."""
+        return self.fold(self.sign * self.x)
+
+    def gap(self) -> float:
+        """Sum the products of distances and multipliers: the duality gap once both sides fit."""
+        # multipliers of absent bounds are zero
+        return _dot(self.above, self.z_low) + _dot(self.below, self.z_high)
+
+    def move(self, step: float, d: Direction) -> None:
+        """Go along a direction."""
+        self.x = self.x + step * d.x
+        self.above = self.above + step * np.where(self.has_low, d.x, 0.0)
+        self.below = self.below - step * np.where(self.has_high, d.x, 0.0)
+        self.z_low = self.z_low + step * d.z_low
+        self.z_high = self.z_high + step * d.z_high
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """A Newton direction."""
+
+    v: Array
+    x: Array
+    z_low: Array
+    z_high: Array
+    F: Array
+
+    def reach(self, h: Halves) -> float:
+        """Return how far it stays inside, at most 1."""
+        tiny = np.finfo(float).tiny
+        worst = max(
+            float((-np.where(h.has_low, self.x, 0.0) / h.above).max(initial=0.0)),
+            float((np.where(h.has_high, self.x, 0.0) / h.below).max(initial=0.0)),
+            float((-self.z_low / np.maximum(h.z_low, tiny))[h.has_low].max(initial=0.0)),
+            float((-self.z_high / np.maximum(h.z_high, tiny))[h.has_high].max(initial=0.0)),
+        )
+        return 1.0 if worst <= 1.0 else 1.0 / worst
+
+
+@dataclass(frozen=True, eq=False)
+class BarrierAnswer:
+    """Where the iteration ended.
+
+    Attributes
+    ----------
+    v : (m,) array
+        Weights and offsets.
+    b : (n,) array
+        The variables, strictly inside the box.
+    gap : float
+        Sum of products of distances to bounds and their multipliers.
+    residual : float
+        Largest |M v - g - A'b| relative to the size of its terms.
+    steps : int
+        Newton steps.
+    near : bool
+        Whether gap and residual are small, if not as small as asked.
+    unbounded : bool
+        Whether a direction was found along which the box programme falls for ever: without slack
+        the rows contradict one another.
+    """
+
+    v: Array
+    b: Array
+    gap: float
+    residual: float
+    steps: int
+    near: bool
+    unbounded: bool
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The gap that is small enough: both of these.
+
+    Attributes
+    ----------
+    relative : float
+        To the size of the objective.
+    absolute : float
+        As it is.
+    """
+
+    relative: float
+    absolute: float = np.inf
+
+
+Tick = Callable[[float], bool]
+
+
+def barrier(part: Part, v: Array, mu: float, usual: float, goal: Goal, tick: Tick) -> BarrierAnswer:
+    """Follow the central path until the gap is at most `goal`, or nothing moves any more.
+
+    Parameters
+    ----------
+    part : Part
+        The programme.
+    v : (m,) array
+        Where to start.
+    mu : float
+        Product of distances and multipliers at the start.
+    usual : float
+        Size of a usual b, for variables that have only one bound.
+    goal : Goal
+        Gap to reach.
+    tick : callable
+        Told the relative gap after each step; true ends the iteration.
+    """
+    newton = _Newton(part, v, mu, usual)
+    clean = max(_CLEAN, 0.01 * goal.relative)
+    best, idle = (np.inf, np.inf), 0
+    answer = newton.answer(0)
+    for steps in range(1, _MOST_STEPS + 1):
+        newton.step()
+        if not np.isfinite(newton.gap + newton.residual):
+            break
+        answer = newton.answer(steps)
+        enough = min(goal.relative * newton.size, goal.absolute)
+        still = newton.gap > enough and newton.gap < 0.9 * best[0]
+        better = still or (newton.residual > clean and newton.residual < 0.97 * best[1])
+        idle = 0 if better else idle + 1
+        best = min(best[0], newton.gap), min(best[1], newton.residual)
+        done = newton.gap <= enough and newton.residual <= clean
+        patience = 3 if newton.gap <= _CLEAN * newton.size else _STALLED
+        stuck = idle >= patience and not newton.hard.any()
+        if tick(newton.gap / newton.size) or done or stuck or answer.unbounded:
+            break
+    return answer
+
+
+class _Newton:
+    def __init__(self, part: Part, v: Array, mu: float, usual: float) -> None:
+        self.part, self.v = part, v.copy()
+        self.Av = part.rows.times(v)
+        self.length = part.rows.length()
+        own = 0.0 if v.any() else self.length**2  # forces that nothing answers yet will fall
+        self.halves = Halves(part, part.linear - self.Av, mu, usual, own)
+        self.longest = part.rows.longest()
+        # what nothing bends is held by a spring, reset at each step: its force is not changed
+        loose = self.halves.spread(part.shift) > 0
+        spring = _SPRING * max(self.length**2, np.finfo(float).tiny)
+        self.least_stiff = np.where(
+            loose | self.halves.has_low | self.halves.has_high, 1e-300, spring
+        )
+        self.hard = np.isinf(part.upper - part.lower) & (part.shift == 0)
+        self._look()
+
+    def _look(self) -> None:
+        part, h = self.part, self.halves
+        self.b = h.b()
+        self.F = part.linear - self.Av - part.shift * self.b
+        Mv, pulled = part.matrix @ self.v, part.rows.pull(self.b)
+        self.pulled = pulled
+        self.unbalanced = Mv - part.pulled - pulled
+        size = np.abs(Mv) + np.abs(part.pulled) + np.abs(pulled)
+        forces = float(np.abs(part.linear).max(initial=0.0) + np.abs(self.Av).max(initial=0.0))
+        usual = _LEAST * forces / self.length  # of w; where all of it vanishes
+        size += usual
+        if part.rows.offsets:
+            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b)) + usual / self.length
+        top = float(size.max(initial=0.0))
+        residual = float(np.abs(self.unbalanced).max(initial=0.0) / top) if top else 0.0
+        self.slack = h.z_high - h.z_low - (h.sign * h.spread(self.F) - h.cost)
+        wrong = float(np.abs(self.slack).max(initial=0.0) / forces) if forces else 0.0
+        self.residual = max(residual, wrong)
+        self.gap, tiny = h.gap(), np.finfo(float).tiny
+        alone = _SELF * self.length**2 * _dot(self.b, self.b)
+        objective = float(abs(0.5 * self.v @ Mv) + abs(_dot(part.linear, self.b)))
+        self.size = max(objective, alone, _LEAST * (forces / self.length) ** 2, tiny)
+
+    def answer(self, steps: int) -> BarrierAnswer:
+        """Return where the iteration stands."""
+        near = self.gap <= _NEAR * self.size and self.residual <= _NEAR
+        return BarrierAnswer(self.v, self.b, self.gap, self.residual, steps, near, self._ray())
+
+    def _ray(self) -> bool:
+        """Return whether b without what has a bound points where all is gained for ever.
+
+        Hulls closer than 10^-6 of the longest feature vector count as one: see `hard`.
+        """
+        if not self.hard.any():
+            return False
+        part, b = self.part, self.b
+        grows = self.hard & np.isinf(np.where(b > 0, part.upper, part.lower))
+        pulled = self.pulled if grows.all() else part.rows.pull(np.where(grows, b, 0.0))
+        b = np.where(grows, b, 0.0)
+        gain = _dot(part.linear, b) - _dot(part.kink, np.abs(b))
+        asked = float(np.abs(part.linear).max(initial=0.0))
+        weights, sums = np.split(pulled, [len(pulled) - part.rows.offsets])
+        pull = float(np.linalg.norm(weights)) * np.sqrt(HARDEST)
+        level = asked + float(np.abs(self.Av).max(initial=0.0))
+        astray = level * float(np.abs(sums).max(initial=0.0))
+        return gain > 0 and gain * self.longest >= asked * pull and gain >= _ASTRAY * astray
+
+    def step(self) -> None:
+        """Predict, choose the centring, correct, move."""
+        h, part = self.halves, self.part
+        stiff = h.z_low / h.above + h.z_high / h.below
+        self.theta = 1.0 / np.maximum(stiff, self.least_stiff)
+        bar = np.minimum(h.fold(self.theta), 1e300)
+        self.damp = 1.0 / (1.0 + part.shift * bar)
+        self.bar = bar * self.damp
+        solve = factor_spd(part.matrix + part.rows.gram(self.bar))
+        mu = self.gap / h.bounds
+        none = np.zeros_like(h.x)
+        ahead = self._direction(solve, none, none)
+        reach = ahead.reach(h)
+        left = _gap_after(h, ahead, reach) / h.bounds
+        sigma = min(1.0, (left / mu) ** 3) if mu > 0 else 0.0
+        centre = sigma * mu
+        d = self._direction(
+            solve,
+            np.where(h.has_low, centre - ahead.x * ahead.z_low, 0.0),
+            np.where(h.has_high, centre + ahead.x * ahead.z_high, 0.0),
+        )
+        reach = d.reach(h)
+        length = min(1.0, reach * _STEP_SHARE) if reach < 1.0 else 1.0
+        h.move(length, d)
+        self.v = self.v + length * d.v
+        self.Av = self.Av + length * self.Adv
+        self._look()
+
+    def _direction(self, solve: Callable[[Array], Array], low: Array, high: Array) -> Direction:
+        h, part = self.halves, self.part
+        c_low = low / h.above - h.z_low  # multipliers of absent bounds are and stay zero
+        c_high = high / h.below - h.z_high
+        c_low[~h.has_low] = 0.0
+        c_high[~h.has_high] = 0.0
+        push = -self.slack - c_high + c_low
+        e = h.fold(h.sign * self.theta * push) * self.damp
+        dv = solve(part.rows.pull(e) - self.unbalanced)
+        self.Adv = part.rows.times(dv)
+        db = e - self.bar * self.Adv
+        dF = -self.Adv - part.shift * db
+        dx = self._halves_of(db, dF, push)
+        z_low = c_low - h.z_low / h.above * dx
+        z_high = c_high + h.z_high / h.below * dx
+        return Direction(dv, dx, z_low, z_high, dF)
+
+    def _halves_of(self, db: Array, dF: Array, push: Array) -> Array:
+        """Share a move of b among its halves; the stiffer one is known without cancellation."""
+        h = self.halves
+        if not len(h.split):
+            return db
+        n = len(db)
+        dx = np.concatenate([db, np.zeros(len(h.split))])
+        soft = self.theta * (h.sign * h.spread(dF) + push)
+        x, y, of_row = soft[:n][h.split], soft[n:], db[h.split]
+        x_stiffer = self.theta[:n][h.split] < self.theta[n:]
+        dx[h.split] = np.where(x_stiffer, x, of_row + y)
+        dx[n:] = np.where(x_stiffer, x - of_row, y)
+        return dx
+
+
+def _dot(x: Array, y: Array) -> float:
+    """Multiply without BLAS, whose threads cost more than a vector is worth."""
+    return float(np.einsum("i,i->", x, y))
+
+
+def _balanced(f: Array, shift: Array, mu: float, least: float) -> Array:
+    """Solve f - shift x + mu/x = 0 for x > 0; x is at most mu/least where shift is zero."""
+    root = np.sqrt(f**2 + 4.0 * shift * mu)
+    bare = mu / np.maximum(-f, least)
+    pushed = np.where(f > 0, f + root, 4.0 * shift * mu / np.maximum(root - f, least))
+    return np.where(shift > 0, pushed / np.maximum(2.0 * shift, np.finfo(float).tiny), bare)
+
+
+def _gap_after(h: Halves, d: Direction, step: float) -> float:
+    low = (h.above + step * d.x) * (h.z_low + step * d.z_low)
+    high = (h.below - step * d.x) * (h.z_high + step * d.z_high)
+    return float(low[h.has_low].sum() + high[h.has_high].sum())

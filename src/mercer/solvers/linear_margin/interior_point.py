@@ -1,0 +1,339 @@
+"""Box programmes whose Gram is factored, K = F F' + diag(shift), in the space of the features.
+
+Samples of growing size say where the answer lies; then only rows near a corner of their loss are
+given to the interior point method, all others being known (`screening`). Whether they were known
+rightly is checked on every row, and the rows that were not join the next round, so the answer is
+that of all rows. Cost: a few passes over F.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.problems import BoxQP, Dual
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.linear_margin.barrier import BarrierAnswer, Goal, Part, barrier
+from mercer.solvers.linear_margin.crossover import Vertex, assembled, crossover
+from mercer.solvers.linear_margin.linear_answer import (
+    admissible,
+    exact_forces,
+    fallen_short,
+    linear_refusal,
+    meets,
+    rounding_of,
+)
+from mercer.solvers.linear_margin.linear_rescue import rescue
+from mercer.solvers.linear_margin.screening import Piece, Programme
+from mercer.solvers.margin.criteria import VIOLATION, Criterion
+
+_GROWTH = 8  # of one sample to the next
+_SMALLEST_SAMPLE = 2000
+_ROWS_PER_UNKNOWN = 20  # of the first sample
+_BAND = 2.0  # standard errors of the forces within which a row counts as near its corner
+_WARM = 0.7  # of the band times a usual b: where the central path is joined
+_WIDEN = 4.0  # the band, when it was too narrow
+_ROUNDS = 12  # of screening, before all rows are taken
+_FINE = 1e-15  # of the objective: gap at which bounds can be told
+_CLEARLY = 0.1  # of the force that could be told: so much finer is worth another search
+_TOLD = 1e-3  # of the violation allowed: the force of its bounds on a row that is in doubt
+_ROUGHLY = 1e-6  # at which the rows near a corner are few
+_ROUGH = 1e-4  # for samples
+_AGAIN = (1e3, 1e6)  # times a usual force: where a run that failed is begun again
+_SHARPER = 0.9  # of the tolerance, for descents that are judged by another sum
+_FEW_OF = 50  # one of so many rows near a corner is few enough to be fine at once
+
+
+@dataclass(frozen=True)
+class InteriorPoint(Solver):
+    """Predictor-corrector steps on the rows that are not settled; exact for all rows.
+
+    Parameters
+    ----------
+    tol : float
+        What the criterion may be at the end; the method itself goes on to the last digits.
+    max_iter : int or None
+        Largest number of predictor-corrector steps; None lets the method end by itself.
+    criterion : Violation or Gap
+        What `tol` speaks of: the largest violation of a pair, or the relative duality gap.
+    """
+
+    tol: float = 1e-3
+    max_iter: int | None = None
+    criterion: Criterion = VIOLATION
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take box programmes with a factored Gram that have a feasible point."""
+        return linear_refusal("InteriorPoint", problem)
+
+    def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
+        """Sample, screen, solve, check all rows."""
+        programme = Programme.of(problem)
+        b = problem.feasible_near(np.zeros(len(problem.linear)))
+        F = problem.linear
+        if problem.scale is None and self.criterion is VIOLATION:
+            F = exact_forces(problem, programme, b)
+        told = _TOLD * self.criterion.first(problem, F, self.tol)
+        search = _Search(programme, watch, told, self.max_iter)
+        if watch.tick(0, np.inf):
+            b, status, F = self._found(problem, b, search)
+        else:
+            b, status, F = self._searched(problem, search)
+        hopeless = self.criterion is VIOLATION and rounding_of(
+            programme, b
+        ) > self.tol * problem.unit(b, F)
+        if status in (Status.INACCURATE, Status.NOT_FINITE) and not hopeless:
+            b, status, F = self._rescued(problem, b, status, F, search)
+        status = fallen_short(status, problem, b, F)
+        return report(self, Dual(b, problem.offsets(b, F)), status, search.steps, watch)
+
+    def _searched(self, problem: BoxQP, search: _Search) -> tuple[Array, Status, Array]:
+        """Search; where the answer itself says what is allowed, once more with that in mind."""
+        start = problem.feasible_near(np.zeros(len(problem.linear)))
+        while True:
+            b = start  # stays so if time runs out
+            with np.errstate(all="ignore"), search.watch.keeping():  # judged below, on all rows
+                b = search.run().b
+            b, status, F = self._found(problem, b, search)
+            if status is not Status.INACCURATE or self.criterion.settled(problem):
+                return b, status, F
+            told = _TOLD * self.criterion.allowed(problem, b, F, self.tol)
+            if self.criterion is not VIOLATION or not 0 < told < _CLEARLY * search.told:
+                return b, status, F
+            search.told = told
+
+    def _found(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Array, Status, Array]:
+        b = admissible(problem, search.programme, b)
+        return b, *self._judge(problem, b, search)
+
+    def _judge(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Status, Array]:
+        F = exact_forces(problem, search.programme, b)
+        if search.unbounded:
+            return Status.INFEASIBLE, F
+        met = meets(self.criterion, problem, search.programme, b, F, self.tol)
+        return met if met.ok or met is Status.NOT_FINITE else search.stopped or met, F
+
+    def _rescued(
+        self, problem: BoxQP, b: Array, status: Status, F: Array, search: _Search
+    ) -> tuple[Array, Status, Array]:
+        """Let descents go on; keep what is better."""
+        P, criterion = search.programme, self.criterion
+        left = None if self.max_iter is None else self.max_iter - search.steps
+        found, steps = rescue(problem, P, b, criterion, _SHARPER * self.tol, search.watch, left)
+        search.steps += steps
+        found = admissible(problem, P, found)
+        ending, forces = self._judge(problem, found, search)
+        before = criterion.measure(problem, b, F) if np.isfinite(F).all() else np.inf
+        if ending.ok or criterion.measure(problem, found, forces) < before:
+            return found, ending, forces
+        return b, search.stopped or status, F
+
+
+@dataclass
+class _Search:
+    programme: Programme
+    watch: Watch
+    told: float
+    limit: int | None = None
+    steps: int = 0
+    unbounded: bool = False
+    usual: float = 1.0
+    force: float = 0.0
+    spread: float = np.inf
+
+    def run(self) -> Vertex:
+        """Return the answer, or the best known when asked to stop."""
+        P = self.programme
+        self.usual = _usual(P)
+        self.force = float(np.abs(P.linear).mean())
+        v, before = np.zeros(P.rows.width), None
+        sizes = self._sizes()
+        lottery = _Lottery.of(P) if sizes else _Lottery(())
+        for size in sizes:
+            part = P.sample(*lottery.draw(size))
+            fresh = self._rough(part, v, before)
+            if self.stopped or self.unbounded:
+                return Vertex(np.zeros(len(P.linear)), v)
+            moved = part.rows.times(fresh - v)
+            first = before is None
+            before, v = size, fresh
+            self.spread = np.inf if first else float(np.sqrt(np.mean(moved**2)))
+        return self._exact(v, before)
+
+    def _sizes(self) -> list[int]:
+        n, width = len(self.programme.linear), self.programme.rows.width
+        sizes, size = [], max(_SMALLEST_SAMPLE, _ROWS_PER_UNKNOWN * width)
+        while 4 * size <= n:
+            sizes.append(size)
+            size *= _GROWTH
+        return sizes
+
+    def _tick(self, measure: float) -> bool:
+        self.steps += 1
+        return self.watch.tick(self.steps, measure) or self.stopped is not None
+
+    @property
+    def stopped(self) -> Status | None:
+        """Why the search has to end, if it has."""
+        limited = self.limit is not None and self.steps >= self.limit
+        return self.watch.stopped or (Status.ITERATION_LIMIT if limited else None)
+
+    def _barrier(self, part: Part, v: Array, band: float, goal: float) -> BarrierAnswer:
+        usual = _usual_width(part.upper - part.lower) or self.usual
+        told = _told(part, self.told) if goal == _FINE else np.inf
+        answer = barrier(part, v, band * usual, usual, Goal(goal, told), self._tick)
+        self.unbounded = answer.unbounded
+        return answer
+
+    def _rough(self, P: Programme, v: Array, before: int | None) -> Array:
+        """Improve v on a sample."""
+        t = P.forces(v)
+        piece = P.settle(t)
+        value = P.value(v, t, piece.b)
+        size = self._size(P, t)
+        band = size if before is None else self._band(before, t)
+        while not self.stopped:
+            near = np.flatnonzero(piece.apart <= band)
+            if before is None or self._too_many(near, piece, band):
+                return self._barrier(P.everything(piece)[1], v, min(size, band), _ROUGH).v
+            at = self._barrier(P.near(near, piece), v, _WARM * band, _ROUGH).v
+            force = P.forces(at)
+            if not P.value(at, force, P.settle(force).b) > value:
+                return at
+            band *= _WIDEN  # so few rows did not hold the others where they were
+        return v
+
+    def _band(self, before: int, t: Array) -> float:
+        """Say how far forces may still move, from how far they moved when the sample grew."""
+        if np.isfinite(self.spread):
+            return float(_BAND * self.spread / np.sqrt(_GROWTH))
+        share = np.sqrt(self.programme.rows.width / before)
+        return float(2.0 * _BAND * share * np.std(t))
+
+    def _exact(self, v: Array, before: int | None) -> Vertex:
+        """Screen and solve until every row is where it was thought to be."""
+        P, goal = self.programme, _ROUGHLY
+        t = P.forces(v)
+        piece, wrong = P.settle(t), np.zeros(0, dtype=np.int64)
+        band = np.inf if before is None else self._band(before, t)
+        for done in range(_ROUNDS + 1):
+            value = P.value(v, t, piece.b)
+            near = np.union1d(np.flatnonzero(piece.apart <= band), wrong)
+            if done == _ROUNDS or self._too_many(near, piece, band):
+                return self._all(v, t, band)
+            goal = _FINE if done or len(near) * _FEW_OF < len(t) else _ROUGHLY
+            part = P.near(near, piece)
+            answer = self._barrier(part, v, _WARM * band, goal)
+            if self.stopped or self.unbounded:
+                return assembled(P, near, piece, v, answer.b)
+            vertex = crossover(P, part, near, piece, answer, self.told) if goal == _FINE else None
+            v_new = answer.v if vertex is None else vertex.v
+            t_new = P.forces(v_new)
+            wrong, depth = _crossed(piece, near, t, t_new)
+            if vertex is not None and depth <= 1e-9 * (1.0 + self.force):
+                return vertex
+            v, t, piece, halved = self._descend(v, t, v_new, t_new, value)
+            band *= _WIDEN if halved else (0.1 if goal == _ROUGHLY else 0.5)
+        raise AssertionError("the last round takes all rows")
+
+    def _too_many(self, near: Array, piece: Piece, band: float) -> bool:
+        """Return whether screening pays no more, or is not possible."""
+        return 2 * len(near) > len(piece.b) or bool(np.isinf(piece.b[piece.apart > band]).any())
+
+    def _all(self, v: Array, t: Array, band: float) -> Vertex:
+        P = self.programme
+        band = min(band, self._size(P, t))
+        piece = P.settle(t)
+        every, part = P.everything(piece)
+        answer = self._barrier(part, v, band, _FINE)
+        for larger in _AGAIN:
+            if answer.near or self.stopped or self.unbounded:
+                break
+            # from farther inside: slower, but nothing is in the way
+            fresh = np.zeros_like(v)
+            answer = self._barrier(part, fresh, larger * self._size(P, P.linear), _FINE)
+        if self.stopped or self.unbounded:
+            return assembled(P, every, piece, answer.v, answer.b)
+        return crossover(P, part, every, piece, answer, self.told)
+
+    def _size(self, P: Programme, t: Array) -> float:
+        """Return a usual force: what is asked, what is there, or what a usual b makes."""
+        asked = float(np.abs(P.linear).mean()) or float(np.abs(t).mean())
+        return asked or P.rows.length() ** 2 * self.usual or 1.0
+
+    def _descend(
+        self, v: Array, t: Array, v_new: Array, t_new: Array, value: float
+    ) -> tuple[Array, Array, Piece, bool]:
+        """Go to the new point, or as far towards it as the objective falls."""
+        P, step = self.programme, 1.0
+        while step > 1e-6:
+            at, force = v + step * (v_new - v), t + step * (t_new - t)
+            piece = P.settle(force)
+            if not P.value(at, force, piece.b) >= value or not np.isfinite(value):
+                return at, force, piece, step < 1.0
+            step *= 0.5
+        return v, t, P.settle(t), True
+
+
+def _crossed(piece: Piece, near: Array, t: Array, t_new: Array) -> tuple[Array, float]:
+    """Return the rows that were thought to be settled but went beyond a corner, and how far."""
+    depth = np.abs(t_new - t) - piece.apart
+    depth[near] = -np.inf
+    wrong = np.flatnonzero(depth > 0)
+    return wrong, float(depth[wrong].max(initial=0.0))
+
+
+def _usual(P: Programme) -> float:
+    """Guess the size of a coefficient where no bound tells it: forces over curvature."""
+    width = _usual_width(P.upper - P.lower)
+    if width:
+        return width
+    force, tiny = float(np.abs(P.linear).mean() or 1.0), np.finfo(float).tiny
+    alone = force / max(P.rows.length() ** 2, tiny)
+    bent = P.shift[P.shift > 0]
+    return min(1e8 * alone, force * float((1.0 / bent).mean())) if len(bent) else 10.0 * alone
+
+
+def _told(part: Part, force: float) -> float:
+    """Return the gap at which even the narrowest boxes are far from the middle.
+
+    Where there is no width, a variable is small that makes no such force on a row like itself.
+    """
+    width = part.upper - part.lower
+    width = np.where(np.isinf(width), force / part.rows.length() ** 2, width)
+    return force * float(width[width > 0].min(initial=np.inf)) * len(width)
+
+
+def _usual_width(width: Array) -> float:
+    """Return the mean width of boxes, each counting by its own: the wide ones decide forces."""
+    width = width[np.isfinite(width) & (width > 0)]
+    top = float(width.max(initial=0.0))
+    return top * float(np.square(width / top).sum() / (width / top).sum()) if top else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Lottery:
+    """Rows in random order, each kind by itself: samples of growing size contain one another."""
+
+    kinds: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, P: Programme) -> _Lottery:
+        with np.errstate(invalid="ignore"):
+            side = np.nan_to_num(np.maximum(P.upper, 0.0) + np.minimum(P.lower, 0.0))
+        key = np.sign(side).astype(np.int8) + 3 * P.rows.group
+        rng = np.random.default_rng(0)
+        return cls(tuple(rng.permutation(np.flatnonzero(key == kind)) for kind in np.unique(key)))
+
+    def draw(self, size: int) -> tuple[Array, Array]:
+        """Return rows, as many of each kind if there are enough, and how many each stands for."""
+        count = max(1, size // len(self.kinds))
+        which = np.concatenate([kind[:count] for kind in self.kinds])
+        ratio = np.concatenate(
+            [np.full(min(count, len(k)), len(k) / min(count, len(k))) for k in self.kinds]
+        )
+        order = np.argsort(which)
+        return which[order], ratio[order]

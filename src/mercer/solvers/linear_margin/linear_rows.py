@@ -1,0 +1,117 @@
+"""Rows of features beside the offsets of their groups: what an iteration in the primal space sees.
+
+Products only: beside the features nothing as large as them is held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.contract import Features
+from mercer.points import is_sparse, to_dense
+
+_FEW = 2000  # rows that stand for all where only a size is asked
+_COPY = 1 << 22  # entries; so many may be copied whatever the size of the features
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRows:
+    """A_i = [F_i - centre, e_g]: features and, for the offset of its group, a one.
+
+    Attributes
+    ----------
+    factor : (N, d) array or CSR array
+        The features of all points.
+    index : (n,) int array or None
+        Which of them these rows are, repeats allowed; None for all in order.
+    group : (n,) int array
+        The offset that each row has; -1 for none.
+    offsets : int
+        How many offsets there are.
+    centre : (d,) array
+        Taken off dense features, against the loss of digits that large means cause; zero for
+        sparse ones, and where a row has no offset that could make up for it.
+    """
+
+    factor: Any
+    index: Array | None
+    group: Array
+    offsets: int
+    centre: Array
+
+    @property
+    def count(self) -> int:
+        """Count the rows."""
+        return len(self.group)
+
+    @property
+    def width(self) -> int:
+        """Count the unknowns: features and offsets."""
+        return int(self.factor.shape[1]) + self.offsets
+
+    def length(self) -> float:
+        """Return the root mean square length of a row, from some of them."""
+        return float(np.sqrt(np.square(self._lengths).mean())) or 1.0 if len(self._lengths) else 1.0
+
+    def longest(self) -> float:
+        """Return the length of the longest of some rows."""
+        return float(self._lengths.max(initial=0.0)) or 1.0
+
+    @cached_property
+    def _lengths(self) -> Array:
+        few = np.arange(0, self.count, max(1, self.count // _FEW))
+        some = self.factor[few if self.index is None else self.index[few]]
+        squares = (
+            some.multiply(some).sum(axis=1) if is_sparse(some) else np.square(some).sum(axis=1)
+        )
+        return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
+
+    def take(self, which: Array) -> LinearRows:
+        """Return some of the rows, side by side in memory if that is cheap enough."""
+        index = which if self.index is None else self.index[which]
+        group = self.group[which]
+        small = len(which) * self.factor.shape[1] <= _COPY
+        if is_sparse(self.factor) or small or 8 * len(which) <= self.factor.shape[0]:
+            return LinearRows(self.factor[index], None, group, self.offsets, self.centre)
+        return LinearRows(self.factor, index, group, self.offsets, self.centre)
+
+    @cached_property
+    def features(self) -> Features:
+        """Bind the features alone, as they are: neither centre nor offsets."""
+        return choose_backend().features(self.factor, self.index)
+
+    def dense(self) -> Array:
+        """Write A out: few rows only."""
+        some = to_dense(self.factor if self.index is None else self.factor[self.index])
+        beside = (self.group[:, None] == np.arange(self.offsets)).astype(np.float64)
+        return np.hstack([some - self.centre, beside])
+
+    def times(self, v: Array) -> Array:
+        """Return A v."""
+        d = self.factor.shape[1]
+        out = self.features.times(v[:d])
+        if self.offsets:
+            # the last entry is for rows without an offset
+            out += np.append(v[d:] - self.centre @ v[:d], 0.0)[self.group]
+        return out
+
+    def pull(self, x: Array) -> Array:
+        """Return A'x."""
+        sums = self.sums(x)
+        return np.concatenate([self.features.pull(x) - self.centre * sums.sum(), sums])
+
+    def sums(self, x: Array) -> Array:
+        """Return the sum of x over each group."""
+        if self.offsets == 1 and self.group.min(initial=0) == 0:
+            return np.array([x.sum()])
+        return np.bincount(self.group + 1, weights=x, minlength=self.offsets + 1)[1:]
+
+    def gram(self, weights: Array) -> Array:
+        """Return A' diag(weights) A."""
+        return self.features.gram(weights, self.centre, self.group, self.offsets)

@@ -1,0 +1,239 @@
+"""The primal side of a box programme whose Gram is factored, and what its rows can be told from.
+
+With unknowns v = (weights, offsets) and the force t = p - A v on each row, the answer of a row is
+known at once: b(t), piecewise linear. Far from the corners of b(t) a row stays on its piece while v
+moves a little, so it acts as a constant pull (flat pieces) or a fixed quadratic (where slack is
+squared). Only rows near a corner need a solver. What was assumed is checked afterwards, on all
+rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import FactoredGram
+from mercer.points import is_sparse
+from mercer.problems import BoxQP
+from mercer.solvers.linear_margin.barrier import Part
+from mercer.solvers.linear_margin.linear_rows import LinearRows
+
+_ROUNDING = 1e-13  # of a sum
+_IDLE = 1e12  # times all others: a shift beyond which a row is left out, to be set at the end
+_FEW = 10_000  # rows whose mean stands for that of all
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Where each row stands on its b(t).
+
+    Attributes
+    ----------
+    b : (n,) array
+        b(t); infinite beyond the last corner of a row without bound or shift.
+    apart : (n,) array
+        Distance from t to the nearest corner; infinite where there is none.
+    curved : (n,) bool array
+        Whether b moves with t here.
+    """
+
+    b: Array
+    apart: Array
+    curved: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """min |w|^2/2 + total'r + sum_i phi_i(p_i - F_i w - r_g(i)), the primal of a `BoxQP`.
+
+    Attributes
+    ----------
+    rows : LinearRows
+        A.
+    linear, lower, upper, shift, kink : (n,) array
+        As in the box programme.
+    totals : (groups,) array
+        What the variables of each group sum to.
+    """
+
+    rows: LinearRows
+    linear: Array
+    lower: Array
+    upper: Array
+    shift: Array
+    kink: Array
+    totals: Array
+
+    @classmethod
+    def of(cls, problem: BoxQP) -> Programme:
+        """Read a box programme."""
+        under, n = problem.held, len(problem.linear)
+        assert isinstance(under.base, FactoredGram)
+        group = np.zeros(n, dtype=np.int8) if problem.group is None else problem.group
+        F, index = under.base.factor, under.index
+        centre = np.zeros(F.shape[1])
+        if len(problem.totals) and group.min(initial=0) >= 0 and not is_sparse(F):
+            centre = np.asarray(F[:: max(1, len(F) // _FEW)].mean(axis=0))  # any will do
+        rows = LinearRows(F, index, group.astype(np.int8), len(problem.totals), centre)
+        kinks = np.array(problem.kinks)
+        shift = np.zeros(n) if under.shift is None else under.shift
+        lower, upper = _decided(problem)
+        idle = _idle(rows, shift)
+        if idle.any():
+            lower, upper = np.where(idle, 0.0, lower), np.where(idle, 0.0, upper)
+            shift = np.where(idle, 0.0, shift)
+        return cls(rows, problem.linear, lower, upper, shift, kinks, problem.totals)
+
+    def sample(self, which: Array, ratio: Array) -> Programme:
+        """Take some rows, each counting `ratio` times."""
+        return replace(
+            self,
+            rows=self.rows.take(which),
+            linear=self.linear[which],
+            lower=self.lower[which] * ratio,
+            upper=self.upper[which] * ratio,
+            shift=self.shift[which] / ratio,
+            kink=self.kink[which],
+        )
+
+    @cached_property
+    def _is_split(self) -> Array:
+        return np.asarray((self.kink > 0) & (self.lower < 0) & (self.upper > 0))
+
+    @cached_property
+    def _split(self) -> Array:
+        return np.flatnonzero(self._is_split)
+
+    @cached_property
+    def _corners(self) -> tuple[Array, Array]:
+        """Return the forces at which rows reach their upper and their lower bounds."""
+        kinked = bool(self.kink.any())
+        up = np.where(self.upper > 0, self.kink, -self.kink) if kinked else self.kink
+        down = np.where(self.lower < 0, -self.kink, self.kink) if kinked else self.kink
+        return _corner(self.shift, self.upper, up), _corner(self.shift, self.lower, down)
+
+    def settle(self, t: Array) -> Piece:
+        """Read b(t) and the distance to its corners."""
+        high, low = self._corners
+        above, below = t >= high, t <= low
+        b = np.where(above, self.upper, self.lower)
+        apart = np.minimum(np.abs(t - high), np.abs(t - low))
+        curved = np.zeros(len(t), dtype=bool)
+        between = np.flatnonzero(~(above | below))
+        if len(between):
+            kink = self.kink[between]
+            sides = (self.lower[between] < 0) & (self.upper[between] > 0)
+            sign = np.where(sides, t[between] > 0, self.upper[between] > 0)
+            past = t[between] - np.where(sign, kink, -kink)
+            beyond = (past * np.where(sign, 1.0, -1.0) > 0) | (kink == 0)
+            moves = (self.shift[between] > 0) & beyond
+            bent = np.where(moves, self.shift[between], 1.0)
+            b[between] = np.where(moves, past / bent, 0.0)
+            curved[between] = moves
+        if len(self._split):
+            inner = np.abs(np.abs(t[self._split]) - self.kink[self._split])
+            apart[self._split] = np.minimum(apart[self._split], inner)
+        fixed = self._fixed
+        if len(fixed):
+            b[fixed], apart[fixed], curved[fixed] = self.lower[fixed], np.inf, False
+        return Piece(b, apart, curved)
+
+    @cached_property
+    def _fixed(self) -> Array:
+        return np.flatnonzero(self.lower == self.upper)
+
+    def forces(self, v: Array) -> Array:
+        """Return t = p - A v."""
+        return np.asarray(self.linear - self.rows.times(v))
+
+    def value(self, v: Array, t: Array, b: Array) -> float:
+        """Return the primal objective at v, where t and b belong to it."""
+        w = v[: len(v) - len(self.totals)]
+        with np.errstate(invalid="ignore", over="ignore"):
+            loss = t * b - self.kink * np.abs(b) - 0.5 * self.shift * b * b
+        return float(0.5 * w @ w - self._pull_of_totals() @ v + np.nan_to_num(loss, nan=0.0).sum())
+
+    def _pull_of_totals(self) -> Array:
+        return np.concatenate([self.rows.centre * self.totals.sum(), -self.totals])
+
+    def everything(self, piece: Piece) -> tuple[Array, Part]:
+        """Return all rows that can move to the solver, and their numbers."""
+        if not len(self._fixed):
+            return np.arange(len(self.linear)), self.whole()
+        open_rows = np.flatnonzero(self.lower < self.upper)
+        return open_rows, self.near(open_rows, piece)
+
+    def whole(self) -> Part:
+        """Return all rows to the solver."""
+        d = self.rows.width - len(self.totals)
+        # an offset that no row can move with is held
+        held = self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0
+        matrix = np.diag(np.concatenate([np.ones(d), held.astype(np.float64)]))
+        return Part(
+            self.rows,
+            self.linear,
+            self.lower,
+            self.upper,
+            self.shift,
+            self.kink,
+            matrix,
+            self._pull_of_totals(),
+        )
+
+    def near(self, which: Array, piece: Piece) -> Part:
+        """Return some rows to the solver; all others stay on their pieces."""
+        whole = self.whole()
+        others = np.ones(len(self.linear), dtype=bool)
+        others[which] = False
+        curved = np.flatnonzero(others & piece.curved)
+        pull = np.where(others & ~piece.curved, piece.b, 0.0)
+        matrix = whole.matrix
+        if len(curved):
+            # b = (t - beyond)/shift, so p - beyond = shift b + A v is what the quadratic aims at
+            inverse = np.zeros(len(self.linear))
+            inverse[curved] = 1.0 / self.shift[curved]
+            aim = np.where(self.upper > 0, self.kink, -self.kink)
+            aim = np.where((self.lower < 0) & (piece.b < 0), -self.kink, aim)
+            pull[curved] = (self.linear - aim)[curved] * inverse[curved]
+            part = self.rows if 2 * len(curved) > len(inverse) else self.rows.take(curved)
+            matrix = matrix + part.gram(inverse if part is self.rows else inverse[curved])
+        return Part(
+            self.rows.take(which),
+            self.linear[which],
+            self.lower[which],
+            self.upper[which],
+            self.shift[which],
+            self.kink[which],
+            matrix,
+            whole.pulled + self.rows.pull(pull),
+        )
+
+
+def _idle(rows: LinearRows, shift: Array) -> Array:
+    """Return which rows weigh so little that all of them together move nothing."""
+    least = float(shift.min(initial=np.inf))
+    return np.asarray(shift > _IDLE * max(1, rows.count) * max(rows.longest() ** 2, least))
+
+
+def _decided(problem: BoxQP) -> tuple[Array, Array]:
+    """Return the box, shut where the sum of a group leaves all of it at one side."""
+    lower, upper = problem.lower, problem.upper
+    for m, total in zip(problem.members(), problem.totals, strict=True):
+        low, high = float(lower[m].sum()), float(upper[m].sum())
+        rounding = _ROUNDING * abs(total)
+        if total <= low + rounding:
+            upper = upper.copy()
+            upper[m] = lower[m]
+        elif total >= high - rounding:
+            lower = lower.copy()
+            lower[m] = upper[m]
+    return lower, upper
+
+
+def _corner(shift: Array, bound: Array, kink: Array) -> Array:
+    """Return the force at which a row reaches its bound; at once where nothing bends it."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(shift > 0, shift * bound, 0.0) + kink)

@@ -1,0 +1,1 @@
+"""Support vector machines on a kernel matrix: SMO, working sets, Newton finish."""

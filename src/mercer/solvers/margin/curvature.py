@@ -1,0 +1,62 @@
+"""Does K bend down? Looked for where it costs nothing: along the answer, and among a few points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram.base import Gram
+from mercer.gram.exact import exact_block, exact_rows
+from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.gram.transformed.part import layers
+from mercer.solvers.margin.descent import Part
+
+_SAMPLE = 64
+_ROUNDING = {8: 1e-9, 4: 1e-6}  # of the diagonal, by bytes: matrices may be given in float32
+
+
+def bend_along(part: Part, size: float) -> float | None:
+    """Return the curvature b'Kb / b'b along an answer, where it is below zero beyond rounding.
+
+    A positive semidefinite K has no such direction. With one, a descent ends at a stationary point
+    that need not be the optimum. `size` is the largest entry of the diagonal.
+    """
+    problem, b = part.problem, part.b
+    squared = float(b @ b)
+    if squared == 0 or float(b @ (problem.linear - part.F)) > 1e-4 * size * squared:
+        return None  # by F as it was kept; sure only from the points
+    used = np.flatnonzero(b)
+    bend = float(b[used] @ exact_rows(problem.gram, used, b)) / squared
+    return bend if bend < -_rounding(problem.gram) * size else None
+
+
+def bend_among(parts: list[Part]) -> float | None:
+    """Return the smallest eigenvalue of K among a few support vectors, if below zero."""
+    gram, points = parts[0].held.base, [_points(part) for part in parts]
+    used = np.unique(np.concatenate(points))
+    few = used[:: max(1, len(used) // _SAMPLE)][:_SAMPLE]
+    if not len(few):
+        return None
+    block, slack = exact_block(gram, few), _rounding(gram) * len(few) * largest_diagonal(gram)
+    block.flat[:: len(few) + 1] += slack
+    try:
+        np.linalg.cholesky(block)
+    except np.linalg.LinAlgError:
+        least = float(np.linalg.eigvalsh(block)[0]) - slack
+        return least if least < -slack else None
+    return None
+
+
+def _points(part: Part) -> Array:
+    used, index = np.flatnonzero(part.b)[: 8 * _SAMPLE], part.held.index
+    return used if index is None else index[used]
+
+
+def largest_diagonal(gram: Gram) -> float:
+    """Return the size of K."""
+    return float(np.abs(gram.diag()).max(initial=0.0))
+
+
+def _rounding(gram: Gram) -> float:
+    base = layers(gram).base  # only a given matrix cannot be evaluated anew from points
+    return _ROUNDING[np.dtype(base.dtype if isinstance(base, PrecomputedGram) else float).itemsize]

@@ -1,0 +1,165 @@
+"""Box programmes on a stored K: pair steps, checked against float64 and carried on where needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import DenseGram, PrecomputedGram
+from mercer.problems import BoxQP, Dual, Duals, Many
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.margin.criteria import VIOLATION, Criterion
+from mercer.solvers.margin.curvature import bend_along, bend_among, largest_diagonal
+from mercer.solvers.margin.descent import Engine, Part, begin
+from mercer.solvers.margin.hard import LEVELS, capped, pressing, unbounded
+from mercer.solvers.margin.settle import settle
+from mercer.solvers.margin.stored import Stored
+
+_ITERATIONS_PER_ROW = 100
+_LEAST_ITERATIONS = 10_000_000
+# where the tolerance is relative to the margin found: a thin one may ask for any number of steps
+_LEAST_ITERATIONS_OWN_SCALE = 300_000
+
+
+@dataclass(frozen=True)
+class SMO(Solver):
+    """Second-order pair steps on a K that is stored, for one programme or many that share it.
+
+    A K in float32 is checked: rows that decide are evaluated anew in float64 from the points, and
+    the descent goes on from there where that differs.
+
+    Parameters
+    ----------
+    tol : float
+        What the criterion may be at the end.
+    max_iter : int or None
+        Largest number of pair steps of a programme; None takes max(10^7, 100 n).
+    criterion : Violation or Gap
+        What `tol` speaks of: the largest violation of a pair (LIBSVM's criterion), or the relative
+        duality gap. For gaps down to 10^-9 Newton steps finish.
+    """
+
+    tol: float = 1e-3
+    max_iter: int | None = None
+    criterion: Criterion = VIOLATION
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take box programmes that have a feasible point, and share one stored Gram."""
+        refused = refusal("SMO", problem)
+        if refused is not None:
+            return refused
+        if not isinstance(programmes(problem)[0].held.base, DenseGram | PrecomputedGram):
+            return "SMO is for a stored Gram; use WorkingSets() or InteriorPoint()"
+        return None
+
+    def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:
+        """Move pairs until the tolerance, a limit or the callback ends it."""
+        problems = programmes(problem)
+        begins = starts(problem, start)
+        limit = self.max_iter or limit_of(problems)
+        if watch.tick(0, np.inf):  # compiled loops are done with small problems before they ask
+            parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
+            return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
+        base: Any = problems[0].held.base
+        engine = Stored(base.dense(), watch, limit)
+        parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
+        ends = answer(engine, parts, self.criterion, self.tol)
+        return conclude(self, problem, parts, ends, watch)
+
+
+def refusal(name: str, problem: Any) -> str | None:
+    """Say why a problem is not one, or several, box programmes on one Gram."""
+    if not isinstance(problem, BoxQP | Many):
+        return f"{name} answers BoxQP and Many problems, not {type(problem).__name__}"
+    problems = programmes(problem)
+    if not problems:
+        return "there is no programme to answer"
+    base = problems[0].held.base
+    if any(p.held.base is not base for p in problems):
+        return "the programmes do not share a Gram: answer them one by one, with Each()"
+    if any(p.group is not None and (p.group < 0).any() for p in problems):
+        return f"{name} moves pairs within a sum; for variables in no sum factor the Gram"
+    if any(p.infeasible() for p in problems):
+        return "no point of the box has the required sums: the problem is infeasible"
+    return None
+
+
+def programmes(problem: BoxQP | Many) -> tuple[BoxQP, ...]:
+    """See one programme as a family of one."""
+    return problem.problems if isinstance(problem, Many) else (problem,)
+
+
+def starts(problem: BoxQP | Many, start: Any) -> list[Array | None]:
+    """Return the coefficients of an earlier answer to each programme, if there is one."""
+    if start is None:
+        return [None] * len(programmes(problem))
+    duals = start.parts if isinstance(problem, Many) else (start,)
+    return [np.asarray(dual.coef, dtype=np.float64) for dual in duals]
+
+
+def limit_of(problems: tuple[BoxQP, ...]) -> int:
+    """Return the pair steps that a programme gets when nobody says."""
+    largest = max(len(p.linear) for p in problems)
+    thin = any(p.scale is None for p in problems)
+    least = _LEAST_ITERATIONS_OWN_SCALE if thin else _LEAST_ITERATIONS
+    return max(least, _ITERATIONS_PER_ROW * largest)
+
+
+def answer(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
+    """Settle all parts; where bounds are infinite, under ones that are raised while they press."""
+    problems, ends = [part.problem for part in parts], [Status.SOLVED] * len(parts)
+    left = list(range(len(parts)))
+    for level in range(LEVELS):
+        for k in left:
+            parts[k].problem = capped(problems[k], level)
+        found = [Status.TIME_LIMIT] * len(left)
+        with engine.watch.keeping():  # parts are feasible at all times
+            found = settle(engine, [parts[k] for k in left], criterion, tol)
+        pressed = [pressing(parts[k].problem, problems[k], parts[k].b) for k in left]
+        for k, end in zip(left, found, strict=True):
+            ends[k], parts[k].problem = end, problems[k]
+        left = [k for k, presses in zip(left, pressed, strict=True) if presses]
+        for k in left:
+            if unbounded(problems[k], parts[k].b) or (level + 1 == LEVELS and ends[k].ok):
+                ends[k] = Status.INFEASIBLE
+        left = [k for k in left if ends[k].ok]
+        if not left:
+            break
+    return ends
+
+
+def conclude(
+    solver: Solver, problem: BoxQP | Many, parts: list[Part], ends: list[Status], watch: Watch
+) -> Solution:
+    """Put the answers together; the ending is the first that is not the wished one."""
+    bends = {} if parts[0].held.base.valid else _bends(parts, ends)
+    for k in bends:
+        ends[k] = Status.NOT_CONVEX
+    wrong = [k for k, end in enumerate(ends) if not end.ok]
+    status = watch.stopped or (ends[wrong[0]] if wrong else Status.SOLVED)
+    seen = [f"a direction of curvature {min(bends.values()):.2g} was seen"] if bends else []
+    if wrong and len(parts) > 1:
+        seen.insert(0, f"{len(wrong)} of {len(parts)} programmes, number {wrong[0]} first")
+    duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
+    value = Duals(duals) if isinstance(problem, Many) else duals[0]
+    return report(solver, value, status, sum(p.steps for p in parts), watch, "; ".join(seen))
+
+
+def _bends(parts: list[Part], ends: list[Status]) -> dict[int, float]:
+    """Return the negative curvature that was seen in parts that think they are done."""
+    done = (Status.SOLVED, Status.INACCURATE, Status.NO_MARGIN)
+    settled = [k for k, end in enumerate(ends) if end in done]
+    size = largest_diagonal(parts[0].held.base)
+    bends = {k: bend for k in settled if (bend := bend_along(parts[k], size)) is not None}
+    if settled and not bends and (bend := bend_among([parts[k] for k in settled])) is not None:
+        return dict.fromkeys(settled, bend)
+    return bends
+
+
+def resting(problem: BoxQP, start: Array | None) -> Part:
+    """Return the feasible point where a run that is stopped at once stands."""
+    b = problem.feasible_near(np.zeros(len(problem.linear)) if start is None else start)
+    return Part(problem, b, problem.linear - problem.gram @ b)

@@ -1,0 +1,157 @@
+"""Expectation maximisation, the one loop for all mixtures, with restarts and leaps.
+
+Two steps, then a leap along both, kept only if the objective there is no lower than after the first
+step; a leap that is kept costs nothing, since its pass is the next step's. Of several starts, each
+goes a short way, and the most promising goes on; if parts of it collapse on the way, so does the
+next, until one arrives whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.backends.blas import one_blas_thread
+from mercer.problems.mixture.mixture import Look, Mixture
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+
+_SHORT = 12  # passes before starts are compared
+
+
+@dataclass(frozen=True)
+class EM(Solver):
+    """Expectation maximisation for a `Mixture`.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when a step adds no more than this to the objective per row.
+    max_iter : int
+        Largest number of passes over the rows, the short runs of other starts not counted.
+    n_init : int
+        Starts to compare.
+    random_state : int
+        Seed of the starts.
+    accelerate : bool
+        Whether to leap; without, every step is a plain one.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 500
+    n_init: int = 1
+    random_state: int = 0
+    accelerate: bool = True
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take mixtures."""
+        if not isinstance(problem, Mixture):
+            return f"EM answers Mixture problems, not {type(problem).__name__}"
+        return None
+
+    def run(self, problem: Mixture, watch: Watch, start: Any = None) -> Solution:
+        """Go a short way from each start, and on from the best."""
+        with one_blas_thread():  # blocks are small, and chunks of them have threads of their own
+            if start is None:
+                walk = self._best(problem, watch)
+            else:
+                walk = _Walk(self, problem, watch, start)
+                walk.on(self.max_iter)
+        value = replace(walk.parts, likelihoods=np.array(walk.objectives))
+        status = walk.status if walk.status is Status.SOLVED else watch.stopped or walk.status
+        return report(self, value, status, walk.passes, watch)
+
+    def _best(self, problem: Mixture, watch: Watch) -> _Walk:
+        rng, walks = np.random.RandomState(self.random_state), list[_Walk]()
+        for _ in range(self.n_init):
+            with watch.keeping(lambda: any(walk.objectives for walk in walks)):
+                walks.append(_Walk(self, problem, watch, problem.start(rng)))
+                if self.n_init > 1:
+                    walks[-1].on(min(_SHORT, self.max_iter))
+            if watch.stopped is not None:
+                break
+        walks = [walk for walk in walks if walk.objectives] or walks
+        walks.sort(key=lambda walk: walk.rank, reverse=True)
+        whole = [walk for walk in walks if walk.rank[0]]
+        tried = list[_Walk]()
+        for walk in whole or walks[:1]:
+            walk.on(self.max_iter)
+            tried.append(walk)
+            if walk.rank[0] or watch.stopped is not None:
+                break
+        return max(tried, key=lambda walk: walk.rank)
+
+
+class _Walk:
+    """Where one run stands: parts, what the last pass found, objectives so far."""
+
+    def __init__(self, solver: EM, problem: Mixture, watch: Watch, parts: Any) -> None:
+        self._solver, self._problem, self._watch = solver, problem, watch
+        self.parts, self.passes, self.objectives = parts, 0, list[float]()
+        self._found: Look | None = None
+        self.status, self._ended = Status.ITERATION_LIMIT, False
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The larger, the more promising: a part on a single row is likely, and says nothing."""
+        whole = not self._problem.collapsed(self.parts).any()
+        return whole, self.objectives[-1] if self.objectives else -np.inf
+
+    def on(self, limit: int) -> None:
+        """Walk until the objective is flat, or so many passes were made."""
+        with self._watch.keeping(lambda: bool(self.objectives)):
+            self._go(limit)
+
+    def _go(self, limit: int) -> None:
+        if self._found is None:
+            self._found = self._look(self.parts)
+            self.objectives.append(self._found.objective)
+        while not self._ended and self.passes < limit and self._watch.stopped is None:
+            zero = self.parts
+            one, found = self._step(zero, self._found)
+            if self._flat(one, found) or self.passes >= limit:
+                return
+            two = self._problem.next(one, found.sums)
+            if not self._leapt(zero, one, two, found) and self.passes < limit:
+                self._flat(two, self._look(two))
+
+    def _step(self, parts: Any, found: Look) -> tuple[Any, Look]:
+        after = self._problem.next(parts, found.sums)
+        return after, self._look(after)
+
+    def _look(self, parts: Any) -> Look:
+        self.passes += 1
+        return self._problem.look(parts)
+
+    def _flat(self, parts: Any, found: Look) -> bool:
+        """Move to the parts, note the gain, and tell whether the walk ends."""
+        gain = (found.objective - self.objectives[-1]) / self._problem.total
+        rounding = 1e-14 * abs(found.objective) / self._problem.total
+        if gain < -rounding:  # no further than rounding lets a step go: stay where we were
+            small = -gain <= max(self._solver.tol, self._problem.rounding(self.parts))
+            self.status, self._ended = Status.SOLVED if small else Status.INACCURATE, True
+            return True
+        self.parts, self._found = parts, found
+        self.objectives.append(found.objective)
+        if gain <= max(self._solver.tol, rounding):
+            self.status, self._ended = Status.SOLVED, True
+        elif self._watch.tick(self.passes, gain):
+            self.status, self._ended = self._watch.stopped or Status.STOPPED, True
+        return self._ended
+
+    def _leapt(self, zero: Any, one: Any, two: Any, found: Look) -> bool:
+        if not self._solver.accelerate:
+            return False
+        ahead = self._problem.leap(zero, one, two)
+        if ahead is None:
+            return False
+        beyond = self._look(ahead)
+        if not beyond.objective >= found.objective:
+            return False
+        self.parts, self._found = ahead, beyond
+        self.objectives.append(beyond.objective)
+        gain = (beyond.objective - found.objective) / self._problem.total
+        if self._watch.tick(self.passes, gain):
+            self.status, self._ended = self._watch.stopped or Status.STOPPED, True
+        return True

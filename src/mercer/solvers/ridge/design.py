@@ -1,0 +1,103 @@
+"""The features of K = F F' as a regression sees them: weighted, centred when there is a bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends.interruptible import interruptible
+from mercer.points import is_sparse, to_dense
+from mercer.problems import Coefficients
+
+_BLOCK_WORK = 1e9  # operations between two chances to hear Ctrl-C
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """G = F - 1 mean' with row weights s; the mean is zero without a bias.
+
+    Attributes
+    ----------
+    F : (n, D) array or CSR array
+        The features.
+    G : (n, D) array or CSR array
+        Dense features centred; sparse ones as they are, to stay sparse.
+    s : (n,) array
+        Row weights.
+    mean : (D,) array
+        The weighted mean of F.
+    left : (D,) array
+        What products must still take off G: the mean of sparse features, zero of dense ones.
+    bias : bool
+        Whether there is a bias.
+    """
+
+    F: Any
+    G: Any
+    s: Array
+    mean: Array
+    left: Array
+    bias: bool
+
+    @classmethod
+    def of(cls, gram: Any, s: Array, bias: bool) -> Design:
+        """Take the features of a factored Gram."""
+        F = gram.factor
+        none = np.zeros(F.shape[1])
+        if not bias:
+            return cls(F, F, s, none, none, bias)
+        mean = np.asarray(F.T @ s) / s.sum()
+        if is_sparse(F):
+            return cls(F, F, s, mean, mean, bias)
+        # taking means off products instead would lose all digits that the mean takes up
+        return cls(F, F - mean, s, mean, none, bias)
+
+    def center(self, y: Array) -> Array:
+        """Take the weighted mean off targets, when there is a bias."""
+        return np.asarray(y - self.s @ y / self.s.sum()) if self.bias else y
+
+    def dense(self) -> Array:
+        """Return G as an ordinary array."""
+        return np.asarray(to_dense(self.G) - self.left)
+
+    def normal_matrix(self) -> Array:
+        """Return G'SG."""
+        if is_sparse(self.G):
+            product = to_dense(self.G.T @ self.G.multiply(self.s[:, None]).tocsr())
+            return np.asarray(product - self.s.sum() * np.outer(self.left, self.left))
+        n, d = self.G.shape
+        product, height = np.zeros((d, d)), max(256, int(_BLOCK_WORK / max(1, d**2)))
+        for first in range(0, n, height):
+            block = self.G[first : first + height]
+            product += block.T @ (self.s[first : first + height, None] * block)
+        return product
+
+    def pull(self, residual: Array) -> Array:
+        """Return G'S r for a residual that was centred."""
+        return np.asarray(self.G.T @ (self.s[:, None] * residual))
+
+    def push(self, weights: Array) -> Array:
+        """Return G w."""
+        return np.asarray(self.G @ weights - self.left @ weights)
+
+    def coefficients(
+        self, weights: Array, targets: Array, penalties: Array, floor: float
+    ) -> Coefficients:
+        """Return the answer in both spaces: a = S (y - F w - b) / penalty.
+
+        A penalty up to `floor` is none: there, of all a with F'a = w, take the shortest.
+        """
+        residual = self.center(targets) - self.push(weights)
+        intercept = np.zeros(targets.shape[1])
+        if self.bias:
+            intercept = self.s @ targets / self.s.sum() - self.mean @ weights
+        penalised = penalties > floor
+        coef = self.s[:, None] * residual / np.where(penalised, penalties, 1.0)
+        if not penalised.all():
+            right = weights[:, ~penalised]
+            answer = interruptible(np.linalg.lstsq, to_dense(self.F).T, right, rcond=None)
+            coef[:, ~penalised] = answer[0]
+        return Coefficients(coef, intercept, weights)

@@ -1,0 +1,62 @@
+"""Ridge paths with K = F F' in the space of the features: one small eigendecomposition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends.interruptible import interruptible
+from mercer.gram import FactoredGram
+from mercer.problems import RidgePath
+from mercer.problems.ridge.ridge_path import RidgePoint, ridge_point
+from mercer.solvers.base import Solution, Solver, Watch, report
+from mercer.solvers.ridge.design import Design
+from mercer.solvers.ridge.path_end import path_end
+
+
+@dataclass(frozen=True)
+class PrimalPath(Solver):
+    """With E = S^1/2 G and E'E = V diag(m) V': (E E' + p)^-1 = (I - E V diag(1/(m + p)) V'E')/p.
+
+    G are the features, centred when there is a bias: an unpenalised bias takes up any shift of
+    them, so coefficients and leave-one-out residuals are those of the features as they are.
+    """
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take ridge paths whose Gram is factored."""
+        if isinstance(problem, RidgePath) and isinstance(problem.gram, FactoredGram):
+            return None
+        return "PrimalPath needs a RidgePath whose kernel has an explicit finite feature map"
+
+    def run(self, problem: RidgePath, watch: Watch, start: Any = None) -> Solution:
+        """Rotate the features once; every penalty is then a few products."""
+        root = np.sqrt(problem.row_weights)[:, None]
+        design = Design.of(problem.gram, problem.row_weights, problem.bias)
+        m, V = _modes(design.normal_matrix())
+        EV = root * (design.dense() @ V)
+        right = root * np.column_stack([problem.targets, np.ones(len(root))])
+        rotated, squares = EV.T @ right, np.square(EV)
+        points: list[RidgePoint] = []
+        for penalty in problem.penalties.tolist():
+            shrink = 1.0 / (m + penalty)
+            diag = problem.row_weights * (1.0 - squares @ shrink) / penalty
+            solved = root * (right - EV @ (shrink[:, None] * rotated)) / penalty
+            points.append(ridge_point(problem, penalty, diag, solved))
+            if watch.tick(len(points), len(problem.penalties) - len(points)):
+                break
+        value, status = path_end(problem, points, watch)
+        chosen = problem.penalties[value.best]
+        target = EV.T @ (root * (problem.targets - value.intercept))
+        weights = V @ (target / (m[:, None] + chosen))
+        value = replace(value, weights=weights, intercept=value.intercept - design.mean @ weights)
+        return report(self, value, status, len(points), watch)
+
+
+def _modes(matrix: Array) -> tuple[Array, Array]:
+    """Return the eigenpairs above rounding; below, a tiny penalty would blow up noise."""
+    m, V = interruptible(np.linalg.eigh, matrix)
+    kept = m > len(m) * np.finfo(float).eps * m.max(initial=0.0)
+    return m[kept], V[:, kept]

@@ -1,0 +1,1 @@
+"""Newton, LBFGS and stochastic gradients for penalised losses."""

@@ -1,0 +1,251 @@
+"""Newton's method for smooth risks: exact steps where the system is small, else by gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.gram import DenseGram, FactoredGram, PrecomputedGram
+from mercer.points import is_sparse, to_dense
+from mercer.problems.risk.losses import Bend, LogLoss, SquaredLoss
+from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.risk.descent import Arrival, Direction, descend, near
+from mercer.solvers.risk.preconditioned import WIDEST, Shape
+from mercer.solvers.risk.quasi_newton import Remembered
+from mercer.solvers.risk.space import (
+    Element,
+    FeatureSpace,
+    Space,
+    TriangularSpace,
+    factored_space,
+    space_of,
+)
+
+_SMALL = 1200  # unknowns: up to here their matrix is factored
+_CHEAP = 40  # features times functions: up to here it is made sooner than avoided
+_CG_STEPS = 500
+_MEMORY = 10
+_EASY = 40  # quasi-Newton steps before Newton's
+_NEAR = 3e-5  # gradient, relative, from which one step of Newton's is worth many
+_FEW = 40  # conjugate gradients that cost no more than the matrix
+_LOSES = 1e-6  # of the objective, on the way from the space to the words of the problem
+
+
+@dataclass(frozen=True)
+class NewtonRisk(Solver):
+    """Newton steps with a line search.
+
+    The equations of a step are solved by a Cholesky factor where they are few, else by conjugate
+    gradients, which need products with the features, or with K, only. With many features or
+    classes forty cheap steps go before, which learn the curvature on the way, beginning with that
+    of the mean row; mostly they are enough. A loss that is not convex is started from several
+    points, and the best end is kept.
+
+    Parameters
+    ----------
+    tol : float
+        Gradient to reach, relative to what pulls on the function.
+    max_iter : int
+        Largest number of steps of each start.
+    n_init : int
+        Starts, for a loss that is not convex.
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 200
+    n_init: int = 4
+
+    def refuses(self, problem: Any) -> str | None:
+        """Take smooth risks."""
+        if not isinstance(problem, SmoothRisk):
+            return f"NewtonRisk answers SmoothRisk problems, not {type(problem).__name__}"
+        return None
+
+    def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
+        """Descend from zero, or from every start."""
+        space, semidefinite = _space(problem.of_weight_one())
+        best = best_of(space, self, watch, lambda: _direction(space, self.tol, watch))
+        value = space.answer(best.arrival.element)
+        status = best.arrival.status
+        if status is Status.SOLVED and not semidefinite:
+            status = Status.NOT_CONVEX
+        elif status is Status.SOLVED and isinstance(space, TriangularSpace):
+            reached = best.arrival.objective
+            if not space.problem.objective(value) - reached <= _LOSES * abs(reached):
+                status = Status.INACCURATE
+        return report(self, value, status, best.steps, watch, best.detail)
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best of several descents, the steps of all, and what is to be said of it."""
+
+    arrival: Arrival
+    steps: int
+    detail: str
+
+
+def best_of(space: Space, solver: Any, watch: Watch, direction: Callable[[], Direction]) -> Best:
+    """Descend from every start, and keep the best end."""
+    best, steps, tried = None, 0, 0
+    for element in starts(space, solver, watch):
+        found = descend(space, element, direction(), solver.tol, solver.max_iter, watch)
+        steps, tried = steps + found.steps, tried + 1
+        if best is None or found.objective < best.objective:
+            best = found
+        if watch.stopped is not None:
+            break
+    assert best is not None  # there is always one start
+    if space.problem.loss.convex:
+        return Best(best, steps, "")
+    status = watch.stopped or best.status  # a search cut short is not what was asked for
+    detail = f"the loss is not convex: the best of {tried} starts, perhaps not the best of all"
+    return Best(replace(best, status=status), steps, detail)
+
+
+def starts(space: Space, solver: Any, watch: Watch) -> Iterator[Element]:
+    """Return where descents begin: convex ones at zero; others at what convex losses find, too.
+
+    The same rule, ever steeper: all that is used are the rows, so that neither their order nor
+    repetition instead of weight leads elsewhere.
+    """
+    zero, problem = space.zero(), space.problem
+    if problem.loss.convex:
+        yield zero
+        return
+    # softmax scores compare classes; those of squares are rules of one class against the rest
+    convex = [SquaredLoss(), LogLoss()] if problem.columns == 1 else [SquaredLoss()]
+    found = []
+    for loss in convex:
+        space.problem = replace(problem, loss=loss)
+        found.append(descend(space, zero, _direction(space, 1e-6, watch), 1e-6, 100, watch).element)
+        space.problem = problem
+    listed = [found[-1], zero, *found[:-1]]
+    listed += [found[-1].times(4.0**j) for j in range(1, solver.n_init)]
+    yield from listed[: solver.n_init]
+
+
+def _space(problem: SmoothRisk) -> tuple[Space, bool]:
+    gram, k = problem.gram, problem.columns
+    if isinstance(gram, FactoredGram):
+        return space_of(problem), True
+    stored = isinstance(gram, DenseGram | PrecomputedGram)
+    if stored and gram.shape[0] * k <= _SMALL:
+        return factored_space(problem)
+    return space_of(problem), True
+
+
+def _direction(space: Space, tol: float, watch: Watch) -> Direction:
+    k = space.problem.columns
+    if not isinstance(space, FeatureSpace):
+        return lambda u, g: _by_gradients(space, u, g, watch)
+    d, convex = space.F.shape[1], space.problem.loss.convex
+    small = (d + 1) * k <= _SMALL
+    if small and (not convex or d * k <= _CHEAP):
+        return lambda u, g: _exact(space, u, g)
+    if not convex or is_sparse(space.F) or d > WIDEST:
+        return lambda u, g: _by_gradients(space, u, g, watch)
+    return _Shaped(space, tol, watch, small)
+
+
+class _Shaped:
+    """Goes by what steps tell of the curvature, beside its shape; in earnest if that takes long."""
+
+    def __init__(self, space: FeatureSpace, tol: float, watch: Watch, small: bool) -> None:
+        self._space, self._tol, self._watch, self._small = space, tol, watch, small
+        self._shape = Shape(space)
+        self._easy = Remembered(space, _MEMORY, self._shape)
+        self._few = True
+
+    def __call__(self, u: Element, g: Element) -> Element:
+        if self._easy.steps < _EASY and not near(self._space, u, g, _NEAR):
+            return self._easy(u, g)
+        if self._few:
+            most = _FEW if self._small else _CG_STEPS
+            step, solved = self._shape.step(u, g, self._tol, self._watch, most)
+            self._few = solved or not self._small
+            if self._few:
+                return step
+        return _exact(self._space, u, g)
+
+
+def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:
+    """Solve for the step."""
+    problem = space.problem
+    bend = problem.loss.bend(u.scores, problem.codes)
+    right = np.concatenate([g.coef, g.bias[None, :] / space.scale]).T.ravel()
+    d, k = space.F.shape[1], problem.columns
+    # a loss that is not convex may bend down here: then go by what bends up
+    curves = (bend,) if problem.loss.convex else (bend, bend.convex())
+    for curve, ridge in [(curve, 0.0) for curve in curves] + [(curves[-1], 1e2), (curves[-1], 1e6)]:
+        H = _matrix(space, curve)
+        sizes = np.abs(H.diagonal())
+        # of each entry where it bends up: biases must not be held back by features of size 1e8
+        sizes = sizes if problem.loss.convex else np.full(len(H), sizes.max())
+        H.flat[:: len(H) + 1] += ridge * np.finfo(float).eps * sizes
+        try:
+            factor = linalg.cho_factor(H, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+        step = -linalg.cho_solve(factor, right, check_finite=False).reshape(k, d + 1).T
+        return space.element(np.ascontiguousarray(step[:d]), step[d])
+    return g.times(-1.0)
+
+
+def _matrix(space: FeatureSpace, bend: Bend) -> Array:
+    """Return the second derivatives by weights and biases, function after function."""
+    problem, F = space.problem, space.F
+    d, k = F.shape[1], problem.columns
+    H = np.zeros((k, d + 1, k, d + 1))
+    for c in range(k):
+        for e in range(c + 1):
+            curvature = bend.between(c, e)
+            if curvature is None:
+                continue
+            h = problem.weights * curvature
+            H[c, :d, e, :d] = _product(F, h)
+            H[c, d, e, :d] = H[c, :d, e, d] = F.T @ h
+            H[c, d, e, d] = h.sum()
+            H[e, :, c, :] = H[c, :, e, :].T
+    for c in range(k):
+        H[c, range(d), c, range(d)] += problem.penalty
+    if not problem.bias:
+        H[:, d], H[:, :, :, d] = 0.0, 0.0
+        H[range(k), d, range(k), d] = 1.0
+    elif bend.shares is not None:  # all biases up alike: no probability changes, any curve will do
+        H[:, d, :, d] += max(float(np.einsum("cc->", H[:, d, :, d])), 1.0) / k**2
+    return H.reshape(k * (d + 1), k * (d + 1))
+
+
+def _product(F: Any, h: Array) -> Array:
+    if is_sparse(F):
+        return to_dense(F.T @ F.multiply(h[:, None]).tocsr())
+    return np.asarray(F.T @ (h[:, None] * F))
+
+
+def _by_gradients(space: Space, u: Element, g: Element, watch: Watch) -> Element:
+    """Solve for the step by conjugate gradients, the more exactly the nearer the end."""
+    bend = space.problem.loss.bend(u.scores, space.problem.codes)
+    step, left = space.zero(), g.times(-1.0)
+    way, size = left, space.inner(left, left)
+    scale = space.tolerance(u)
+    share = min(0.1, np.sqrt(np.sqrt(size) / scale)) if scale > 0 else 0.1
+    goal = size * share**2
+    for _ in range(_CG_STEPS):
+        ahead = space.curved(bend, way)
+        curvature = space.inner(way, ahead)
+        if not curvature > 0:
+            break
+        t = size / curvature
+        step, left = step.plus(t, way), left.plus(-t, ahead)
+        before, size = size, space.inner(left, left)
+        if size <= goal or watch.late:
+            break
+        way = left.plus(size / before, way)
+    return step

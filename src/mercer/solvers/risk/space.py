@@ -1,0 +1,340 @@
+"""Where a smooth risk is minimised: weights of features, or coefficients of rows.
+
+An element of either space holds its coordinates and its image, the scores it gives the rows. Inner
+products are those of functions: w'w for weights, a'Ka for coefficients. So one descent serves
+both, and with coefficients needs one product with K for each gradient.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.interruptible import interruptible
+from mercer.gram import FactoredGram, Gram
+from mercer.points import is_sparse
+from mercer.problems import Coefficients
+from mercer.problems.risk.smooth_risk import SmoothRisk
+
+_EPS = float(np.finfo(float).eps)
+_NEAR = 1e-3  # of the mean squared length: means that are no trouble
+_ROWS = 1024  # of features, multiplied together
+_JITTERS = (16.0, 1e4, 1e7)  # times the rounding of a Cholesky factor
+
+
+class Element:
+    """A function and its bias.
+
+    Parameters
+    ----------
+    coef : (D, k) array
+        Coordinates.
+    bias : (k,) array
+        The bias.
+    make : callable
+        Returns the image of coordinates: the scores of the rows, without the bias.
+    image : (n, k) array, optional
+        The image where it is known; else it is made when it is first asked for.
+    """
+
+    __slots__ = ("_image", "_make", "bias", "coef")
+
+    def __init__(
+        self,
+        coef: Array,
+        bias: Array,
+        make: Callable[[Array], Array],
+        image: Array | None = None,
+    ) -> None:
+        self.coef, self.bias, self._make, self._image = coef, bias, make, image
+
+    @property
+    def image(self) -> Array:
+        """Scores of the rows without the bias."""
+        if self._image is None:
+            self._image = self._make(self.coef)
+        return self._image
+
+    def plus(self, t: float, other: Element) -> Element:
+        """Return self + t other; with an image if this one has it."""
+        image = None if self._image is None else self._image + t * other.image
+        return Element(self.coef + t * other.coef, self.bias + t * other.bias, self._make, image)
+
+    def times(self, t: float) -> Element:
+        """Return t self."""
+        image = None if self._image is None else t * self._image
+        return Element(t * self.coef, t * self.bias, self._make, image)
+
+    @property
+    def scores(self) -> Array:
+        """The values of the function at the rows."""
+        return np.asarray(self.image + self.bias)
+
+
+class Space(ABC):
+    """Functions on the rows of a problem.
+
+    Attributes
+    ----------
+    lengths : (n,) array
+        sqrt(k(x_i, x_i)); with a bias, distances from the mean, since it can move there at no cost.
+    scale : float
+        How long the constant feature of the bias is taken to be, squared.
+    """
+
+    def __init__(self, problem: SmoothRisk, diagonal: Array) -> None:
+        self.problem = problem
+        self.lengths = np.sqrt(np.maximum(diagonal, 0.0))
+        share = problem.weights / problem.weights.sum()
+        size = float(share @ np.square(self.lengths))
+        self.scale = size if np.isfinite(size) and size > 0 else 1.0
+        self._pulled: tuple[Element, Array] | None = None
+        self._scale_of: tuple[Element, float] | None = None
+
+    def element(self, coef: Array, bias: Array) -> Element:
+        """Return the element with some coordinates."""
+        return Element(coef, bias, self.scored)
+
+    @abstractmethod
+    def scored(self, coef: Array) -> Array:
+        """Return the scores of the rows, without a bias."""
+
+    @abstractmethod
+    def lift(self, pulls: Array) -> Array:
+        """Return the coordinates of sum_i pulls_i k(x_i, .)."""
+
+    @abstractmethod
+    def inner(self, u: Element, v: Element) -> float:
+        """Multiply two elements."""
+
+    def change(self, u: Element, v: Element) -> Element:
+        """Return u - v."""
+        return u.plus(-1.0, v)
+
+    @abstractmethod
+    def squared(self, u: Element) -> float:
+        """Return the squared norm of a function, without its bias."""
+
+    @abstractmethod
+    def zero(self) -> Element:
+        """Return the function zero."""
+
+    @abstractmethod
+    def answer(self, element: Element) -> Coefficients:
+        """Say an element in the words of the problem."""
+
+    def objective(self, u: Element) -> float:
+        """Return the weighted loss and the penalty."""
+        risk, pulls = self.problem.both(u.scores)
+        self._pulled = u, pulls
+        return risk + 0.5 * self.problem.penalty * self.squared(u)
+
+    def gradient(self, u: Element) -> Element:
+        """Return the element whose products with others are the derivatives of the objective."""
+        pulls = self.pulls(u)
+        return self._dual(self.problem.penalty * u.coef + self.lift(pulls), pulls)
+
+    def pulls(self, u: Element) -> Array:
+        """Return the weighted slopes of the loss; several ask for those of one element."""
+        if self._pulled is None or self._pulled[0] is not u:
+            self._pulled = u, self.problem.pulls(u.scores)
+        return self._pulled[1]
+
+    def curved(self, bend: Any, v: Element) -> Element:
+        """Multiply by the second derivatives."""
+        moved = self.problem.weights[:, None] * bend.times(v.scores)
+        return self._dual(self.problem.penalty * v.coef + self.lift(moved), moved)
+
+    def tolerance(self, u: Element) -> float:
+        """Return what pulls on the function before it cancels: gradients are small beside it."""
+        if self._scale_of is None or self._scale_of[0] is not u:
+            sizes = self.problem.sizes(self.pulls(u))
+            reach = np.sqrt(np.square(self.lengths) + (self.scale if self.problem.bias else 0.0))
+            self._scale_of = u, float((reach @ sizes).sum())
+        return self._scale_of[1]
+
+    def coef_of(self, u: Element) -> Array:
+        """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""
+        return np.asarray(-self.pulls(u) / self.problem.penalty)
+
+    def _dual(self, coef: Array, pulls: Array) -> Element:
+        bias = np.zeros(self.problem.columns)
+        if self.problem.bias:
+            bias = self.scale * pulls.sum(axis=0)
+        return self.element(coef, bias)
+
+
+class FeatureSpace(Space):
+    """Weights of explicit features.
+
+    With a bias, features that are dense are taken from their mean where that is not near zero
+    anyway: the bias makes up for it, and columns far from zero are as easy as others.
+
+    Attributes
+    ----------
+    F : (n, D) array or sparse array
+        The features, from their mean.
+    middle : (D,) array or None
+        That mean.
+    """
+
+    def __init__(self, problem: SmoothRisk, features: Any, diagonal: Array) -> None:
+        self.F: Any = features
+        self.middle: Array | None = None
+        if problem.bias and not is_sparse(features):
+            share = problem.weights / problem.weights.sum()
+            middle = share @ features
+            if middle @ middle > _NEAR * float(share @ diagonal):
+                self.F, self.middle = features - middle, middle
+                diagonal = np.einsum("ij,ij->i", self.F, self.F)
+        super().__init__(problem, diagonal)
+
+    def scored(self, coef: Array) -> Array:
+        """Multiply; function after function in memory, since losses add up over functions."""
+        if is_sparse(self.F):
+            return np.asfortranarray(self.F @ coef)
+        return np.asarray((coef.T @ self.F.T).T)
+
+    def lift(self, pulls: Array) -> Array:
+        """Pull on the weights; by blocks of rows, which stay in the cache while they are summed."""
+        if is_sparse(self.F):
+            return np.asarray(self.F.T @ pulls)
+        total = np.zeros((pulls.shape[1], self.F.shape[1]))
+        for first in range(0, len(self.F), _ROWS):
+            part = slice(first, first + _ROWS)
+            total += pulls[part].T @ self.F[part]
+        return total.T
+
+    def inner(self, u: Element, v: Element) -> float:
+        """Multiply weights."""
+        return float(np.vdot(u.coef, v.coef) + u.bias @ v.bias / self.scale)
+
+    def change(self, u: Element, v: Element) -> Element:
+        """Return u - v without an image, which products do not need."""
+        return self.element(u.coef - v.coef, u.bias - v.bias)
+
+    def squared(self, u: Element) -> float:
+        """Square weights."""
+        return float(np.vdot(u.coef, u.coef))
+
+    def zero(self) -> Element:
+        """Return weights of zero."""
+        k = self.problem.columns
+        coef, image = np.zeros((self.F.shape[1], k)), np.zeros((self.F.shape[0], k), order="F")
+        return Element(coef, np.zeros(k), self.scored, image)
+
+    def answer(self, element: Element) -> Coefficients:
+        """Return coefficients of rows, and the weights where the features are the kernel's own."""
+        own = isinstance(self.problem.gram, FactoredGram)
+        coef = self.coef_of(element)
+        return Coefficients(coef, self._bias_of(element), element.coef if own else None)
+
+    def _bias_of(self, element: Element) -> Array:
+        """Return the bias of features that are not taken from their mean."""
+        if self.middle is None:
+            return element.bias
+        return np.asarray(element.bias - self.middle @ element.coef)
+
+
+class TriangularSpace(FeatureSpace):
+    """Features that are the rows of a triangular factor of K + a little."""
+
+    def __init__(self, problem: SmoothRisk, factor: Array, diagonal: Array) -> None:
+        super().__init__(problem, factor, diagonal)
+        self._factor = factor
+
+    def answer(self, element: Element) -> Coefficients:
+        """Return coefficients by the slopes, or by the factor: what loses fewer digits.
+
+        Slopes that are all rounding, as of squares with hardly a penalty, say little; neither does
+        a factor of a matrix that is nearly singular.
+        """
+        direct = np.asarray(
+            linalg.solve_triangular(self._factor, element.coef, trans="T", lower=True)
+        )
+        found = [
+            Coefficients(coef, self._bias_of(element)) for coef in (self.coef_of(element), direct)
+        ]
+        return min(found, key=self.problem.objective)
+
+
+class RowSpace(Space):
+    """Coefficients of rows, for any K that can be multiplied."""
+
+    def __init__(self, problem: SmoothRisk) -> None:
+        super().__init__(problem, problem.gram.diag())
+        self.gram = problem.gram
+        if problem.bias:
+            self.lengths = np.sqrt(_from_the_mean(problem))
+
+    def scored(self, coef: Array) -> Array:
+        """Multiply by K."""
+        return np.asarray(self.gram @ coef)
+
+    def lift(self, pulls: Array) -> Array:
+        """Take the pulls as they are."""
+        return pulls
+
+    def inner(self, u: Element, v: Element) -> float:
+        """Multiply in the metric of K."""
+        return float((u.coef * v.image).sum() + u.bias @ v.bias / self.scale)
+
+    def squared(self, u: Element) -> float:
+        """Square in the metric of K."""
+        return float((u.coef * u.image).sum())
+
+    def zero(self) -> Element:
+        """Return no coefficients."""
+        nothing = np.zeros((len(self.problem.codes), self.problem.columns))
+        return Element(nothing, np.zeros(self.problem.columns), self.scored, nothing)
+
+    def answer(self, element: Element) -> Coefficients:
+        """Return the coefficients."""
+        return Coefficients(element.coef, element.bias)
+
+
+def space_of(problem: SmoothRisk) -> Space:
+    """Return the features where there are any, else the rows."""
+    gram = problem.gram
+    if isinstance(gram, FactoredGram):
+        return FeatureSpace(problem, gram.factor, gram.diag())
+    return RowSpace(problem)
+
+
+def factored_space(problem: SmoothRisk) -> tuple[FeatureSpace, bool]:
+    """Return features for any stored K, its Cholesky factor; and whether K is semidefinite."""
+    gram = problem.gram
+    if isinstance(gram, FactoredGram):
+        return FeatureSpace(problem, gram.factor, gram.diag()), True
+    factor, semidefinite = _factor(gram)
+    kind = TriangularSpace if semidefinite else FeatureSpace
+    return kind(problem, factor, gram.diag()), semidefinite
+
+
+def _from_the_mean(problem: SmoothRisk) -> Array:
+    """Return the squared distances of rows from their mean."""
+    gram = problem.gram
+    share = problem.weights / problem.weights.sum()
+    means = np.asarray(gram @ share[:, None])[:, 0]
+    return np.asarray(np.maximum(gram.diag() - 2 * means + share @ means, 0.0))
+
+
+def _factor(gram: Gram) -> tuple[Array, bool]:
+    K = np.asarray(gram.dense(), dtype=np.float64)
+    rounding = len(K) * _EPS * max(float(np.abs(K.diagonal()).max(initial=0.0)), 1e-300)
+    for jitter in _JITTERS:
+        A = np.array(K, order="C")
+        A.flat[:: len(A) + 1] += jitter * rounding
+        if choose_backend().cholesky(A) == 0:
+            for row, numbers in enumerate(A, start=1):
+                numbers[row:] = 0.0  # in place: a copy would be one matrix more
+            return A, True
+    values, vectors = interruptible(np.linalg.eigh, K)
+    kept = values > len(K) * _EPS * float(np.abs(values).max())
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), False

@@ -1,0 +1,1 @@
+"""Eigenpairs: LAPACK, Lanczos, LOBPCG, thick restarts."""

@@ -1,0 +1,223 @@
+"""Ridge regression in subspaces: all penalties and folds at once equal dense solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, KFold
+
+from mercer import KernelRidge, config
+from mercer.kernels import Gaussian, Laplacian
+from mercer.selection import tune
+from mercer.selection.running.question import question
+from mercer.selection.sharing import Stopped, groups
+from mercer.selection.sharing.ridge import krylov
+from mercer.selection.sharing.ridge.chain import Chain
+from mercer.selection.sharing.ridge.krylov import by_krylov, room
+from mercer.selection.sharing.ridge.pole import Pole
+from mercer.selection.sharing.ridge.system import FoldSystem
+
+N = 700
+PENALTIES = np.logspace(-4, 2, 13)
+GO_ON = bool  # a question that is always answered with False
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_cheaper(monkeypatch):
+    """Few rows make cheap factors; here subspaces have to go on."""
+    monkeypatch.setattr(krylov, "_FACTOR", 1e-6)
+
+
+def sample(n=N, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n) + 5.0
+
+
+def weights_of(kind, n=N):
+    s = np.random.default_rng(2).uniform(0.1, 2.0, n)
+    s[30:60] = 0.0
+    return s if kind else None
+
+
+def folds_of(kind, n=N):
+    rng = np.random.default_rng(4)
+    if kind == "equal":
+        return [train for train, _ in KFold(5, shuffle=True, random_state=0).split(np.zeros(n))]
+    if kind == "unequal":
+        return [rng.permutation(n)[:m] for m in (520, 600, 690)]
+    return [rng.permutation(n)[:250], np.arange(n)]  # most rows left out, none
+
+
+def dense(system, y, s, penalty):
+    """Values at all rows by a solver that knows nothing of subspaces."""
+    rows, K = system.rows, system.K
+    s = np.ones(len(K)) if s is None else s
+    C = K[np.ix_(rows, rows)] + penalty * np.diag(1 / s[rows])
+    if system.along is None:
+        return K[:, rows] @ np.linalg.solve(C, y[rows])
+    m = len(rows)
+    bordered = np.block([[C, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
+    solved = np.linalg.solve(bordered, np.append(y[rows], 0.0))
+    return K[:, rows] @ solved[:-1] + solved[-1]
+
+
+def compare(systems, answers, y, s, penalties, atol=1e-6):
+    for system, answer in zip(systems, answers, strict=True):
+        for k in np.flatnonzero(answer.met):
+            expected = dense(system, y, s, penalties[k])
+            np.testing.assert_allclose(answer.values[:, k], expected, rtol=0, atol=atol)
+
+
+# narrow, between, smooth, nearly singular
+@pytest.mark.parametrize("scale", [0.1, 0.7, 1.5, 4.0, 30.0])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("kind", ["equal", "unequal"])
+def test_subspaces_give_dense_solutions(scale, bias, weighted, kind):
+    X, y = sample()
+    s, K = weights_of(weighted), Gaussian(scale)(X)
+    systems = [FoldSystem.of(K, train, y, s, bias) for train in folds_of(kind)]
+    answers = by_krylov(systems, PENALTIES, GO_ON)
+    assert all(answer.met.all() for answer in answers)
+    compare(systems, answers, y, s, PENALTIES)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_folds_of_few_rows(bias):
+    X, y = sample()
+    systems = [FoldSystem.of(Laplacian(1.0)(X), rows, y, None, bias) for rows in folds_of("few")]
+    answers = by_krylov(systems, PENALTIES, GO_ON)
+    assert all(answer.met[PENALTIES >= 0.1].all() for answer in answers)
+    compare(systems, answers, y, None, PENALTIES)
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_units_of_the_kernel_do_not_matter(factor):
+    X, y = sample()
+    K, penalties = factor * Gaussian(0.7)(X), factor * PENALTIES
+    systems = [FoldSystem.of(K, train, y, None, True) for train in folds_of("equal")]
+    answers = by_krylov(systems, penalties, GO_ON)
+    assert all(answer.met.all() for answer in answers)
+    compare(systems, answers, y, None, penalties)
+
+
+@pytest.mark.parametrize(("least", "most"), [(-7, -4), (-9, 0)])
+def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, most):
+    X, y = sample(600)
+    kinds = []
+
+    class Noted(Pole):
+        def __init__(self, systems, shift, dtype):
+            kinds.append(dtype)
+            super().__init__(systems, shift, dtype)
+
+    monkeypatch.setattr(krylov, "Pole", Noted)
+    penalties, K = np.logspace(least, most, 25), Gaussian(0.7)(X)
+    systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal", 600)]
+    answers = by_krylov(systems, penalties, GO_ON)
+    assert np.float64 in kinds
+    assert np.mean([answer.met for answer in answers]) > 0.5
+    # what residuals of 1e-9 can hide at such penalties
+    compare(systems, answers, y, None, penalties, atol=1e-4)
+
+
+def test_a_kernel_that_is_none_is_not_met():
+    X, y = sample()
+    K = Gaussian(0.7)(X) - 0.01 * np.eye(N)
+    systems = [FoldSystem.of(K, train, y, None, True) for train in folds_of("equal")]
+    answers = by_krylov(systems, PENALTIES, GO_ON)
+    compare(systems, answers, y, None, PENALTIES)
+    assert all(answer.met[PENALTIES > 1].all() for answer in answers)
+
+
+def test_equal_rows_and_constant_kernels():
+    X, y = sample()
+    X = np.repeat(X[: N // 2], 2, axis=0)
+    for K in (Gaussian(0.5)(X), np.ones((N, N)), np.eye(N)):
+        systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal")]
+        answers = by_krylov(systems, PENALTIES, GO_ON)
+        assert all(answer.met.all() for answer in answers)
+        compare(systems, answers, y, None, PENALTIES)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_pole_inverts_every_fold(bias, dtype):
+    X, y = sample(300)
+    s, K = weights_of(True, 300), Gaussian(1.0)(X)
+    systems = [FoldSystem.of(K, train, y, s, bias) for train in folds_of("equal", 300)]
+    rng = np.random.default_rng(5)
+    blocks = [system.project(rng.standard_normal((len(system.rows), 2))) for system in systems]
+    unit = (s * K.diagonal()).max()
+    solved = Pole(systems, 0.1, dtype).solve(blocks)
+    for system, block, found in zip(systems, blocks, solved, strict=True):
+        again = (system.operate(system.values(found)) + 0.1 * found) / unit
+        np.testing.assert_allclose(again, block, atol=1e-2 if dtype is np.float32 else 1e-9)
+
+
+def test_residuals_in_the_subspace_are_those_of_the_equations(monkeypatch):
+    X, y = sample()
+    system = FoldSystem.of(Gaussian(0.7)(X), np.arange(600), y, None, True)
+    chain = Chain(system, PENALTIES, 60)
+    for _ in range(20):
+        chain.extend(system.values(chain.vector()[:, None])[:, 0])
+    noted = chain.left.copy()
+    chosen = np.arange(len(PENALTIES))
+    np.testing.assert_allclose(np.linalg.norm(chain.residuals(chosen), axis=0), noted, rtol=1e-6)
+    W = chain.fresh(system.project(np.random.default_rng(0).standard_normal((600, 4))))
+    chain.widen(W, system.values(W))
+    chain.residuals(chosen)
+    told, seen = chain.left.copy(), []
+    chain.enough = np.full(len(PENALTIES), 1e9)  # so that all are solved for, and none refined
+    sizes = FoldSystem.sizes
+    monkeypatch.setattr(
+        FoldSystem, "sizes", lambda self, left: seen.append(sizes(self, left)) or seen[-1]
+    )
+    chain.answer()
+    np.testing.assert_allclose(seen[0], told, rtol=1e-6, atol=1e-14)
+
+
+def test_the_search_can_be_left():
+    X, y = sample()
+    systems = [FoldSystem.of(Gaussian(0.7)(X), np.arange(600), y, None, True)]
+    with pytest.raises(Stopped):
+        by_krylov(systems, PENALTIES, lambda: True)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("precomputed", [True, False])
+def test_tuning_equals_a_grid_search(bias, precomputed):
+    X, y = sample(900)
+    cv = KFold(3, shuffle=True, random_state=1)
+    kernel = Gaussian(0.7)
+    machine = KernelRidge("precomputed" if precomputed else kernel, bias=bias)
+    rows = kernel(X) if precomputed else X
+    grid = {"penalty": np.logspace(-4, 1, 8).tolist()}
+    found = tune(machine, rows, y, grid=grid, cv=cv)
+    theirs = GridSearchCV(machine, grid, cv=cv).fit(rows, y)
+    for k in range(3):
+        np.testing.assert_allclose(
+            found.cv_results[f"split{k}_test_score"],
+            theirs.cv_results_[f"split{k}_test_score"],
+            rtol=1e-8,
+        )
+
+
+def test_one_kernel_or_many_one_thread_or_two_give_the_same_digits():
+    X, y = sample(900)
+    grid = {"kernel__scale": [0.5, 0.8], "penalty": PENALTIES.tolist()}
+    machine = KernelRidge(Gaussian(1.0))
+    both = tune(machine, X, y, grid=grid, cv=3)
+    with config(threads=1):
+        np.testing.assert_array_equal(tune(machine, X, y, grid=grid, cv=3).scores, both.scores)
+    alone = tune(machine, X, y, grid={**grid, "kernel__scale": [0.5]}, cv=3)
+    np.testing.assert_array_equal(alone.scores, both.scores[: len(PENALTIES)])
+
+
+def test_memory_is_planned():
+    X, y = sample(900)
+    rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
+    task = question(KernelRidge(Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
+    (group,) = groups(task, [{"penalty": p} for p in PENALTIES])
+    assert group.size >= 8 * 900**2 + room(900, 3)
