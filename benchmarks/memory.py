@@ -14,7 +14,7 @@ from mercer.resources import format_bytes
 
 
 def peak() -> int:
-    """Return the most memory this process ever held (Linux; rusage would count the parent's too)."""
+    """Return the most memory this process held (Linux; rusage would count the parent's too)."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

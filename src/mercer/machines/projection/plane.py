@@ -49,7 +49,7 @@ def _smallest_noise(X: Points, weights: Array) -> float:
 
 
 def in_units(machine: Any, problem: LatentGaussian) -> tuple[LatentGaussian, float]:
-    """Return the problem in units of the largest entry of its rows, and the unit, a power of two."""
+    """Return the problem in units of its rows' largest entry, and the unit, a power of two."""
     values = problem.X.data if is_sparse(problem.X) else problem.X
     largest = float(np.nanmax(np.abs(values), initial=0.0))
     unit = 2.0 ** np.floor(np.log2(largest)) if largest > 0 else 1.0
