@@ -170,6 +170,8 @@ def test_one_negative_eigenvalue_is_enough(seed):
     assert not ridge.ok, "of ridge coefficients no sum is fixed"
 
 
+# what the certificate refuses, the ending must not call solved
+@pytest.mark.filterwarnings("ignore:Perceptron. .*not certified")
 def test_perceptron_without_lengths_has_no_bound():
     signs = np.where(y == 1, 1.0, -1.0)
     K = np.outer(signs, signs)
@@ -180,6 +182,7 @@ def test_perceptron_without_lengths_has_no_bound():
     assert found.quantities.bound == np.inf
 
 
+@pytest.mark.filterwarnings("ignore:CCA. .*not certified")
 def test_correlations_of_an_indefinite_view_are_no_cosines():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -286,6 +289,7 @@ def test_small_negative_eigenvalues_are_found(size, negative):
     assert definiteness(PrecomputedGram((K + K.T) / 2)).shown
 
 
+@pytest.mark.filterwarnings("ignore:SVC. .*not certified")
 def test_what_is_too_large_is_not_shown(monkeypatch):
     monkeypatch.setattr(definite, "LARGEST", 30)
     found = definiteness(PrecomputedGram(VALID))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
-
-from mercer.machines.base.parameters import is_real
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def check_error(name: str, value: float) -> float:
 
 
 def _number(name: str, value: Any) -> float:
-    if not is_real(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name}={value!r} must be a number")
     try:
         return float(value)

@@ -8,8 +8,8 @@ but with probability 2 N exp(-2 eps^2 m) (Hoeffding's inequality and the union b
 from __future__ import annotations
 
 import math
+from numbers import Real
 
-from mercer.machines.base.parameters import is_real
 from mercer.theory.bound import (
     INDEPENDENT,
     TWO_LABELS,
@@ -197,6 +197,7 @@ def finite_class_error(hypotheses: float, n: int, delta: float, observed: float 
 
 
 def _log_count(hypotheses: float, delta: float) -> float:
-    if not is_real(hypotheses) or not hypotheses >= 1 or hypotheses == math.inf:
+    counted = isinstance(hypotheses, Real) and not isinstance(hypotheses, bool)  # of any size
+    if not counted or not hypotheses >= 1 or hypotheses == math.inf:
         raise ValueError(f"hypotheses={hypotheses!r} must be finite and at least 1")
     return math.log(hypotheses) - math.log(delta)  # counts may have thousands of digits

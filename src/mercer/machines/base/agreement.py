@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.certificates import Certificate, StreamQuantities
@@ -41,8 +42,10 @@ def agree(machine: Any, stacklevel: int) -> None:
         return
     seen = f"not certified: {certificate.statement}"
     detail = f"{solution.detail}; {seen}" if solution.detail else seen
-    held[name] = replace(solution, status=Status.INACCURATE, detail=detail)
-    message = f"{type(machine).__name__}: {Status.INACCURATE.value} ({seen})."
+    convex = np.isfinite(getattr(certificate.quantities, "indefiniteness", 0.0))
+    status = Status.INACCURATE if convex else Status.NOT_CONVEX
+    held[name] = replace(solution, status=status, detail=detail)
+    message = f"{type(machine).__name__}: {status.value} ({seen})."
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
 
 
