@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any
 
 from mercer.theory.bound import (
     INDEPENDENT,
@@ -196,7 +197,7 @@ def finite_class_error(hypotheses: float, n: int, delta: float, observed: float 
     return error_bound(value, (INDEPENDENT, TWO_LABELS), statement)
 
 
-def _log_count(hypotheses: float, delta: float) -> float:
+def _log_count(hypotheses: Any, delta: float) -> float:
     counted = isinstance(hypotheses, Real) and not isinstance(hypotheses, bool)  # of any size
     if not counted or not hypotheses >= 1 or hypotheses == math.inf:
         raise ValueError(f"hypotheses={hypotheses!r} must be finite and at least 1")
