@@ -33,6 +33,7 @@ lint: $(VENV)/.test ## ruff and mypy
 
 docs: $(VENV)/.docs ## build docs/_build/html; a warning is an error
 	@rm -rf docs/api/generated  # a page of a name that is gone would stay for ever
+	$(BIN)/python docs/house_map.py  # rooms and the way of one fit, in docs/design.md
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 

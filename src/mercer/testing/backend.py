@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from mercer.array_types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Backend, RowParts
 from mercer.backends.reference.backend import Reference
 from mercer.configuration import config
@@ -40,7 +39,9 @@ from mercer.expression import (
     Tanh,
 )
 from mercer.points import is_sparse, row_count, take
+from mercer.testing.boxes import check_box_programmes
 from mercer.testing.chains import check_chains
+from mercer.testing.factorisations import check_factorisations
 from mercer.testing.neighbours import check_neighbours
 from mercer.testing.partition import check_partitions
 
@@ -70,8 +71,8 @@ def check_backend(name: str) -> None:
     _check_sizes(backend)
     _check_hard_distances(backend)
     _check_symmetric_products(backend)
-    _check_factorisations(backend)
-    _check_smo(backend)
+    check_factorisations(backend)
+    check_box_programmes(backend)
     check_neighbours(backend)
     check_chains(backend)
     check_partitions(backend)
@@ -304,96 +305,3 @@ def _check_symmetric_products(backend: Backend) -> None:
 
 
 # --- factorisations and loops of solvers -----------------------------------------------------
-
-
-def _check_factorisations(backend: Backend) -> None:
-    rng = np.random.default_rng(4)
-    for n in (1, 5, 70, 260):
-        B = rng.standard_normal((n, n))
-        A = B @ B.T / n + 0.1 * np.eye(n)
-        _check_cholesky(backend, A)
-        for width in (1, 4, 16):
-            _check_band(backend, A, width)
-
-
-def _check_cholesky(backend: Backend, A: Array) -> None:
-    L = A.copy()
-    assert backend.cholesky(L) == 0
-    np.testing.assert_allclose(np.tril(L), linalg.cholesky(A, lower=True), rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(np.triu(L, 1), np.triu(A, 1))
-    indefinite = A.copy()
-    middle = len(A) // 2
-    indefinite[middle, middle] = -1.0
-    assert backend.cholesky(indefinite) == middle + 1
-
-
-def _check_band(backend: Backend, A: Array, width: int) -> None:
-    n = len(A)
-    band = backend.band_reduce(A.copy(), width)
-    assert band.width == width and band.lower.shape == (n, width + 1)
-    B = np.zeros((n, n))
-    for k in range(min(width + 1, n)):
-        entries = band.lower[: n - k, k]
-        B += np.diag(entries, -k) + (np.diag(entries, k) if k else 0.0)
-    np.testing.assert_allclose(band.Qt.T @ B @ band.Qt, A, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(band.Qt @ band.Qt.T, np.eye(n), rtol=0, atol=1e-10)
-    shifts = np.array([0.0, 0.3, 10.0, -1e6])
-    found = backend.band_inverse_diagonals(band, shifts)
-    expected = [np.diagonal(linalg.inv(A + shift * np.eye(n))) for shift in shifts[:3]]
-    np.testing.assert_allclose(found[:3], expected, rtol=1e-9)
-    assert np.isnan(found[3]).all()
-
-
-def _check_smo(backend: Backend) -> None:
-    rng = np.random.default_rng(6)
-    X = rng.standard_normal((80, 3))
-    labels = np.where(X[:, 0] + 0.5 * rng.standard_normal(80) > 0, 1.0, -1.0)
-    K = Reference().pairs(Exp(-2.0 * SqDist()), X, None, np.float64).dense()
-    plain = Box(labels, np.zeros(80), np.minimum(labels, 0.0), np.maximum(labels, 0.0))
-    boxes = [plain, *_boxes(rng, K, X[:, 1])]
-    for matrix, tol in ((K, 1e-5), (K.astype(np.float32), 1e-3)):
-        answers = backend.box_qps(matrix, boxes, tol, 100_000, None)
-        expected = Reference().box_qps(matrix, boxes, tol, 100_000, None)
-        assert len(answers) == len(boxes)
-        for box, answer, other in zip(boxes, answers, expected, strict=True):
-            _check_box(matrix.astype(np.float64), box, answer, other, tol)
-    (whole,) = backend.box_qps(K, [plain], 1e-9, 100_000, None)
-    (stopped,) = backend.box_qps(K, [plain], 1e-9, 100_000, lambda iteration, violation: True)
-    assert 0 <= stopped.iterations <= whole.iterations
-    assert backend.box_qps(K, [], 1e-9, 10, None) == []
-
-
-def _boxes(rng: np.random.Generator, K: Array, targets: Array) -> Iterator[Box]:
-    """Return boxes with kinks, shifts, groups, and rows in runs, out of order and repeated."""
-    halves = np.concatenate([np.arange(50, 77), np.arange(9, 40)])
-    for rows in (None, halves, rng.permutation(80)[:41], rng.integers(0, 80, 100)):
-        own = np.arange(80) if rows is None else rows
-        n = len(own)
-        kink, shift = np.full(n, 0.1), rng.uniform(0.05, 0.5, n)
-        for group in (None, np.repeat([0, 1], [n // 3, n - n // 3]), rng.integers(0, 3, n)):
-            start = np.where(np.arange(n) % 2, 0.5, -0.5)
-            for k, s in ((None, None), (kink, None), (None, shift), (kink, shift)):
-                gradient = targets[own] - K[np.ix_(own, own)] @ start
-                gradient -= 0.0 if s is None else s * start
-                yield Box(gradient, start, np.full(n, -2.0), np.full(n, 2.0), k, s, group, rows)
-
-
-def _check_box(K: Array, box: Box, answer: BoxAnswer, other: BoxAnswer, tol: float) -> None:
-    n = len(box.start)
-    own = np.arange(n) if box.rows is None else box.rows
-    K = K[np.ix_(own, own)] + (0.0 if box.shift is None else np.diag(box.shift))
-    kink = 0.0 if box.kink is None else box.kink
-    linear = box.gradient + K @ box.start
-
-    def value(b: Array) -> float:
-        return float(b @ K @ b / 2 - linear @ b + np.sum(kink * np.abs(b)))
-
-    b = answer.b
-    assert answer.violation <= tol
-    assert (b >= box.lower).all() and (b <= box.upper).all()
-    group = np.zeros(n, dtype=int) if box.group is None else box.group
-    sums = np.bincount(group, b), np.bincount(group, box.start)
-    np.testing.assert_allclose(*sums, rtol=0, atol=1e-9)
-    slack = tol * (1.0 + float(np.abs(b).sum()))
-    assert abs(value(b) - value(other.b)) <= slack, (value(b), value(other.b), slack)
-    np.testing.assert_allclose(answer.gradient, linear - K @ b, rtol=0, atol=0.1 * tol + 1e-9)

@@ -1,0 +1,175 @@
+"""The map of the house: rooms from the imports, and the way of one fit from a trace.
+
+    python docs/house_map.py
+
+writes `docs/images/rooms.svg` and the block of `docs/design.md` between its two markers. A test
+fails when the block is not what the code says, so the map stays true.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "mercer"
+PAGE = ROOT / "docs" / "design.md"
+PICTURE = ROOT / "docs" / "images" / "rooms.svg"
+FIRST = "<!-- made by docs/house_map.py: do not edit -->"
+LAST = "<!-- end of what docs/house_map.py makes -->"
+
+PURPOSE = {
+    "compat": "scikit-learn's names and signatures",
+    "testing": "checks for kernels, Grams, solvers and backends of one's own",
+    "selection": "which parameters, which kernel",
+    "theory": "bounds, with their assumptions",
+    "machines": "the estimators: validate, write the problem, keep the answer",
+    "certificates": "is it right? from problem and answer alone",
+    "solvers": "how a problem is answered: one algorithm per file",
+    "problems": "what is asked: frozen values",
+    "gram": "how K is held, and when",
+    "kernels": "what similarity is: expressions",
+    "backends": "where arithmetic runs: NumPy, C++",
+    "expression": "formulas over pairwise statistics, as data",
+}
+
+
+def room_of(file: Path) -> str:
+    """Return the room of a file: its first folder, or `expression`; "" for the ground floor."""
+    first = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return first if first in PURPOSE else ""
+
+
+def imported_rooms(file: Path) -> set[str]:
+    """Return the rooms that a file imports from."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mercer":
+            parts = (node.module or "").split(".")
+            names = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+            found |= {name for name in names if name in PURPOSE}
+    return found
+
+
+def rooms() -> tuple[dict[str, tuple[int, int]], Counter[tuple[str, str]]]:
+    """Return files and lines of each room, and how many files import from one room to another."""
+    size: dict[str, tuple[int, int]] = {}
+    edges: Counter[tuple[str, str]] = Counter()
+    for file in sorted(SOURCE.rglob("*.py")):
+        room = room_of(file)
+        if not room:
+            continue
+        files, lines = size.get(room, (0, 0))
+        size[room] = files + 1, lines + len(file.read_text(encoding="utf-8").splitlines())
+        edges.update((room, other) for other in imported_rooms(file) if other != room)
+    return size, edges
+
+
+def heights(edges: Counter[tuple[str, str]]) -> dict[str, int]:
+    """Return how many rooms deep each room stands on others."""
+    below = {room: {b for a, b in edges if a == room} for room in PURPOSE}
+    found: dict[str, int] = {}
+
+    def height(room: str) -> int:
+        if room not in found:
+            found[room] = 1 + max((height(other) for other in below[room]), default=-1)
+        return found[room]
+
+    for room in PURPOSE:
+        height(room)
+    return found
+
+
+def one_fit() -> None:
+    """Fit kernel ridge regression: the straight way through the rooms."""
+    from mercer import KernelRidge  # noqa: PLC0415  traced when called, not when this file is read
+    from mercer.kernels import Gaussian  # noqa: PLC0415
+
+    X = np.linspace(0.0, 1.0, 24)[:, None]
+    KernelRidge(Gaussian(0.5), 0.1).fit(X, np.sin(6 * X[:, 0]))
+
+
+def walk(run: Callable[[], None]) -> list[tuple[str, str]]:
+    """Return the files that a call comes through, in the order of first visits, with functions."""
+    seen: dict[str, dict[str, None]] = {}
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        file = Path(frame.f_code.co_filename)
+        if event != "call" or not file.is_relative_to(SOURCE) or "<" in frame.f_code.co_name:
+            return
+        name = file.relative_to(SOURCE).as_posix()
+        seen.setdefault(name, {})[frame.f_code.co_qualname] = None
+
+    run()  # what is imported and set up only once is no part of the way
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return [(file, _short(names)) for file, names in seen.items()]
+
+
+def _short(names: dict[str, None], most: int = 3) -> str:
+    shown = [name for name in names if "<locals>" not in name and "__" not in name] or list(names)
+    return ", ".join(f"`{name}`" for name in shown[:most]) + (", ..." if len(shown) > most else "")
+
+
+def block() -> str:
+    """Return the generated part of the page."""
+    size, edges = rooms()
+    tall = heights(edges)
+    lines = [FIRST, "", "![Rooms and what they import](images/rooms.svg)", ""]
+    lines += ["| room | what it is for | imports from |", "| --- | --- | --- |"]
+    for room in sorted(PURPOSE, key=lambda name: (-tall[name], name)):
+        below = sorted({b for a, b in edges if a == room}, key=lambda name: -tall[name])
+        lines.append(f"| `{room}` | {PURPOSE[room]} | {', '.join(below) or '-'} |")
+    way = walk(one_fit)
+    lines += ["", f"The way of `KernelRidge(Gaussian(0.5), 0.1).fit(X, y)`, {len(way)} files:", ""]
+    lines += [f"1. `{file}`: {names}" for file, names in way]
+    return "\n".join([*lines, "", LAST])
+
+
+def replaced(page: str) -> str:
+    """Return the page with its generated part made anew."""
+    before, rest = page.split(FIRST, 1)
+    return before + block() + rest.split(LAST, 1)[1]
+
+
+def draw() -> None:
+    """Draw the rooms as floors, and the way of one fit through them."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  not needed by the test
+
+    size, edges = rooms()
+    tall = heights(edges)
+    order = sorted(PURPOSE, key=lambda name: (tall[name], name))
+    floor = {room: k for k, room in enumerate(order)}
+    way = [SOURCE / file for file, _ in walk(one_fit)]
+    way = [file for file in way if room_of(file)]
+    plt.rcParams["svg.hashsalt"] = "mercer"  # the same bytes from the same code
+    figure, axes = plt.subplots(figsize=(11, 0.62 * len(order) + 0.6))
+    for room, y in floor.items():
+        axes.axhspan(y - 0.46, y + 0.46, color="#eef3fa" if y % 2 else "#f7f9fc", lw=0)
+        files, lines = size[room]
+        axes.text(-1.2, y + 0.12, room, ha="right", va="center", fontsize=11, weight="bold")
+        facts = f"{files} {'file' if files == 1 else 'files'}, {lines:,} lines"
+        axes.text(-1.2, y - 0.22, facts, ha="right", va="center", fontsize=7.5, color="#5a6b80")
+    x, y = np.arange(len(way)), [floor[room_of(file)] for file in way]
+    axes.plot(x, y, color="#3b5b8c", lw=1.2, marker="o", ms=4.5, zorder=2)
+    for k, file in enumerate(way):
+        above = 0.2 if k % 2 else -0.26
+        axes.text(k, y[k] + above, file.stem, ha="center", va="center", fontsize=6.5, zorder=3)
+    axes.set(xlim=(-8, len(way) + 0.5), ylim=(-0.6, len(order) - 0.4))
+    axes.set_title("imports go down; the line is one fit of KernelRidge, file by file", fontsize=10)
+    axes.axis("off")
+    figure.savefig(PICTURE, bbox_inches="tight", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    draw()
