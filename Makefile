@@ -14,7 +14,7 @@ REFERENCE_TESTS := tests/kernels tests/gram/test_gram.py
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench sanitize clean
+.PHONY: help demo test lint docs map bench sanitize clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,9 +33,11 @@ lint: $(VENV)/.test ## ruff and mypy
 
 docs: $(VENV)/.docs ## build docs/_build/html; a warning is an error
 	@rm -rf docs/api/generated  # a page of a name that is gone would stay for ever
-	$(BIN)/python docs/house_map.py  # rooms and the way of one fit, in docs/design.md
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+map: $(VENV)/.test ## draw the rooms and the way of one fit anew, in docs/design.md
+	$(BIN)/python docs/house_map.py
 
 bench: $(VENV)/.test ## run the benchmarks against other libraries
 	$(BIN)/python -m benchmarks.run

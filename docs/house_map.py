@@ -122,7 +122,7 @@ def _short(names: dict[str, None], most: int = 3) -> str:
 
 def block() -> str:
     """Return the generated part of the page."""
-    size, edges = rooms()
+    edges = rooms()[1]
     tall = heights(edges)
     lines = [FIRST, "", "![Rooms and what they import](images/rooms.svg)", ""]
     lines += ["| room | what it is for | imports from |", "| --- | --- | --- |"]

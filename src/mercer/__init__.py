@@ -48,7 +48,7 @@ from mercer.machines import (
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import Solution, SolverError, Status, solve
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 
 __all__ = [
     "CCA",

@@ -19,7 +19,7 @@ def house_map():
 def test_the_page_is_up_to_date(house_map):
     pytest.importorskip("mercer._native")  # the way that is drawn is that of the compiled backend
     page = house_map.PAGE.read_text(encoding="utf-8")
-    assert house_map.replaced(page) == page, "run: python docs/house_map.py"
+    assert house_map.replaced(page) == page, "run: make map"
 
 
 def test_every_room_has_a_purpose(house_map):
