@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import CenteredGram, FactoredGram, Gram, ScaledGram, definiteness, exact
+from mercer.gram import Gram, definiteness, exact
 from mercer.problems import CanonicalPairs, Correlation
 from mercer.problems.correlation.correlation import column_sizes
 from mercer.problems.correlation.shrinkage import Shrinkage
@@ -126,7 +126,7 @@ def _statement(q: CorrelationQuantities, pairs: int, tol: float) -> str:
 
 def _side(gram: Gram, penalty: float, c: Array, w: Array | None) -> _Side:
     gram, c = exact(gram), np.asarray(c, dtype=np.float64)
-    if not isinstance(gram, FactoredGram) or not isinstance(gram.factor, np.ndarray):
+    if not isinstance(gram.factor, np.ndarray):
         return _Side(gram, penalty, c, np.asarray(gram @ c), None, 0.0)
     basis = _basis(gram) if penalty == 0 else None
     if w is None:
@@ -151,7 +151,7 @@ def _away(F: Array, c: Array, variates: Array) -> float:
     return _most(np.linalg.norm(over, axis=0) / lengths)
 
 
-def _basis(gram: FactoredGram) -> Array:
+def _basis(gram: Gram) -> Array:
     """Return an orthonormal basis of the columns of centred features."""
     sizes = column_sizes(gram)
     Q, R = np.linalg.qr(gram.factor[:, sizes > 0] / sizes[sizes > 0])
@@ -226,24 +226,18 @@ def _unresolved(side: _Side) -> bool:
     """Return whether all that centring left of a Gram is rounding of its means."""
     if side.basis is not None:
         return False
-    base = _base(side.gram)
+    base = side.gram.raw
     n, largest = base.shape[0], float(np.abs(base.diag()).max(initial=0.0))
     return bool(side.gram.diag().sum() <= 4 * float(n) ** 1.5 * _EPS * largest)
 
 
 def _alike(gram: Gram) -> bool:
     """Return whether the entries of a Gram before centring are all the same: rows do not vary."""
-    base = _base(gram)
+    base = gram.raw
     n, diag = base.shape[0], base.diag()
     means = np.asarray(base @ np.full((n, 1), 1.0 / n)).ravel()
     rounding = 16 * _EPS * float(np.abs(diag).max(initial=0.0))
     return bool(max(np.ptp(diag), np.ptp(means), abs(diag[0] - means[0])) <= rounding)
-
-
-def _base(gram: Gram) -> Gram:
-    while isinstance(gram, CenteredGram | ScaledGram):
-        gram = gram.base
-    return gram
 
 
 def _larger(side: _Side, other: Array) -> tuple[Array, Array]:

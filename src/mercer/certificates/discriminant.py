@@ -15,7 +15,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import FactoredGram, Gram, definiteness, exact
+from mercer.gram import Gram, definiteness, exact
+from mercer.gram.function import RKHSFunction
 from mercer.points import is_sparse
 from mercer.problems import Directions, Discriminant
 
@@ -119,19 +120,21 @@ def _statement(q: DiscriminantQuantities, count: int, tol: float) -> str:
 
 def _space(problem: Discriminant, value: Directions) -> tuple[_Space, Array]:
     gram = exact(problem.gram)
-    if value.weights is not None and isinstance(gram, FactoredGram):
+    functions = RKHSFunction(gram, value.coef, value.weights)
+    if functions.weights is not None:
         F = gram.factor  # less the mean: neither scatter depends on the origin, but rounding does
         near = F if is_sparse(F) else F - F.mean(axis=0)
-        return _Space(problem, gram, near), value.weights
+        return _Space(problem, gram, near), functions.weights
     assert value.coef is not None
     return _Space(problem, gram, None), value.coef
 
 
 def _mismatch(space: _Space, value: Directions) -> float:
     """Compare both forms of the directions at the rows, where the answer has two."""
-    if value.coef is None or value.weights is None or not isinstance(space.gram, FactoredGram):
+    functions = RKHSFunction(space.gram, value.coef, value.weights)
+    if value.coef is None or not functions.is_primal:
         return 0.0
-    f, g = space.gram.factor @ value.weights, np.asarray(space.gram @ value.coef)
+    f, g = functions.at_points(), np.asarray(space.gram @ value.coef)
     return float(np.abs(f - g).max(initial=0.0) / max(np.abs(f).max(initial=0.0), 1e-300))
 
 

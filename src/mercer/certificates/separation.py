@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import Definiteness, FactoredGram, Gram, definiteness, exact
+from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.definite import BY_CONSTRUCTION
+from mercer.gram.function import RKHSFunction
 from mercer.problems import Separation, Separator
 
 _SQUARED = 1e150  # ratios beyond have squares that are no numbers
@@ -59,12 +60,9 @@ class SeparationQuantities:
 def _(problem: Separation, value: Separator, tol: float | None = None) -> Certificate:
     with np.errstate(over="ignore", invalid="ignore"):
         gram = exact(problem.gram)
-        if isinstance(gram, FactoredGram) and value.weights is not None:
-            image = np.asarray(gram.factor @ value.weights)
-            squared = float(np.square(value.weights).sum())
-        else:
-            image = np.asarray(gram @ value.coef)
-            squared = float((value.coef * image).sum())
+        function = RKHSFunction(gram, value.coef, value.weights)
+        image = function.at_points()
+        squared = function.squared_norm(image)
         if problem.bias:
             squared += float(np.square(value.intercept).sum())
         lead = float(problem.advantages(image + value.intercept).min())
@@ -90,8 +88,9 @@ def _mismatch(gram: Gram, value: Separator) -> float:
     """Compare both forms of the last function and of the average."""
     forms = [(value.coef, value.weights), (value.mean_coef, value.mean_weights)]
     found = 0.0
-    for coef, weights in forms:
-        if weights is None or not isinstance(gram, FactoredGram) or not len(coef):
+    for coef, held in forms:
+        weights = RKHSFunction(gram, coef, held).weights
+        if weights is None or not len(coef):
             continue
         largest = max(float(np.abs(weights).max(initial=0.0)), np.finfo(float).tiny)
         found = max(found, float(np.abs(gram.factor.T @ coef - weights).max()) / largest)

@@ -8,13 +8,16 @@ fitted machine ends in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
 from mercer.resources import rows_at_once
+
+if TYPE_CHECKING:
+    from mercer.gram.source import Source
 
 _ROWS_AT_ONCE = 256
 _ARRAYS = 4  # of a block: its rows before and after, and what is taken off or multiplied by
@@ -67,11 +70,34 @@ class Gram(ABC):
         Type of `rows` and `dense`.
     valid : bool
         Whether K is known to be positive semidefinite; nobody need look for negative curvature.
+    source : Source or None
+        The kernel and the points, where K can be evaluated anew from them; None where what is held
+        is the data itself (a given matrix, features), and for Grams made from others.
+    factor : (n, D) array, sparse array or None
+        F of K = F F', where K is held by features: then work with F'F may replace work with K.
+    features : callable or None
+        The map from points to the rows of F.
+    csr : sparse array or None
+        K itself, where it is held as a sparse matrix.
     """
 
     shape: tuple[int, int]
     dtype: Any
     valid: bool = False
+    source: Source | None = None
+    factor: Any = None
+    features: Any = None
+    csr: Any = None
+
+    @property
+    def rank(self) -> int:
+        """Bound the rank of K: by the number of features, or else of rows."""
+        return self.shape[0]
+
+    @property
+    def raw(self) -> Gram:
+        """Return K before it was centred and scaled."""
+        return self
 
     @property
     def nbytes(self) -> int:

@@ -17,9 +17,10 @@ from mercer.gram.finite import refuse_overflow
 from mercer.gram.source import Source
 from mercer.gram.storage.cached import CachedGram
 from mercer.gram.storage.dense import DenseGram
-from mercer.gram.storage.factored import FactoredGram
+from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.gram.storage.lazy import LazyGram
 from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.gram.storage.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.kernels.validity import is_proven
@@ -122,6 +123,21 @@ def make_gram(
     gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, remedy)
     refuse_overflow(gram, kernel, rows)
     return gram
+
+
+def matrix_gram(K: Any, rows: Array | None = None) -> Gram:
+    """Return the Gram of a given matrix, dense or sparse, or of some of its rows if it is dense."""
+    return SparseGram(K) if rows is None and is_sparse(K) else PrecomputedGram(K, rows)
+
+
+def feature_gram(features: FeatureFunction, X: Points) -> Gram:
+    """Return K = F F' for a feature map, however many features that has."""
+    return FactoredGram(features, X)
+
+
+def factor_gram(features: FeatureFunction, factor: Any) -> Gram:
+    """Return K = F F' where F, what the feature map makes of the points, is known already."""
+    return FactoredGram.of(features, factor)
 
 
 def _choose(

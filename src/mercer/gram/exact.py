@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram, columns_of
+from mercer.gram.source import Source
 from mercer.gram.storage.cached import CachedGram
 from mercer.gram.storage.dense import DenseGram
 from mercer.gram.storage.lazy import LazyGram
@@ -23,8 +24,12 @@ _ROWS_AT_ONCE = 256  # of a given matrix, so that no copy of all of it is made
 
 
 @singledispatch
-def exact(gram: Gram) -> Gram:
-    """Return a Gram that trusts nothing a solver stored; given matrices and factors are data."""
+def exact(gram: Gram | Source) -> Gram:
+    """Return a Gram that trusts nothing a solver stored; given matrices and factors are data.
+
+    Of a kernel and points alone (`Source`), the Gram that is evaluated from them in float64.
+    """
+    assert isinstance(gram, Gram)
     return gram
 
 
@@ -33,6 +38,11 @@ def exact(gram: Gram) -> Gram:
 @exact.register(LazyGram)
 def _(gram: DenseGram | CachedGram | LazyGram) -> Gram:
     return LazyGram(gram.source.in_float64())
+
+
+@exact.register
+def _(source: Source) -> Gram:
+    return LazyGram(source.in_float64())
 
 
 @exact.register

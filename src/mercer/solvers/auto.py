@@ -7,11 +7,9 @@ from typing import Any
 
 from mercer.gram import (
     CachedGram,
-    CenteredGram,
     FactoredGram,
     Gram,
     LazyGram,
-    ScaledGram,
     ShiftedGram,
     SparseGram,
 )
@@ -152,9 +150,7 @@ def _refuse_endless(problem: Eigenproblem) -> None:
 
 
 def _not_stored(gram: Gram) -> bool:
-    while isinstance(gram, CenteredGram | ScaledGram):
-        gram = gram.base
-    return isinstance(gram, LazyGram | CachedGram)
+    return isinstance(gram.raw, LazyGram | CachedGram)
 
 
 def _for_graphs(problem: Eigenproblem) -> Solver:
@@ -208,9 +204,7 @@ def _(problem: Correlation) -> Solver:
 
 def _unstored(gram: Gram) -> bool:
     """Return whether a Gram, under its wrappers, is better multiplied than written out."""
-    base = gram
-    while isinstance(base, CenteredGram | ScaledGram):
-        base = base.base
+    base = gram.raw
     if not isinstance(base, FactoredGram) or has_features(base):
         return isinstance(base, LazyGram | CachedGram)
     return bool(min(base.factor.shape) > MOST)

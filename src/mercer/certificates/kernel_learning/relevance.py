@@ -9,7 +9,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import LazyGram, PrecomputedGram, Source
+from mercer.gram import Source, exact
+from mercer.gram.build import matrix_gram
 from mercer.problems import RidgePath
 from mercer.problems.kernel_learning.relevance import (
     LeaveOneOut,
@@ -54,7 +55,7 @@ def _(problem: Relevance, value: Scaled, tol: float | None = None) -> Certificat
     tol = _TOL if tol is None else tol
     reached, gradient = measured(problem, value)
     expression, _ = problem.family(np.asarray(value.scales, dtype=np.float64))
-    K = LazyGram(Source(expression, problem.X)).dense()
+    K = exact(Source(expression, problem.X)).dense()
     error = float(abs(another_way(problem.measure, problem, K, value.penalty) - reached))
     logs = value.logs
     rounding = 1e-12 * (1.0 + np.abs(logs))
@@ -86,7 +87,7 @@ def another_way(measure: RidgeMeasure, problem: Relevance, K: Array, penalty: fl
 @another_way.register
 def _(measure: LeaveOneOut, problem: Relevance, K: Array, penalty: float) -> float:
     path = RidgePath(
-        PrecomputedGram(K), problem.targets, problem.row_weights, np.array([penalty]), problem.bias
+        matrix_gram(K), problem.targets, problem.row_weights, np.array([penalty]), problem.bias
     )
     value = CholeskyPath().run(path, Watch()).value
     return float(np.log(value.scores.sum()))

@@ -13,7 +13,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import Definiteness, FactoredGram, definiteness, exact
+from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.function import RKHSFunction
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
 
@@ -83,7 +84,7 @@ def _statement(q: LinearSystemQuantities, tol: float, convex: Definiteness) -> s
 def _measure(
     problem: LinearSystem, value: Coefficients, convex: Definiteness
 ) -> LinearSystemQuantities:
-    primal = isinstance(problem.gram, FactoredGram) and value.weights is not None
+    primal = RKHSFunction(problem.gram, value.coef, value.weights).is_primal
     judged = (_primal if primal else _dual)(problem, value)
     residual = _norms(judged.residual)
     relative = residual / _size(_norms(judged.right), _norms(judged.largest))
@@ -125,7 +126,7 @@ def _dual(problem: LinearSystem, value: Coefficients) -> _Judged:
 
 
 def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
-    F: Any = cast(FactoredGram, problem.gram).factor
+    F: Any = problem.gram.factor
     s, y = problem.row_weights[:, None], problem.targets
     pull = s * (y - F @ value.weights - value.intercept)
     residual = F.T @ pull - problem.penalties * value.weights
@@ -139,7 +140,7 @@ def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
 
     A residual is known to rounding of what it is the difference of, row by row.
     """
-    F: Any = cast(FactoredGram, problem.gram).factor
+    F: Any = problem.gram.factor
     s, w = problem.row_weights[:, None], cast(Array, value.weights)
     size = abs(F) @ np.abs(w)
     left = problem.targets - F @ w - value.intercept

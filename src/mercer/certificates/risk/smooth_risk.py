@@ -7,12 +7,14 @@ the gradient is judged beside it. The bound needs K to be positive semidefinite.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import Definiteness, FactoredGram, Gram, definiteness, exact
+from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.function import RKHSFunction
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
 
@@ -84,16 +86,10 @@ def _measure(
     problem: SmoothRisk, value: Coefficients, convex: Definiteness
 ) -> SmoothRiskQuantities:
     total, problem = float(problem.weights.sum()), problem.of_weight_one()
-    gram = exact(problem.gram)
-    weights = value.weights if isinstance(gram, FactoredGram) else None
-    if isinstance(gram, FactoredGram) and weights is not None:
-        image = np.asarray(gram.factor @ weights)
-        squared = float(np.square(weights).sum())
-    else:
-        image = np.asarray(gram @ value.coef)
-        squared = float((value.coef * image).sum())
+    function = RKHSFunction(exact(problem.gram), value.coef, value.weights)
+    gram, image = function.gram, function.at_points()
     f = image + value.intercept
-    objective = problem.risk(f) + 0.5 * problem.penalty * squared
+    objective = problem.risk(f) + 0.5 * problem.penalty * function.squared_norm(image)
     gap, imbalance = float("nan"), 0.0
     if problem.loss.convex and not convex.shown:
         gap = float("inf")
@@ -105,17 +101,16 @@ def _measure(
         bound = _lower_bound(problem, pulls, np.asarray(gram @ pulls) + convex.shift * pulls)
         gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
         gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
-    still = _stationarity(problem, value, f, gram)
-    both = weights is not None and len(value.coef) > 0
-    apart = _mismatch(problem, value, gram, f) if both else 0.0
+    still = _stationarity(problem, function, f)
+    both = function.is_primal and len(value.coef) > 0
+    apart = _mismatch(problem, value, gram.factor, f) if both else 0.0
     return SmoothRiskQuantities(total * objective, gap, still, imbalance, apart, convex.shift)
 
 
-def _mismatch(problem: SmoothRisk, value: Coefficients, gram: Gram, f: Array) -> float:
+def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, f: Array) -> float:
     """Compare both forms of an answer; slopes are known to rounding of the scores."""
-    assert isinstance(gram, FactoredGram)
     assert value.weights is not None
-    pulls, F = problem.pulls(f), gram.factor
+    pulls = problem.pulls(f)
     sizes = 1.0 + abs(F) @ np.abs(value.weights) + np.abs(value.intercept)
     rounding = (F.shape[1] + 8) * _EPS * problem.weights[:, None] * sizes
     off = np.abs(problem.penalty * value.coef + pulls) - rounding
@@ -153,13 +148,14 @@ def _lower_bound(problem: SmoothRisk, pulls: Array, image: Array) -> float:
     return float(-problem.weights @ conjugates - squared / (2 * problem.penalty))
 
 
-def _stationarity(problem: SmoothRisk, value: Coefficients, f: Array, gram: Gram) -> float:
-    pulls = problem.pulls(f)
-    if isinstance(gram, FactoredGram) and value.weights is not None:
-        left = problem.penalty * value.weights + gram.factor.T @ pulls
+def _stationarity(problem: SmoothRisk, function: RKHSFunction, f: Array) -> float:
+    gram, pulls = function.gram, problem.pulls(f)
+    if function.weights is not None:
+        left = problem.penalty * function.weights + gram.factor.T @ pulls
         squared = float(np.square(left).sum())
     else:
-        left = problem.penalty * value.coef + pulls
+        assert function.coef is not None
+        left = problem.penalty * function.coef + pulls
         squared = max(float((left * (gram @ left)).sum()), 0.0)
     lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.sizes(pulls)
     reach = lengths @ strengths.sum(axis=1)

@@ -8,7 +8,6 @@ from scipy.sparse.csgraph import connected_components
 from mercer.array_types import Array
 from mercer.gram.base import Gram
 from mercer.gram.exact import exact
-from mercer.gram.storage.sparse import SparseGram
 
 _ENTRIES_AT_ONCE = 1 << 22
 
@@ -30,8 +29,8 @@ def components(gram: Gram) -> Array:
         The number of each point's component; of equally large ones the one with the first point
         comes first.
     """
-    if isinstance(gram, SparseGram):
-        found = np.asarray(connected_components(gram.matrix, directed=False)[1], dtype=np.int64)
+    if gram.csr is not None:
+        found = np.asarray(connected_components(gram.csr, directed=False)[1], dtype=np.int64)
     else:
         # single precision underflows where double does not: the type of storage decides nothing
         found = _by_rows(exact(gram) if gram.dtype == np.float32 else gram)

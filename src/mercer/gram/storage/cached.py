@@ -28,6 +28,8 @@ class CachedGram(Gram):
         Rows computed so far.
     """
 
+    source: Source
+
     def __init__(self, source: Source, budget: int) -> None:
         self.source = source
         self.shape = (source.n, source.n)

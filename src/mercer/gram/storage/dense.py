@@ -19,6 +19,8 @@ class DenseGram(Gram):
         The matrix, if it has been evaluated already.
     """
 
+    source: Source
+
     def __init__(self, source: Source, matrix: Array | None = None) -> None:
         self.source = source
         self.shape = (source.n, source.n)

@@ -31,6 +31,7 @@ class FactoredGram(Gram):
     """
 
     valid = True
+    features: FeatureFunction
 
     def __init__(self, features: FeatureFunction, X: Points) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # found by `refuse_overflow`

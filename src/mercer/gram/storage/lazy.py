@@ -22,6 +22,8 @@ class LazyGram(Gram):
         Kernel, points and type of the tiles.
     """
 
+    source: Source
+
     def __init__(self, source: Source) -> None:
         self.source = source
         self.shape = (source.n, source.n)

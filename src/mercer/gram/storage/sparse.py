@@ -11,6 +11,7 @@ from scipy import sparse
 from mercer.array_types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.transformed.scaled import scaled
+from mercer.gram.transformed.shifted import with_diagonal
 from mercer.points import to_dense
 from mercer.resources import require_memory
 
@@ -31,7 +32,7 @@ class SparseGram(Gram):
         self._take(symmetric_csr(K))
 
     def _take(self, matrix: Any) -> None:
-        self.matrix = matrix
+        self.csr = matrix
         self.shape = matrix.shape
         self.dtype = np.dtype(np.float64)
 
@@ -44,14 +45,14 @@ class SparseGram(Gram):
 
     def diag(self) -> Array:
         """Read the diagonal."""
-        return np.asarray(self.matrix.diagonal(), dtype=np.float64)
+        return np.asarray(self.csr.diagonal(), dtype=np.float64)
 
     def rows(self, index: Index) -> Array:
         """Write out rows."""
-        return to_dense(self.matrix[index])
+        return to_dense(self.csr[index])
 
     def __matmul__(self, V: Array) -> Array:
-        return np.asarray(self.matrix @ np.asarray(V, dtype=np.float64))
+        return np.asarray(self.csr @ np.asarray(V, dtype=np.float64))
 
     def dense(self) -> Array:
         """Write out everything, if the memory budget allows it."""
@@ -61,7 +62,7 @@ class SparseGram(Gram):
             f"a sparse matrix of {n} points written out",
             "Use a solver that asks for products only, such as RestartedLanczos().",
         )
-        return to_dense(self.matrix)
+        return to_dense(self.csr)
 
     def cross(self, Z: Points) -> Cross:
         """Take Z as the matrix of new points against training points, dense or sparse."""
@@ -107,12 +108,19 @@ class SparseExpansion(Expansion):
 @scaled.register
 def _(gram: SparseGram, scale: Array) -> Gram:
     scale = np.asarray(scale, dtype=np.float64)
-    matrix = gram.matrix.tocoo()
+    matrix = gram.csr.tocoo()
     # one factor for a pair, so that both orders round alike
     both = scale[matrix.row] * scale[matrix.col]
     data = np.asarray(matrix.data * both)
-    held = gram.matrix
+    held = gram.csr
     return SparseGram.of(sparse.csr_array((data, held.indices, held.indptr), shape=held.shape))
+
+
+@with_diagonal.register
+def _(gram: SparseGram, shift: Array) -> Gram:
+    if not np.any(shift):
+        return gram
+    return SparseGram.of(sparse.csr_array(gram.csr + sparse.diags_array(shift)))
 
 
 def sparse_rectangle(Z: Points, n: int) -> Any:

@@ -51,6 +51,11 @@ class CenteredGram(Gram):
         """Bytes that the base holds."""
         return self.base.nbytes
 
+    @property
+    def raw(self) -> Gram:
+        """Return the base, taken out of its own wrappers."""
+        return self.base.raw
+
     def diag(self) -> Array:
         """Centre the diagonal."""
         return self.base.diag() - 2.0 * self.means + self.grand_mean

@@ -62,6 +62,11 @@ class PartGram(Gram):
         return self.base.expand(spread)
 
 
+def restricted(gram: Gram, rows: Array) -> Gram:
+    """Return K between some of its points, in any order, repeats allowed; nothing is copied."""
+    return PartGram(gram, rows)
+
+
 class PartCross(Cross):
     """New points against some of the training points."""
 

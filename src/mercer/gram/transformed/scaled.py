@@ -33,6 +33,11 @@ class ScaledGram(Gram):
         """Bytes that the base holds."""
         return self.base.nbytes
 
+    @property
+    def raw(self) -> Gram:
+        """Return the base, taken out of its own wrappers."""
+        return self.base.raw
+
     def diag(self) -> Array:
         """Scale the diagonal."""
         return np.asarray(self.base.diag() * self.scale**2)

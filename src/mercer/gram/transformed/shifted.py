@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
@@ -58,3 +60,14 @@ class ShiftedGram(Gram):
     def expand(self, coef: Array) -> Expansion:
         """Expand as the unshifted kernel does."""
         return self.base.expand(coef)
+
+
+def shifted(gram: Gram, shift: float | Array) -> Gram:
+    """Return K + diag(shift), K left as it is held: solvers see the shift, and may divide by it."""
+    return ShiftedGram(gram, shift)
+
+
+@singledispatch
+def with_diagonal(gram: Gram, shift: Array) -> Gram:
+    """Return K + diag(shift), written into K where that is a sparse matrix."""
+    return shifted(gram, shift) if np.any(shift) else gram

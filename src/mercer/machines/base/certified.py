@@ -17,15 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
-from mercer.gram import (
-    CachedGram,
-    DenseGram,
-    Gram,
-    LazyGram,
-    PrecomputedGram,
-    Source,
-    SparseGram,
-)
+from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import LARGEST, has_negative_curvature
 from mercer.machines.base.agreement import agree
 from mercer.machines.base.ordinary import is_ordinary
@@ -67,7 +59,7 @@ class Pending:
 
     def made(self) -> Certificate:
         """Evaluate the kernel anew in float64, and judge."""
-        return self.judge(self.question(LazyGram(self.source.in_float64())), self.value)
+        return self.judge(self.question(exact(self.source)), self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +92,10 @@ def promise(
     (`_agreement`).
     """
     curved = has_negative_curvature(gram)
-    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+    if gram.source is not None:
         doubtful = curved or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
-    if isinstance(gram, SparseGram) or _to_be_factored(gram):
+    if gram.csr is not None or _to_be_factored(gram):
         return Kept(question(gram), value, judge, curved, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
@@ -120,14 +112,14 @@ def judged_in_time(
 
 
 def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
-    if isinstance(gram, DenseGram | CachedGram | LazyGram):
+    if gram.source is not None:
         return Pending(gram.source, question, value, judge)
     return Kept(question(gram), value, judge)
 
 
 def _to_be_factored(gram: Gram) -> bool:
     """Return whether judging takes a factor of a given matrix, to see that it is a kernel's."""
-    return isinstance(gram, PrecomputedGram) and not gram.valid and gram.shape[0] <= LARGEST
+    return not gram.valid and gram.shape[0] <= LARGEST
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:

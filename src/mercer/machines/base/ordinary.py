@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import CachedGram, DenseGram, LazyGram
+from mercer.gram import Gram
 from mercer.points import is_sparse
-
-PointGram = DenseGram | CachedGram | LazyGram
 
 _LARGE = 1e8  # k(x, x) above this, or below its inverse
 _ALIKE = 1e-6  # of k(x, x): squared distances between rows below this cancel
@@ -26,13 +24,13 @@ _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
 
 
-def is_ordinary(gram: PointGram, value: Any, weights: Array | None, penalty: float | None) -> bool:
+def is_ordinary(gram: Gram, value: Any, weights: Array | None, penalty: float | None) -> bool:
     """Return whether rounding is far from deciding anything about an answer.
 
     Parameters
     ----------
-    gram : DenseGram, CachedGram or LazyGram
-        The kernel and the rows.
+    gram : Gram
+        Of a kernel and rows, with its `source`.
     value : object
         The answer; its coefficients, if it has any, are looked at.
     weights : (n,) array or None
@@ -40,6 +38,7 @@ def is_ordinary(gram: PointGram, value: Any, weights: Array | None, penalty: flo
     penalty : float or None
         What is added to K, if anything is.
     """
+    assert gram.source is not None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         diagonal = np.abs(gram.diag())
         size = float(diagonal.max(initial=0.0))
@@ -69,9 +68,9 @@ def _near(X: Points) -> bool:
     return bool(np.abs(X).max() <= _FAR * spread)
 
 
-def _apart(gram: PointGram, diagonal: Array, size: float) -> bool:
+def _apart(gram: Gram, diagonal: Array, size: float) -> bool:
     """Return whether some row differs from the first one by more than rounding of K."""
-    first = gram.dense()[0] if isinstance(gram, DenseGram) else gram.rows(np.zeros(1, int))[0]
+    first = gram.rows(np.zeros(1, int))[0]
     return bool((diagonal[0] + diagonal - 2 * first).max() > _ALIKE * size)
 
 

@@ -12,8 +12,9 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 
 from mercer.array_types import Array
 from mercer.certificates import certify
-from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
+from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.decision import check_prior, prior_of
@@ -304,21 +305,20 @@ class FisherDiscriminant(
         gram = asked.gram
         for name in ("dual_coef_", "_directions"):  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
-        if value.weights is not None and isinstance(gram, FactoredGram):
-            f, lengths = np.asarray(gram.factor @ value.weights), value.weights.T @ value.weights
-            expansion: Any = gram.expand_weights(value.weights)
+        functions = RKHSFunction(gram, value.coef, value.weights)
+        f = functions.at_points()
+        if functions.weights is not None:
+            lengths = functions.weights.T @ functions.weights
             if isinstance(self.kernel_, Linear):
-                self._directions = value.weights
+                self._directions = functions.weights
         else:
             assert value.coef is not None
-            f = np.asarray(gram @ value.coef)
             lengths = value.coef.T @ f
-            expansion = gram.expand(value.coef)
             self.dual_coef_ = np.zeros((n, len(value.values)))
             self.dual_coef_[rows] = value.coef
         means = asked.averages.T @ f
         middle = asked.shares @ means
-        self._expansion = moved(expansion.plus(-middle), self._origin)
+        self._expansion = moved(functions.expand().plus(-middle), self._origin)
         self.ratios_, self.means_ = value.values, means - middle
         self._rule = self._made_rule(asked, f - means[asked.codes], lengths)
         question = partial(_on, asked=replace(asked, gram=None))  # type: ignore[arg-type]
@@ -353,7 +353,7 @@ def _variances(asked: Discriminant) -> tuple[float, float]:
     """Return the traces of S_W and S_W + S_B: mean squared distances from means."""
     gram, q, averages = asked.gram, asked.row_weights, asked.averages
     mass = averages.T @ np.ones(len(q)) * np.bincount(asked.codes, q)
-    if isinstance(gram, FactoredGram):
+    if gram.factor is not None:
         means = np.asarray(averages.T @ gram.factor)
         within = _scatter(gram.factor, asked, means)
         apart = np.square(means - asked.shares @ means).sum(axis=1)
@@ -367,7 +367,7 @@ def _variances(asked: Discriminant) -> tuple[float, float]:
 def _rounding(asked: Discriminant) -> float:
     """Return the variance that rounding alone leaves: of features squared, of products not."""
     eps, size = float(np.finfo(float).eps), row_size(asked)
-    return 16 * size * (16 * eps**2 if isinstance(asked.gram, FactoredGram) else eps)
+    return 16 * size * (eps if asked.gram.factor is None else 16 * eps**2)
 
 
 def _scatter(F: Any, asked: Discriminant, means: Array) -> float:

@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import FactoredGram, Gram, Need, centered, make_gram
+from mercer.gram import Gram, Need, centered, make_gram
+from mercer.gram.build import factor_gram
 from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certified import Certified, promise
@@ -108,7 +109,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
     def _gram(self, X: Points, rows: Array) -> Gram:
         if isinstance(self.kernel_, Linear) and not is_sparse(X):
             used = take(X, rows).astype(np.float64, copy=False)
-            gram = FactoredGram.of(_as_they_are, used)
+            gram = factor_gram(_as_they_are, used)
             refuse_overflow(gram, self.kernel_, rows)
             return gram
         names = self._column_names()

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
-from mercer.gram import PrecomputedGram, Source
+from mercer.gram import Source
+from mercer.gram.build import matrix_gram
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certified import Certified, Pending
 from mercer.machines.base.inputs import new_rows
@@ -219,7 +220,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
 
     def _searched(self, X: Points, rows: DistinctRows) -> Search:
         if isinstance(self.kernel_, Precomputed):
-            gram = PrecomputedGram(X, rows.first)
+            gram = matrix_gram(X, rows.first)
             return MatrixSearch(gram.dense(), rows.first, X.shape[0])
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         return RowSearch(Source(expression, take(X, rows.first)))
@@ -236,7 +237,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         if isinstance(self._search, RowSearch):
             self._judgement = Pending(self._search.source, question, value, certify)
         else:
-            self._judgement = certify(question(PrecomputedGram(X, rows.first)), value)
+            self._judgement = certify(question(matrix_gram(X, rows.first)), value)
 
     def _check_parameters(self) -> None:
         check_choice(self, "votes", ("plain", "similarity"))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import EdgeWeight, Gram, Need, SparseGram, make_gram, neighbour_graph
+from mercer.gram import EdgeWeight, Gram, Need, make_gram, neighbour_graph
+from mercer.gram.build import matrix_gram
 from mercer.kernels import (
     Gaussian,
     Kernel,
@@ -45,7 +46,7 @@ def affinity(
 ) -> Gram:
     """Return the weights between the rows."""
     if is_sparse(X) and isinstance(kernel, Precomputed):
-        return SparseGram(X)
+        return matrix_gram(X)
     if neighbors is not None:
         return neighbour_graph(kernel, X, neighbors, weight, names)
     return make_gram(kernel, X, Need.PASSES, names=names, dtype=dtype)
@@ -55,8 +56,8 @@ def negative_entry(gram: Gram, kernel: Kernel) -> tuple[int, int, float] | None:
     """Find an entry below zero, beyond rounding: row, column, value."""
     if isinstance(kernel, _POSITIVE):
         return None
-    if isinstance(gram, SparseGram):
-        return _in_sparse(gram)
+    if gram.csr is not None:
+        return _in_sparse(gram.csr)
     n = gram.shape[0]
     step = rows_at_once(n, max(1, _ENTRIES_AT_ONCE // max(n, 1)))
     floor = -_ROUNDING * float(np.abs(gram.diag()).max(initial=0.0))
@@ -130,13 +131,13 @@ def error_of_float32(kernel: Kernel, X: Points, names: list[str] | None) -> floa
     return float((wrong / np.maximum(np.abs(K).sum(axis=1), np.finfo(float).tiny)).max())
 
 
-def _in_sparse(gram: SparseGram) -> tuple[int, int, float] | None:
-    data = gram.matrix.data
+def _in_sparse(matrix: Any) -> tuple[int, int, float] | None:
+    data = matrix.data
     if data.min(initial=0.0) >= 0.0:
         return None
     worst = int(data.argmin())
-    row = int(np.searchsorted(gram.matrix.indptr, worst, side="right")) - 1
-    return row, int(gram.matrix.indices[worst]), float(data[worst])
+    row = int(np.searchsorted(matrix.indptr, worst, side="right")) - 1
+    return row, int(matrix.indices[worst]), float(data[worst])
 
 
 def loops(gram: Gram, *, counted: bool, positive: bool) -> tuple[Array, Array]:

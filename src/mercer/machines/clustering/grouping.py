@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import FactoredGram
+from mercer.gram.build import feature_gram
 from mercer.problems import Partition
 from mercer.solvers import Lloyd, Status, solve
 
@@ -110,7 +110,7 @@ def _means(rows: Array, count: int, n_init: int, seed: int) -> tuple[Array, Stat
         return np.zeros(len(rows), dtype=np.int64), Status.SOLVED
     if count >= len(rows):
         return np.arange(len(rows)), Status.SOLVED
-    problem = Partition(FactoredGram(_as_they_are, rows), count, np.ones(len(rows)))
+    problem = Partition(feature_gram(_as_they_are, rows), count, np.ones(len(rows)))
     solution = solve(problem, Lloyd(starts=n_init, random_state=seed))
     found = solution.value.labels
     _, first = np.unique(found, return_index=True)

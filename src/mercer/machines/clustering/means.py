@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, bind_columns
-from mercer.gram import Expansion, FactoredGram, Gram, PrecomputedGram, Source
+from mercer.gram import Expansion, Gram, Source
 from mercer.kernels import Kernel
 from mercer.points import is_sparse
 from mercer.problems import Partition
@@ -79,8 +79,8 @@ def means_of(problem: Partition, labels: Array, kernel: Kernel, names: list[str]
 
 
 def _own(gram: Gram, kernel: Kernel, names: list[str] | None) -> OwnProducts | OwnLengths | None:
-    if isinstance(gram, PrecomputedGram):
-        return None
-    if isinstance(gram, FactoredGram):
+    if gram.factor is not None:
         return OwnLengths(gram.features)
+    if gram.source is None:
+        return None
     return OwnProducts(bind_columns(kernel.expression(), names))

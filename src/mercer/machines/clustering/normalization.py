@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from mercer.array_types import Array
-from mercer.gram import Gram, ShiftedGram, SparseGram, scaled
+from mercer.gram import Gram, scaled
+from mercer.gram.transformed.shifted import shifted, with_diagonal
 from mercer.solvers.spectral.inverse_lanczos import nearly_a_tree
 
 _NOTHING = 1e-12
@@ -135,7 +135,7 @@ class RatioCut(Normalization):
         base = scaled(gram, np.full(gram.shape[0], self._mean**-0.5))
         shift = self._shift - self.weight / self._mean
         # as a shift the diagonal is seen by solvers that divide by it; trees are factored instead
-        return with_diagonal(base, shift) if nearly_a_tree(base) else ShiftedGram(base, shift)
+        return with_diagonal(base, shift) if nearly_a_tree(base) else shifted(base, shift)
 
     def carried(self, values: Array, dtype: Any, tol: float) -> Array:
         """Return which are not the degree of all points alike, where K v = (D - l) v is nothing."""
@@ -235,15 +235,6 @@ class DoublyStochastic(Normalization):
     def extend(self, sums: Array, values: Array) -> Array:
         """Return v(z) = x(z) sum_j k(z, x_j) x_j v_j / m with x(z) = 1 / sum_j k(z, x_j) x_j."""
         return _over(sums[:, :-1], values[None, :] * sums[:, -1:])
-
-
-def with_diagonal(gram: Gram, shift: Array) -> Gram:
-    """Add to the diagonal; a sparse matrix stays one."""
-    if not np.any(shift):
-        return gram
-    if isinstance(gram, SparseGram):
-        return SparseGram.of(sparse.csr_array(gram.matrix + sparse.diags_array(shift)))
-    return ShiftedGram(gram, shift)
 
 
 def _over(sums: Array, divisor: Array) -> Array:

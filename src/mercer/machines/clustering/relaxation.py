@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates import Certificate, EigenQuantities, certify
-from mercer.gram import FactoredGram, Gram, exact
+from mercer.gram import Gram, exact
 from mercer.machines.base.reuse import Store
 from mercer.machines.clustering.disconnected import (
     DisconnectedWarning,
@@ -118,8 +118,7 @@ def relax(
 
 def _at_most(matrix: Gram, count: int, known: int) -> int:
     """Return how many pairs to look for beside the known ones: features have no more than these."""
-    rank = matrix.rank if isinstance(matrix, FactoredGram) else count
-    return max(1, min(count, rank) - known)
+    return max(1, min(count, matrix.rank) - known)
 
 
 def _components_alone(

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import EdgeWeight, Gram, SparseGram, components
+from mercer.gram import EdgeWeight, Gram, components
+from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -38,7 +39,6 @@ from mercer.machines.clustering.normalization import (
     NormalizedCut,
     Plain,
     RatioCut,
-    with_diagonal,
 )
 from mercer.machines.clustering.relaxation import (
     Relaxed,
@@ -325,8 +325,8 @@ class SpectralClustering(
         """Make the normalisation for an affinity, and say what it adds to the diagonal."""
         for name in ("scaling_", "graph_"):  # an earlier fit with other parameters may have left
             self.__dict__.pop(name, None)
-        if isinstance(base, SparseGram):
-            self.graph_ = base.matrix
+        if base.csr is not None:
+            self.graph_ = base.csr
         if not kind.cuts:
             self.degrees_ = np.asarray(base @ np.ones(base.shape[0]), dtype=np.float64)
             return kind(self.degrees_), np.zeros(base.shape[0])

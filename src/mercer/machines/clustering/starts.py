@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import FactoredGram, Gram
+from mercer.gram import Gram
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import read_array, refuse_nonfinite
 from mercer.machines.base.parameters import refuse
@@ -71,7 +71,7 @@ def _nearest(machine: Any, kernel: Kernel, X: Points, gram: Gram, init: Any) -> 
     refuse_nonfinite(owner, centres, "init")
     if centres.shape != (k, X.shape[1]):
         refuse(machine, "init", centres, f"have shape {(k, X.shape[1])}, or be labels")
-    if isinstance(gram, FactoredGram):
+    if gram.factor is not None:
         F = gram.features(centres)
         lengths = np.asarray((F * F).sum(axis=1)).ravel()
     else:

@@ -9,7 +9,8 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
-from mercer.gram import FactoredGram, Gram, exact
+from mercer.gram import Gram, exact
+from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel
 from mercer.machines.base.certified import Kept, Pending, promise
 from mercer.machines.correlation.views import FittedView, prepared
@@ -72,11 +73,8 @@ def regression(
 
 def training_variates(gram: Gram, coef: Array, held: Array | None, weights: Array) -> Array:
     """Return the variates of the training rows, of unit variance but for the penalty."""
-    if held is not None and isinstance(gram, FactoredGram):
-        product = gram.factor @ held
-    else:
-        product = gram @ coef
-    return np.asarray(product * np.sqrt(weights.sum() / weights)[:, None])
+    values = RKHSFunction(gram, coef, held).at_points()
+    return np.asarray(values * np.sqrt(weights.sum() / weights)[:, None])
 
 
 def fitted_view(
@@ -88,9 +86,8 @@ def fitted_view(
     scale: float,
 ) -> FittedView:
     """Return the functions of a view: by weights of its features where the answer has them."""
-    if held is not None and isinstance(gram, FactoredGram):
-        return FittedView(kernel, gram.expand_weights(scale * held))
-    return FittedView(kernel, moved(gram.expand(scale * coef), mean))
+    f = RKHSFunction(gram, scale * coef, None if held is None else scale * held)
+    return FittedView(kernel, f.expand() if f.is_primal else moved(f.expand(), mean))
 
 
 def signed(value: CanonicalPairs, gram: Gram, weights: Array) -> CanonicalPairs:
@@ -111,7 +108,7 @@ def promised(
     bases: Grams, weights: Array, problem: Correlation, value: CanonicalPairs, tol: float | None
 ) -> Pending | Kept | Certificate:
     """Promise a certificate that keeps rows of both views, not their matrices."""
-    swap = isinstance(bases[0], FactoredGram)  # a kernel to be evaluated again comes first
+    swap = bases[0].factor is not None  # a kernel to be evaluated again comes first
     first, other = bases[::-1] if swap else bases
     second = exact(other)
     asked = partial(Correlation, count=problem.count, penalties=problem.penalties)
@@ -124,6 +121,6 @@ def promised(
     def judge(problem: Correlation, value: CanonicalPairs) -> Certificate:
         return certify(problem, value, tol)
 
-    if isinstance(first, FactoredGram) and is_sparse(first.factor):
+    if is_sparse(first.factor):
         return Kept(question(first), value, judge)
     return promise(first, question, value, judge, weights)

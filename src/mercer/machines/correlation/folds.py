@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import FactoredGram, Gram, pivoted_cholesky
+from mercer.gram import Gram, pivoted_cholesky
 from mercer.machines.base.parameters import refuse
 from mercer.machines.correlation.views import correlations_of
 from mercer.problems.correlation.shrinkage import Shrinkage
@@ -62,8 +62,8 @@ def _folds(machine: Any, n: int) -> Iterable[tuple[Array, Array]]:
 
 def shared_factor(gram: Gram, rank: int | None, random_state: int) -> Array:
     """Return features of all rows: F with K = F F', nearly."""
-    if has_features(gram) and cast(FactoredGram, gram).rank <= LARGEST:
-        return np.asarray(cast(FactoredGram, gram).factor)
+    if has_features(gram) and gram.rank <= LARGEST:
+        return np.asarray(gram.factor)
     most = LARGEST if rank is None else min(rank, LARGEST)
     return pivoted_cholesky(gram, most, random_state).factor
 

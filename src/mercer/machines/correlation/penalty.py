@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import FactoredGram, Gram
+from mercer.gram import Gram
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.parameters import is_real, refuse
 from mercer.solvers.correlation.views import has_features
@@ -66,10 +66,8 @@ def candidates(machine: Any) -> list[Pair]:
 def automatic(grams: tuple[Gram, Gram]) -> Pair:
     """Ask for no penalty where both views together have fewer features than there are rows."""
     n = grams[0].shape[0]
-    if all(map(has_features, grams)):
-        features = sum(gram.rank for gram in grams if isinstance(gram, FactoredGram))
-        if features < n - 1:
-            return 0.0, 0.0
+    if all(map(has_features, grams)) and sum(gram.rank for gram in grams) < n - 1:
+        return 0.0, 0.0
     return DEFAULT, DEFAULT
 
 

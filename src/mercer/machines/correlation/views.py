@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import Expansion, FactoredGram, Gram, centered, scaled
+from mercer.gram import Expansion, Gram, centered, scaled
+from mercer.gram.build import factor_gram
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.centered import CenteredFeatures
 from mercer.kernels import Kernel, Linear
@@ -114,19 +115,19 @@ class Densified:
 
 def prepared(gram: Gram, weights: Array) -> Gram:
     """Centre a Gram by the weighted mean, and count every row as often as its weight says."""
-    if isinstance(gram, FactoredGram) and is_sparse(gram.factor):
+    if is_sparse(gram.factor):
         if gram.factor.shape[0] * gram.factor.shape[1] <= _WRITTEN_OUT:
-            gram = FactoredGram.of(Densified(gram.features), to_dense(gram.factor))
+            gram = factor_gram(Densified(gram.features), to_dense(gram.factor))
     centred = _centred(gram, weights)
     return centred if (weights == 1.0).all() else scaled(centred, np.sqrt(weights))
 
 
 def _centred(gram: Gram, weights: Array) -> Gram:
     """Centre; dense features by a mean from which rounding was taken off."""
-    if not isinstance(gram, FactoredGram) or is_sparse(gram.factor):
+    if not isinstance(gram.factor, np.ndarray):
         return centered(gram, weights)
     mean = moments(gram.factor, weights)[0]
-    return FactoredGram.of(CenteredFeatures(gram.features, mean), gram.factor - mean)
+    return factor_gram(CenteredFeatures(gram.features, mean), gram.factor - mean)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import CachedGram, DenseGram, Expansion, FactoredGram, Gram, LazyGram
+from mercer.gram import Expansion, Gram, Source
+from mercer.gram.function import RKHSFunction
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.machines.margin.multiclass import OneVsOne, Scheme
@@ -50,13 +51,13 @@ def expand(gram: Gram, scheme: Scheme, coefs: Sequence[Array], table: Array) -> 
     """Return the functions of all parts; `table` has their coefficients as `collect` puts them."""
     if not isinstance(scheme, OneVsOne):
         return gram.expand(table)
-    if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        blocks = tuple(_block(gram, scheme, c, table) for c in range(scheme.count))
+    if gram.source is not None:
+        blocks = tuple(_block(gram.source, scheme, c, table) for c in range(scheme.count))
         return ByClass(blocks, np.zeros(len(coefs)))
     pairs = list(zip(scheme.parts(), coefs, strict=True))
-    if isinstance(gram, FactoredGram):
+    if gram.factor is not None:
         weights = [gram.factor[part.rows].T @ coef for part, coef in pairs]
-        return gram.expand_weights(np.column_stack(weights))
+        return RKHSFunction(gram, None, np.column_stack(weights)).expand()
     full = np.zeros((gram.shape[0], len(coefs)))
     for i, (part, coef) in enumerate(pairs):
         full[part.rows, i] = coef
@@ -86,8 +87,6 @@ def _without_constant(expansion: ByClass | KernelExpansion, at: KernelExpansion)
     return expansion(at.points) - expansion.offset
 
 
-def _block(
-    gram: DenseGram | CachedGram | LazyGram, scheme: OneVsOne, c: int, table: Array
-) -> tuple[Expansion, Array]:
+def _block(source: Source, scheme: OneVsOne, c: int, table: Array) -> tuple[Expansion, Array]:
     run = scheme.run(c)
-    return gram.source.only(run).expand(table[run]), scheme.columns(c)
+    return source.only(run).expand(table[run]), scheme.columns(c)

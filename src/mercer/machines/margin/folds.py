@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import Gram, PartGram
+from mercer.gram import Gram
 from mercer.gram.exact import exact_rows
+from mercer.gram.transformed.part import restricted
 from mercer.machines.margin.multiclass import Part, Question
 from mercer.machines.margin.two_class import TwoClassBox
 from mercer.problems import Dual, Many
@@ -133,7 +134,7 @@ def _machines(
     asked = [fold for fold in folds if fold.has_both_classes()]
     if not asked:
         return [None] * len(folds)
-    parts = [fold.box.problem(PartGram(gram, fold.rows), fold.signs) for fold in asked]
+    parts = [fold.box.problem(restricted(gram, fold.rows), fold.signs) for fold in asked]
     problem = Many(tuple(parts))
     # not by `solve`: how these end is no news to the user, whose own fit has been reported on
     found = None

@@ -14,7 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import Gram, PartGram
+from mercer.gram import Gram
+from mercer.gram.transformed.part import restricted
 from mercer.machines.margin.coupling import couple_pairs
 from mercer.machines.margin.two_class import TwoClassBox
 from mercer.problems import BoxQP, Dual, Duals, Many
@@ -37,7 +38,7 @@ class Part:
 
     def problem(self, box: TwoClassBox, whole: Gram) -> BoxQP:
         """Write this part on the Gram of all rows, with the costs of all rows."""
-        gram = whole if self.rows is None else PartGram(whole, self.rows)
+        gram = whole if self.rows is None else restricted(whole, self.rows)
         return box.of(self.rows).problem(gram, self.signs)
 
 

@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
-from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.build import feature_gram
 from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
@@ -325,7 +326,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         if self._is_linear() and not is_objects(X):
             features = feature_map(self._expression(), X.shape[1])
             assert features is not None  # the linear kernel has one
-            gram = FactoredGram(features, X)
+            gram = feature_gram(features, X)
             refuse_overflow(gram, self.kernel_)
             return gram
         return make_gram(self.kernel_, X, Need.ROWS, names=self._column_names())

@@ -19,16 +19,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, EigenQuantities
 from mercer.certificates.spectral.outside import look_outside
-from mercer.gram import (
-    DenseGram,
-    FactoredGram,
-    Gram,
-    LazyGram,
-    PrecomputedGram,
-    centered,
-    exact,
-    scaled,
-)
+from mercer.gram import Gram, centered, exact, scaled
 from mercer.gram.storage.precomputed import MatrixExpansion
 from mercer.machines.projection.subspace import (
     FeatureSubspace,
@@ -74,8 +65,7 @@ class Centred:
     @property
     def most(self) -> int:
         """Return the largest number of components that there can be."""
-        n = self.gram.shape[0] - 1
-        return max(1, min(n, self.gram.rank) if isinstance(self.gram, FactoredGram) else n)
+        return max(1, min(self.gram.shape[0] - 1, self.gram.rank))
 
     def problem(self, count: int) -> Eigenproblem:
         """Ask for the largest pairs."""
@@ -83,15 +73,11 @@ class Centred:
 
     def rounding(self, top: float) -> float:
         """Return what an eigenvalue must exceed to be one."""
-        tiny = (4 * _EPS) ** 2 * max(self._width, self.gram.shape[0]) * self.size
-        if isinstance(self.gram, FactoredGram) and not is_sparse(self.gram.factor):
+        tiny = (4 * _EPS) ** 2 * max(self.gram.rank, self.gram.shape[0]) * self.size
+        if isinstance(self.gram.factor, np.ndarray):
             return tiny  # from singular values of the centred features themselves
         held = float(self.weights @ np.abs(self.gram.diag()))
         return max(_SMALLEST * top, 16 * self.eps * held, tiny)
-
-    @property
-    def _width(self) -> int:
-        return self.gram.rank if isinstance(self.gram, FactoredGram) else 1
 
 
 def pairs_of(gram: Gram, weights: Array, count: int) -> Eigenproblem:
@@ -139,7 +125,7 @@ def leading(question: Centred, wanted: int | float | None, solve: Solve) -> tupl
 def _enough(question: Centred, aim: float, solve: Solve) -> Solution:
     """Double the number of pairs until they explain enough."""
     most = question.most
-    few = question.gram.shape[0] <= _AT_ONCE or isinstance(question.gram, FactoredGram)
+    few = question.gram.shape[0] <= _AT_ONCE or question.gram.factor is not None
     count = most if few else min(_FIRST, most)
     while True:
         solution = solve(question.problem(count))
@@ -207,17 +193,16 @@ def dual_coefficients(modes: Modes, weights: Array, count: int) -> Array:
 def subspace(question: Centred, coef: Array, rank: int) -> Subspace:
     """Return what scores new points."""
     gram, weights = question.gram, question.weights
-    if isinstance(gram, FactoredGram):
+    if gram.factor is not None:
         return feature_subspace(gram.features, gram.factor, coef, weights, rank)
     shares = weights / weights.sum()
     coef = coef - shares[:, None] * coef.sum(axis=0)
-    if isinstance(gram, PrecomputedGram):
+    if gram.source is None:  # a given matrix
         means = np.asarray(gram @ shares, dtype=np.float64)
         spread = float(weights @ gram.diag() - weights.sum() * (shares @ means))
         expansion = gram.expand(coef).plus(-(means @ coef))
         assert isinstance(expansion, MatrixExpansion)
         return MatrixSubspace(expansion, spread)
-    assert isinstance(gram, DenseGram | LazyGram)
     return PointSubspace(gram.source, coef, weights)
 
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import FactoredGram
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines.base.certified import Certified, Kept, promise
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -337,10 +336,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         if rank:
             judge = partial(certify, tol=max(float(self.tol), _LOOSE))
             # eigenpairs cost more to judge than to find where there are features
-            kept = isinstance(question.gram, FactoredGram)
             self._judgement = (
                 Kept(asked(question.gram), modes, judge)
-                if kept
+                if question.gram.factor is not None
                 else promise(question.gram, asked, modes, judge, s)
             )
         else:

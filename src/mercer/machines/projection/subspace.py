@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import LazyGram, Source
+from mercer.gram import Source, exact
 from mercer.gram.storage.precomputed import MatrixExpansion
 from mercer.points import is_sparse, row_count
 
@@ -116,7 +116,7 @@ class PointSubspace(Subspace):
     def centre(self) -> Array:
         """The mean of all functions over the training points; of the mean function last."""
         table = np.column_stack([self.coef, self.shares])
-        return np.asarray(self.shares @ (LazyGram(self.source.in_float64()) @ table))
+        return np.asarray(self.shares @ (exact(self.source) @ table))
 
     def scores(self, Z: Points) -> Array:
         """Evaluate without storing K(Z, points)."""

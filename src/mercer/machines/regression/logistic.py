@@ -14,8 +14,10 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.certificates.risk.stream import of_stream
 from mercer.expression import bind_columns
-from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.build import feature_gram
 from mercer.gram.finite import refuse_extremes, refuse_overflow
+from mercer.gram.function import RKHSFunction
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
@@ -235,7 +237,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         walk, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), walk.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = FactoredGram(features, rows.astype(np.float64, copy=False))
+            gram = feature_gram(features, rows.astype(np.float64, copy=False))
             refuse_overflow(gram, self.kernel_)
         F = gram.factor
         for start in range(0, len(codes), size):
@@ -335,26 +337,24 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         if isinstance(self.solver, AnnealedGradient) and not self._is_precomputed():
             features = feature_map(bind_columns(self.kernel_.expression(), names), X.shape[1])
             if features is not None:
-                gram = FactoredGram(features, X[rows])
+                gram = feature_gram(features, X[rows])
                 refuse_overflow(gram, self.kernel_, rows)
                 return refuse_extremes(type(self).__name__, gram, self.kernel_, rows)
         need = Need.PASSES if is_sparse(X) else Need.PRODUCTS
         make = partial(make_gram, self.kernel_, X, need, names=names, copies=3)
         if len(rows) == X.shape[0] and not self._is_precomputed():
             made = make()
-            if isinstance(made, FactoredGram):  # only looked at in `fit`, so the rows as they are
+            if made.factor is not None:  # only looked at in `fit`, so the rows as they are
                 return refuse_extremes(type(self).__name__, made, self.kernel_)
         return refuse_extremes(type(self).__name__, make(rows=rows), self.kernel_, rows)
 
     def _keep(self, X: Points, rows: Array, gram: Gram, value: Coefficients) -> None:
         self.__dict__.pop("_walk", None)
         self._weights = value.weights
-        if isinstance(gram, FactoredGram) and value.weights is not None:
-            self._expansion = gram.expand_weights(value.weights).plus(value.intercept)
-        else:
-            self._expansion = gram.expand(value.coef).plus(value.intercept)
-            if isinstance(self.kernel_, Linear):
-                self._weights = np.asarray(X[rows].T @ value.coef, dtype=np.float64)
+        f = RKHSFunction(gram, value.coef, value.weights)
+        self._expansion = f.expand().plus(value.intercept)
+        if not f.is_primal and isinstance(self.kernel_, Linear):
+            self._weights = np.asarray(X[rows].T @ value.coef, dtype=np.float64)
         self.intercept_ = value.intercept
         self.dual_coef_ = np.zeros((X.shape[0], value.coef.shape[1]))
         self.dual_coef_[rows] = value.coef

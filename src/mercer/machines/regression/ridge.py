@@ -12,7 +12,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certified import Certified, judged_in_time, not_convex, promise
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
@@ -215,12 +216,10 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
             self.__dict__.pop(name, None)
 
     def _keep(self, gram: Gram, rows: Array, value: Any, y: Array) -> None:
-        if isinstance(gram, FactoredGram) and value.weights is not None:
-            self._expansion = gram.expand_weights(value.weights).plus(value.intercept)
-            if isinstance(self.kernel_, Linear):
-                self._weights = value.weights
-        else:
-            self._expansion = gram.expand(value.coef).plus(value.intercept)
+        f = RKHSFunction(gram, value.coef, value.weights)
+        self._expansion = f.expand().plus(value.intercept)
+        if f.is_primal and isinstance(self.kernel_, Linear):
+            self._weights = f.weights
         self.dual_coef_ = _scatter(value.coef, rows, y.shape)
         self.intercept_ = value.intercept if y.ndim == 2 else float(value.intercept[0])
         if isinstance(value, PathValue):

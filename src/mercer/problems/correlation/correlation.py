@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import FactoredGram, Gram
+from mercer.gram import Gram
 from mercer.problems.correlation.shrinkage import Shrinkage, Squared
 
 
@@ -90,7 +90,7 @@ class Correlation:
         return (self.gram_x, self.penalties[0]), (self.gram_y, self.penalties[1])
 
 
-def column_sizes(gram: FactoredGram) -> Array:
+def column_sizes(gram: Gram) -> Array:
     """Return the length of each column of centred dense features; 0 where all of it is rounding.
 
     Taking off the mean leaves of a constant column what rounding makes of it.

@@ -87,7 +87,7 @@ def edge_weights(problem: MinimumCut) -> Any:
     """Return the weights between different points as CSR; refuse negative ones."""
     gram = problem.affinity
     if isinstance(gram, SparseGram):
-        weights = sparse.csr_array(gram.matrix)
+        weights = sparse.csr_array(gram.csr)
     else:
         weights = sparse.csr_array(to_dense(gram.dense()))
     if weights.nnz and weights.data.min() < 0:

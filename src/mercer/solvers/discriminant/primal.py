@@ -36,7 +36,7 @@ class PrimalDiscriminant(Solver):
 
     def run(self, problem: Discriminant, watch: Watch, start: Any = None) -> Solution:
         """Factor the scatter, whiten the class means, rotate."""
-        F = problem.gram.factor  # type: ignore[attr-defined]  # refused otherwise
+        F = problem.gram.factor  # refused otherwise
         require_memory(
             2 * F.shape[1] ** 2 * 8, f"the scatter of {F.shape[1]} features", "Use fewer features."
         )
@@ -63,7 +63,7 @@ class PrimalDiscriminant(Solver):
 
 def _residual(problem: Discriminant, W: Array, f: Array, B: Array, values: Array) -> float:
     """Measure S_B w - lambda (S_W + penalty) w by products with the features themselves."""
-    F = problem.gram.factor  # type: ignore[attr-defined]
+    F = problem.gram.factor
     between = B @ (B.T @ W)
     inside = np.asarray(F.T @ problem.within(f)) + problem.penalty * W
     size = float(np.linalg.norm(between[:, 0]))

@@ -93,7 +93,7 @@ class Mistakes(Solver):
 
 class _InFeatures:
     def __init__(self, problem: Separation, solver: Mistakes) -> None:
-        F: Any = problem.gram.factor  # type: ignore[attr-defined]
+        F: Any = problem.gram.factor
         d, k = F.shape[1], problem.columns
         self._F, self._codes = F, problem.codes.astype(np.int64)
         table, constants = np.zeros((d, k)), np.zeros(k)

@@ -69,7 +69,7 @@ class AnnealedGradient(Solver):
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Pass over the rows a number of times, in a new order each time."""
-        F = problem.gram.factor  # type: ignore[attr-defined]
+        F = problem.gram.factor
         n, total = len(problem.codes), float(problem.weights.sum())
         share, rng = problem.penalty / total, np.random.default_rng(self.random_state)
         walk = Walk(self, F.shape[1], problem.columns, problem.bias)
@@ -104,7 +104,7 @@ class AnnealedGradient(Solver):
 
 def _left(problem: SmoothRisk, w: Array, b: Array) -> float:
     """Return the size of the gradient, relative to what pulls on the function before it cancels."""
-    F, diagonal = problem.gram.factor, problem.gram.diag()  # type: ignore[attr-defined]
+    F, diagonal = problem.gram.factor, problem.gram.diag()
     with np.errstate(over="ignore", invalid="ignore"):
         pulls = problem.pulls(np.asarray(F @ w + b))
         sizes = problem.sizes(pulls)

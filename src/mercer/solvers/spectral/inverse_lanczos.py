@@ -29,7 +29,7 @@ def nearly_a_tree(gram: Any) -> bool:
     if not isinstance(gram, SparseGram):
         return False
     n = gram.shape[0]
-    edges = (gram.matrix.nnz - int(np.count_nonzero(gram.matrix.diagonal()))) / 2
+    edges = (gram.csr.nnz - int(np.count_nonzero(gram.csr.diagonal()))) / 2
     return bool(edges <= (1 + _CYCLES) * n)
 
 
@@ -85,7 +85,7 @@ class InverseLanczos(Solver):
 
 
 def _inverse(gram: Any, known: Any) -> Any:
-    matrix = gram.matrix
+    matrix = gram.csr
     top = float(np.einsum("ij,ij->j", known, np.asarray(matrix @ known)).max())
     shift = top + _BEYOND * max(abs(top), np.finfo(float).tiny)
     shifted = sparse.csc_array(shift * sparse.eye_array(matrix.shape[0]) - matrix)
