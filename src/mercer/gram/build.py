@@ -1,4 +1,4 @@
-"""How K is held: decided here and nowhere else, by what is asked of it and by the memory budget."""
+"""How K is held: decided here and nowhere else, by what is asked, the budget, and `policy`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ from mercer.deadline import check
 from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
 from mercer.gram.finite import refuse_overflow
+from mercer.gram.policy import (
+    DESCENT_COPIES,
+    FLOAT32_RANGE,
+    LARGEST_STORED,
+    NARROW,
+    NARROW_ROWS,
+    NONZERO_COST,
+    PANEL_COLUMNS,
+    ROWS_PER_FEATURE,
+    SQUARED,
+    WORKING_SET_SHARE,
+)
 from mercer.gram.source import Source
 from mercer.gram.storage.cached import CachedGram
 from mercer.gram.storage.dense import DenseGram
@@ -34,19 +46,6 @@ from mercer.resources import (
     thread_limit,
     within_budget,
 )
-
-SQUARED = 2000  # features: up to here F'F is formed and factored in less time than it saves
-_NARROW = 500  # features: up to here that also beats descents on a stored K
-_SMALL_BOX = 1000  # rows: below, descents on a stored K are done before F'F pays
-_ROWS_PER_FEATURE = 4  # fewer, and K is as small as F'F
-# times K between all variables: the smaller matrices that a descent goes on with, and the factor of
-# Newton's steps; the most that was seen is 1.6, where all variables are free
-_DESCENT = 1.7
-_PANELS = 800  # columns that a factorisation copies at a time, all threads together
-_SET_SHARE = 0.4  # of the budget, for K between the rows of a working set and a descent on it
-_WALK = 10  # times an entry of K: what a nonzero of a feature costs in a product
-_IN_RANGE = 1e-30  # entries of K that float32 holds are above, and below its inverse
-_LARGEST_STORED = 30_000  # rows of a box programme: beyond, few rows of K are ever looked at
 
 _PRODUCTS = (
     "a solver that only asks for products (solver=ConjugateGradient(), never stores the matrix)"
@@ -155,7 +154,7 @@ def _choose(
         needed = box_bytes(row_count(X), copies * row_count(X), dtype)
     elif copies > 1:
         needed += _panel_bytes(row_count(X))
-    fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > _LARGEST_STORED)
+    fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
@@ -188,7 +187,8 @@ def _for_passes(source: Source, copies: int) -> Gram:
     """
     size = float(np.abs(source.diag()).max(initial=0.0))
     single = np.dtype(np.float32)
-    kinds = {source.dtype, single} if _IN_RANGE < size < 1 / _IN_RANGE else {np.dtype(np.float64)}
+    held = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
+    kinds = {source.dtype, single} if held else {np.dtype(np.float64)}
     wanted = source.dtype if source.dtype in kinds else np.dtype(np.float64)
     for dtype in sorted(kinds, key=lambda kind: kind != wanted):
         if within_budget(dense_bytes(source.n, dtype) * copies):
@@ -207,7 +207,7 @@ def factor_bytes(n: int) -> int:
 
 
 def _panel_bytes(n: int) -> int:
-    return _PANELS * n * np.dtype(np.float64).itemsize
+    return PANEL_COLUMNS * n * np.dtype(np.float64).itemsize
 
 
 def box_bytes(points: int, variables: int, dtype: Any) -> int:
@@ -217,7 +217,7 @@ def box_bytes(points: int, variables: int, dtype: Any) -> int:
 
 def descent_bytes(variables: int, dtype: Any) -> int:
     """Return what a descent takes beside K: smaller matrices, and a factor for Newton's steps."""
-    return int(_DESCENT * dense_bytes(variables, dtype))
+    return int(DESCENT_COPIES * dense_bytes(variables, dtype))
 
 
 def descents_at_once(K: Array, variables: int) -> int:
@@ -230,8 +230,8 @@ def descents_at_once(K: Array, variables: int) -> int:
 
 def largest_set(dtype: Any) -> int:
     """Return the most variables of a working set whose K, and a descent on it, fit the budget."""
-    copies = 2 + _DESCENT  # K twice: rows that stand for several variables are copied
-    return square_side(copies * np.dtype(dtype).itemsize, _SET_SHARE)
+    copies = 2 + DESCENT_COPIES  # K twice: rows that stand for several variables are copied
+    return square_side(copies * np.dtype(dtype).itemsize, WORKING_SET_SHARE)
 
 
 def _factored(expression: Expression, X: Points) -> FactoredGram | None:
@@ -251,7 +251,7 @@ def _factored_sparse(expression: Expression, X: Points) -> FactoredGram | None:
     if features is None or n == 0 or not is_sparse(features(take(X, slice(0, 1)))):
         return _factored(expression, X)
     nonzeros = X.nnz * features.dimension / max(1, X.shape[1])
-    if _WALK * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
+    if NONZERO_COST * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
         return _factored(expression, X)
     return FactoredGram(features, X)
 
@@ -267,8 +267,8 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
     n, features = row_count(X), feature_map(expression, X.shape[1])
     if features is None:
         return None
-    few = features.dimension <= SQUARED and _ROWS_PER_FEATURE * features.dimension <= n
-    if fits and not (few and features.dimension <= _NARROW and n >= _SMALL_BOX):
+    few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
+    if fits and not (few and features.dimension <= NARROW and n >= NARROW_ROWS):
         return None
     sparse = n > 0 and is_sparse(X) and is_sparse(features(take(X, slice(0, 1))))
     size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied

@@ -18,13 +18,13 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram.base import Gram
 from mercer.gram.exact import exact
+from mercer.gram.policy import PROVEN_ROWS
 from mercer.gram.storage.dense import DenseGram
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
 from mercer.gram.transformed.part import layers
 from mercer.resources import within_budget
 
-LARGEST = 6000  # rows: a factor of so many takes seconds, and its time grows with the cube
 _WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
 _STEPS = 24  # products, to see a negative eigenvalue before anything is factored
 _EPS = float(np.finfo(np.float64).eps)
@@ -64,7 +64,7 @@ class Definiteness:
             )
         return (
             "the kernel matrix was not shown to be positive semidefinite (matrices and functions "
-            f"of one's own are factored for it up to {LARGEST} rows, if memory allows)"
+            f"of one's own are factored for it up to {PROVEN_ROWS} rows, if memory allows)"
         )
 
 
@@ -102,7 +102,7 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     n = base.shape[0]
     if n == 0:
         return BY_CONSTRUCTION
-    if n <= LARGEST and within_budget(2 * 8 * n * n):
+    if n <= PROVEN_ROWS and within_budget(2 * 8 * n * n):
         return _factored(base, sums_to_zero)
     return _glanced(base, sums_to_zero)
 

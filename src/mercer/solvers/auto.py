@@ -13,7 +13,7 @@ from mercer.gram import (
     ShiftedGram,
     SparseGram,
 )
-from mercer.gram.build import SQUARED
+from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     BoxQP,
@@ -82,7 +82,6 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 _LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
 _SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
-_SMALL_EIGEN = 600  # rows; below, LAPACK is done before an iteration would start
 
 
 @singledispatch
@@ -121,10 +120,10 @@ def _(problem: RidgePath) -> Solver:
 @choose.register
 def _(problem: Eigenproblem) -> Solver:
     n = problem.gram.shape[0]
-    if n > _SMALL_EIGEN and isinstance(problem.gram, SparseGram | ShiftedGram):
+    if n > LAPACK_ROWS and isinstance(problem.gram, SparseGram | ShiftedGram):
         return _for_graphs(problem)
     lanczos = Lanczos()
-    if n <= _SMALL_EIGEN or lanczos.refuses(problem) or _few_features(problem):
+    if n <= LAPACK_ROWS or lanczos.refuses(problem) or _few_features(problem):
         return Eigh()
     _refuse_endless(problem)
     return lanczos
@@ -196,7 +195,7 @@ def _(problem: Correlation) -> Solver:
     if any(map(_unstored, grams)):
         return IterativeCorrelation()
     n = problem.gram_x.shape[0]
-    small = n <= _SMALL_EIGEN or 3 * (problem.count + 32) > n
+    small = n <= LAPACK_ROWS or 3 * (problem.count + 32) > n
     if small or CholeskyCorrelation().refuses(problem):
         return EighCorrelation()
     return CholeskyCorrelation()

@@ -17,6 +17,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram, exact
 from mercer.gram.exact import in_float32
+from mercer.gram.policy import FLOAT32_RANGE
 from mercer.solvers.spectral.eigen_units import evaluated
 from mercer.solvers.spectral.krylov_basis import Basis
 
@@ -27,7 +28,6 @@ _MOST_STEPS = 12
 _NOTHING = 1e-13  # of the largest eigenvalue: what is left of a product when nothing is
 _DOUBT = 1e-6  # the probability of missing more than the bound says
 _SINGLE = 1e-4  # of the largest eigenvalue: below, float32 is not asked
-_RANGE = 1e-30, 1e30  # of kernel values that float32 holds
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def look_outside(gram: Gram, V: Array, least: float, top: float) -> Outside:
 
 def _in_range(gram: Gram) -> bool:
     size = float(np.abs(evaluated(gram)[0].diag()).max(initial=0.0))
-    return _RANGE[0] < size < _RANGE[1]
+    return FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
 
 
 def _whole(gram: Gram, V: Array) -> Outside:

@@ -15,6 +15,7 @@ from mercer.array_types import Array
 from mercer.compat.sklearn.base.inside import Inside
 from mercer.compat.sklearn.base.kernels import written
 from mercer.compat.sklearn.base.parameters import check_random_state, check_whole
+from mercer.gram.policy import LAPACK_ROWS
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
@@ -35,7 +36,6 @@ from mercer.solvers import Eigh, Lanczos, Solver
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 _SOLVERS = ("auto", "dense", "arpack", "randomized")
 _EXACT = 1e-10  # what tol=0 means here: residual of an eigenpair over its eigenvalue
-_SMALL = 600
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseEstimator):
@@ -301,7 +301,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseE
         if self.eigen_solver == "dense":
             return Eigh()
         few = self.n_components is not None and 6 * self.n_components <= X.shape[0] - 96
-        if self.eigen_solver == "auto" or not few or X.shape[0] <= _SMALL:
+        if self.eigen_solver == "auto" or not few or X.shape[0] <= LAPACK_ROWS:
             return None
         limits = {} if self.max_iter is None else {"max_iter": int(self.max_iter)}
         return Lanczos(tol=float(self.tol) or _EXACT, **limits)

@@ -18,7 +18,8 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
 from mercer.gram import Gram, Source, exact
-from mercer.gram.definite import LARGEST, has_negative_curvature
+from mercer.gram.definite import has_negative_curvature
+from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.agreement import agree
 from mercer.machines.base.ordinary import is_ordinary
 from mercer.solvers import Solution, Status
@@ -119,7 +120,7 @@ def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 
 def _to_be_factored(gram: Gram) -> bool:
     """Return whether judging takes a factor of a given matrix, to see that it is a kernel's."""
-    return not gram.valid and gram.shape[0] <= LARGEST
+    return not gram.valid and gram.shape[0] <= PROVEN_ROWS
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:

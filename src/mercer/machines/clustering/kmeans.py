@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
+from mercer.gram.policy import FLOAT32_SCATTER, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -43,10 +44,8 @@ from mercer.problems import Partition
 from mercer.problems.clustering.partition import about_the_mean, scatter_share
 from mercer.solvers import Callback, Lloyd, Relaxation, Solution, relaxed, solve
 
-_EXACT_BELOW = 1000  # rows: up to here float64 costs nothing
 _SAMPLE = 200  # rows that tell whether float32 is good enough
 _IN_RANGE = 1e100  # weights up to here, and down to its inverse, are taken as they are
-_FLAT = 0.05  # share of the trace that must be scatter for float32
 _LOST = 1e-8  # share below which half of the digits of a distance are lost
 
 
@@ -320,9 +319,11 @@ class KMeans(
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
         options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
-        dtype: Any = np.float64
-        if len(rows.first) > _EXACT_BELOW and not self._is_precomputed():
-            dtype = np.float32 if self._spread(X, rows) > _FLAT else np.float64
+
+        def scattered() -> bool:
+            return not self._is_precomputed() and self._spread(X, rows) > FLOAT32_SCATTER
+
+        dtype = stored_dtype(len(rows.first), scattered)
         gram = make_gram(self.kernel_, X, Need.PRODUCTS, dtype=dtype, **options)
         near = about_the_mean(gram, rows.weight)
         if near is gram and isinstance(self.kernel_, Linear) and self._spread(X, rows) < _LOST:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import EdgeWeight, Gram, components
+from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, stored_dtype
 from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certified import Certified, promise
@@ -60,9 +61,6 @@ _NORMALIZATIONS: dict[str, type[Normalization]] = {
 }
 _WEIGHTS = {"binary": EdgeWeight.BINARY, "kernel": EdgeWeight.KERNEL}
 _SCALING_TOL = 1e-11
-_LOOSE = 1e-5  # a tolerance that a matrix in single precision can serve
-_SHARE = 0.25  # of the tolerance: what single precision may take of it
-_SMALL = 1000  # rows: up to here, single precision saves nothing worth having
 
 
 class SpectralClustering(
@@ -297,11 +295,16 @@ class SpectralClustering(
 
     def _dtypes(self, X: Points) -> tuple[Any, ...]:
         """Return types of a stored matrix to try: float32 where it serves the tolerance."""
-        exactly = self.tol < _LOOSE or _NORMALIZATIONS[self.normalization].balanced
-        if exactly or self._is_precomputed() or self.neighbors is not None or X.shape[0] <= _SMALL:
-            return (np.float64,)
-        error = error_of_float32(self.kernel_, X, self._column_names())
-        return (np.float32, np.float64) if error <= _SHARE * self.tol else (np.float64,)
+
+        def serves() -> bool:
+            exactly = self.tol < FLOAT32_TOL_CUTS or _NORMALIZATIONS[self.normalization].balanced
+            if exactly or self._is_precomputed() or self.neighbors is not None:
+                return False
+            error = error_of_float32(self.kernel_, X, self._column_names())
+            return error <= FLOAT32_SHARE * self.tol
+
+        dtype = stored_dtype(X.shape[0], serves)
+        return (dtype,) if dtype == np.float64 else (dtype, np.dtype(np.float64))
 
     def _solved(
         self, X: Points, dtype: Any, solving: Solving

@@ -10,14 +10,13 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.gram import Expansion, Gram, centered, scaled
 from mercer.gram.build import factor_gram
+from mercer.gram.policy import WRITTEN_OUT
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.centered import CenteredFeatures
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.inputs import read_array, refuse_nonfinite
 from mercer.machines.projection.components import moments
 from mercer.points import as_points, is_objects, is_sequence_data, is_sparse, row_count, to_dense
-
-_WRITTEN_OUT = 5_000_000  # entries of sparse features that are taken as dense
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class Densified:
 def prepared(gram: Gram, weights: Array) -> Gram:
     """Centre a Gram by the weighted mean, and count every row as often as its weight says."""
     if is_sparse(gram.factor):
-        if gram.factor.shape[0] * gram.factor.shape[1] <= _WRITTEN_OUT:
+        if gram.factor.shape[0] * gram.factor.shape[1] <= WRITTEN_OUT:
             gram = factor_gram(Densified(gram.features), to_dense(gram.factor))
     centred = _centred(gram, weights)
     return centred if (weights == 1.0).all() else scaled(centred, np.sqrt(weights))

@@ -15,6 +15,7 @@ from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, Source, make_gram
 from mercer.gram.finite import refuse_extremes
+from mercer.gram.policy import FLOAT64_ROWS, is_stiff, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines.base.certified import Certified, certify_gap, promise
 from mercer.machines.base.machine import KernelMachine
@@ -37,8 +38,6 @@ from mercer.solvers.auto import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
-_STIFF = 1e4
-_EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
 
 
 class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
@@ -75,9 +74,9 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         return resolve(self.kernel, take(X, rows.first), rows.weight)
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
-        small = len(rows.first) <= _EXACT_BELOW
+        small = len(rows.first) <= FLOAT64_ROWS
         options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
-        dtype = np.float64 if small else np.float32
+        dtype = stored_dtype(len(rows.first))
         # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
         need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
         copies = self._variables_of_a_row() if need is Need.BOX else 1
@@ -95,7 +94,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         expression = bind_columns(self.kernel_.expression(), names)
         with np.errstate(over="ignore", invalid="ignore"):
             largest = Source(expression, X).diag().max(initial=0.0)
-            return bool(not np.max(getattr(self, "C", 1.0)) * largest < _STIFF)
+            return is_stiff(np.max(getattr(self, "C", 1.0)), largest)
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""

@@ -9,14 +9,13 @@ from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
+from mercer.gram.policy import FLOAT32_TOL_COMPONENTS, FREE_ROWS, stored_dtype
 from mercer.kernels import Linear, Precomputed
 from mercer.machines.projection.components import Centred, moments, shifted
 from mercer.machines.projection.subspace import HEAVY
 from mercer.points import is_objects, is_sparse, to_dense
 from mercer.resources import within_budget
 
-_LOOSE = 1e-6  # a tolerance that a matrix in single precision can serve
-_LARGE = 1000  # rows: below, single precision saves nothing worth having
 _FEWER = "a number of components (n_components=10: a few products, never stores the matrix)"
 _TINY = 1e-20  # entries of X: above, no kernel of use underflows
 _NO_DIGITS = 1e-290  # kernel values: below, the smaller variances are lost
@@ -107,9 +106,9 @@ def _refuse_underflow(machine: Any, X: Points, gram: Gram) -> None:
 def _held(machine: Any, X: Points, rows: Array | None) -> Gram:
     n, wanted = X.shape[0], machine.n_components
     options: dict[str, Any] = {"rows": rows, "names": machine._column_names()}
-    if wanted is None and n > _LARGE:  # all pairs: the matrix, and room for its vectors
+    if wanted is None and n > FREE_ROWS:  # all pairs: the matrix, and room for its vectors
         return make_gram(machine.kernel_, X, Need.MATRIX, copies=_ALL, remedy=_FEWER, **options)
     few = isinstance(wanted, int | np.integer) and _FEW * int(wanted) <= n
-    single = few and machine.tol >= _LOOSE and n > _LARGE and machine.solver is None
-    dtype = np.float32 if single else np.float64
+    single = few and machine.tol >= FLOAT32_TOL_COMPONENTS and machine.solver is None
+    dtype = stored_dtype(n, lambda: single)
     return make_gram(machine.kernel_, X, Need.PASSES, dtype=dtype, **options)

@@ -20,6 +20,7 @@ from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, EigenQuantities
 from mercer.certificates.spectral.outside import look_outside
 from mercer.gram import Gram, centered, exact, scaled
+from mercer.gram.policy import LAPACK_ROWS
 from mercer.gram.storage.precomputed import MatrixExpansion
 from mercer.machines.projection.subspace import (
     FeatureSubspace,
@@ -36,7 +37,6 @@ _EPS = float(np.finfo(np.float64).eps)
 _SMALLEST = 1e-12  # of the largest eigenvalue of a matrix: below, scores of new points are noise
 _CLEARLY = 1e-6  # of the largest eigenvalue: a negative one below is no rounding of the entries
 _FIRST = 32  # pairs asked for at first when a share of the variance is wanted
-_AT_ONCE = 600  # rows: up to here all pairs cost no more than a few
 
 Solve = Callable[[Eigenproblem], Solution]
 
@@ -125,7 +125,7 @@ def leading(question: Centred, wanted: int | float | None, solve: Solve) -> tupl
 def _enough(question: Centred, aim: float, solve: Solve) -> Solution:
     """Double the number of pairs until they explain enough."""
     most = question.most
-    few = question.gram.shape[0] <= _AT_ONCE or question.gram.factor is not None
+    few = question.gram.shape[0] <= LAPACK_ROWS or question.gram.factor is not None
     count = most if few else min(_FIRST, most)
     while True:
         solution = solve(question.problem(count))

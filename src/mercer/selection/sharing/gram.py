@@ -19,6 +19,7 @@ from sklearn.utils import get_tags
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, Opaque, bind_columns, walk
 from mercer.gram import Source
+from mercer.gram.policy import SHARED_ROWS_PER_FEATURE
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import dimension
 from mercer.machines import SVC, SVR, KernelRidge, LogisticRegression, NearestMean, OneClassSVM
@@ -36,7 +37,6 @@ from mercer.threads import call_threads
 
 _COPIES = 5  # for each fit at work: the matrix of its fold, and what its solver makes of it
 _WIDE = 200  # columns: fewer, and a kernel is evaluated sooner than a matrix is checked
-_NARROW = 2  # rows for each feature of a kernel: more, and working with features is cheaper
 
 
 class OneGram(Group):
@@ -171,6 +171,6 @@ def _is_costly(expression: Expression, rows: Points) -> bool:
     if is_objects(rows) or any(isinstance(part, Opaque) for part in walk(expression)):
         return True
     features = dimension(expression, rows.shape[1])
-    if features is not None and _NARROW * features < row_count(rows):
+    if features is not None and SHARED_ROWS_PER_FEATURE * features < row_count(rows):
         return False
     return is_sparse(rows) or rows.shape[1] >= _WIDE

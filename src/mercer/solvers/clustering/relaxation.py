@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import FactoredGram, Gram, centered, exact, scaled
+from mercer.gram.policy import LAPACK_ROWS
 from mercer.problems import Eigenproblem, Modes, Partition
 from mercer.solvers.base import Watch
 from mercer.solvers.clustering.lloyd import Lloyd
@@ -24,7 +25,6 @@ from mercer.solvers.spectral.lanczos import Lanczos
 
 _ACCURACY = 1e-6  # of eigenvalues; the error of a value is far below that of its vector
 _ROUNDING = 10.0  # times eps sqrt(n): eigenvalues below, of the largest, are none
-_SMALL = 600  # rows; below, LAPACK is done before an iteration would start
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ class Relaxed(Seeding):
 
 def _leading(gram: Gram, count: int) -> Modes:
     """Return the leading pairs, fewer where the others are the null space: one at least."""
-    most = gram.rank if isinstance(gram, FactoredGram) else count
-    problem = Eigenproblem(gram, min(count, most))
-    small = isinstance(gram, FactoredGram) or gram.shape[0] <= _SMALL
+    problem = Eigenproblem(gram, min(count, gram.rank))
+    small = gram.factor is not None or gram.shape[0] <= LAPACK_ROWS
     lanczos = Lanczos(tol=_ACCURACY)
     solver = Eigh() if small or lanczos.refuses(problem) else lanczos
     modes: Modes = solver.run(problem, Watch()).value

@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import FactoredGram
+from mercer.gram.policy import DECOMPOSED_ROWS, STIFF
 from mercer.gram.transformed.mixed import MixedGram
 from mercer.points import to_dense
 from mercer.problems import BoxQP, Dual, Duals, Many
@@ -30,8 +31,6 @@ from mercer.solvers.margin.criteria import Gap
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.spd import factor_spd
 
-_STIFF = 1e4
-_SMALL = 1000  # rows of a matrix whose features are soon found
 _RANK = 1e-15  # of the largest eigenvalue: below, rounding
 _SINGULAR = 1e-10  # of the diagonal, added where A may have no inverse: a model needs few digits
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
@@ -169,7 +168,7 @@ def _first(asked: BoxQP | Many) -> BoxQP:
 def _written(problem: KernelCombination, gram: MixedGram) -> BoxQP | Many:
     """Write the programmes; by features where pair steps would crawl and the matrix is small."""
     asked = problem.question(gram)
-    if gram.shape[0] > _SMALL or not any(map(_is_stiff, problem.programmes(gram))):
+    if gram.shape[0] > DECOMPOSED_ROWS or not any(map(_is_stiff, problem.programmes(gram))):
         return asked
     values, vectors = np.linalg.eigh(gram.dense())
     kept = values > _RANK * values[-1]
@@ -182,7 +181,7 @@ def _is_stiff(problem: BoxQP) -> bool:
     wide = np.maximum(problem.upper, -problem.lower)
     reach = wide if shift is None else np.minimum(wide, 0.5 / np.maximum(shift, 1e-300))
     own = 0.0 if shift is None else shift
-    return bool(np.max(reach * (problem.gram.diag() - own)) > _STIFF)
+    return bool(np.max(reach * (problem.gram.diag() - own)) > STIFF)
 
 
 def _polled(watch: Watch) -> Callable[[Progress], bool | None]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import PrecomputedGram
+from mercer.gram.policy import stored_dtype
 from mercer.problems import BoxQP
 from mercer.problems.kernel_learning.kernel_combination import KernelCombination, WeightedDuals
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -20,7 +21,6 @@ _FINEST = 1e-14
 _ENOUGH = 0.1  # of the predicted gain that a step must bring
 _SHRUNK = 0.7  # of the gap, where the gain of a step cannot be seen
 _FAR = 0.1  # relative gap: above, the quadratic model misleads
-_EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
 _ROUGH = 3.0  # times what was asked: a gap of machines that rounding of float32 leaves
 _STALLED = 1e6  # damping, in units of the slope
 _LEAST_SHARE = 1e-8  # of weights off the border of the simplex
@@ -116,8 +116,7 @@ class _Search:
     best: Point | None = None
 
     def __post_init__(self) -> None:
-        small = self.problem.grams[0].shape[0] <= _EXACT_BELOW
-        self.dtype = np.dtype(np.float64 if small else np.float32)
+        self.dtype = stored_dtype(self.problem.grams[0].shape[0])
 
     def step(self, point: Point) -> Point | None:
         """Return a better point, or the same answered better; None where neither can be had."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.gram.policy import LARGEST_STORED
 from mercer.problems import BoxQP
 from mercer.resources import within_budget
 from mercer.solvers.base import Watch
@@ -20,7 +21,6 @@ from mercer.solvers.margin.descent import begin
 from mercer.solvers.margin.smo import answer
 from mercer.solvers.margin.stored import Stored
 
-_LARGEST_STORED = 30_000  # rows
 _STEPS, _STEPS_PER_ROW = 1_000_000, 100
 _EPOCHS = 300
 
@@ -42,7 +42,7 @@ def rescue(
     n, points = len(b), base.shape[0]
     alone = problem.group is not None and bool((problem.group < 0).any())
     # K, and room for the copies that are made of parts of it
-    if not alone and max(n, points) <= _LARGEST_STORED and within_budget(2 * 8 * points * points):
+    if not alone and max(n, points) <= LARGEST_STORED and within_budget(2 * 8 * points * points):
         engine = Stored(base.dense(), watch, most or max(_STEPS, _STEPS_PER_ROW * n))
         part = begin(engine, problem, b)
         answer(engine, [part], criterion, tol)

@@ -18,8 +18,9 @@ from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import FactoredGram, Gram, Need, make_gram
+from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
+from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
 from mercer.kernels import Linear
 from mercer.machines.base.certified import Certified, promise
 from mercer.machines.margin.multiclass import parts_of
@@ -30,7 +31,6 @@ from mercer.solvers.auto import choose
 from mercer.solvers.many import Each
 
 _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
-_EXACT_BELOW = 1000  # rows; up to here a float64 matrix costs nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,7 @@ class OriginMachine(Certified):
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         padded = with_origin(X, rows, scaling)
         gram, question = _gram(type(self).__name__, padded), Question(parts)
-        by_features = isinstance(gram, FactoredGram)
-        problem = question.without_equality(gram) if by_features else question(gram)
+        problem = question(gram) if gram.factor is None else question.without_equality(gram)
         solution = solve(problem, _aiming_at(_SOLVE_BELOW * self.tol, choose(problem)))
         self._keep_answer(gram, question, solution)
         coefs = np.column_stack([dual.coef for dual in parts_of(solution.value)])
@@ -126,10 +125,9 @@ def with_origin(X: Points, rows: Array, scaling: float) -> Points:
 
 def _gram(owner: str, padded: Points) -> Gram:
     """Hold few rows by their features, if those are fewer: any C is one to solvers on these."""
-    if padded.shape[0] <= _EXACT_BELOW:
-        gram = make_gram(Linear(), padded, Need.PRODUCTS)
-    else:
-        gram = make_gram(Linear(), padded, Need.BOX, dtype=np.float32)
+    n = padded.shape[0]
+    need = Need.PRODUCTS if n <= FLOAT64_ROWS else Need.BOX
+    gram = make_gram(Linear(), padded, need, dtype=stored_dtype(n))
     return refuse_extremes(owner, gram, Linear())
 
 

@@ -18,6 +18,13 @@ from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import DenseGram, Gram, PrecomputedGram, Source
 from mercer.gram.finite import refuse_overflow
+from mercer.gram.policy import (
+    LARGEST_STORED,
+    NARROW,
+    SHARED_FLOAT64_ROWS,
+    SHARED_NARROW_ROWS,
+    STIFF,
+)
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.kernels.validity import is_proven
@@ -46,11 +53,7 @@ from mercer.selection.sharing.refit import judge_fit, score
 from mercer.selection.sharing.share import register
 from mercer.threads import call_threads
 
-_LARGEST = 30_000  # rows; beyond, few rows of K are ever looked at in a fit
-_SMALL = 500  # rows; up to here a float64 matrix costs nothing
 _WIDENED = 4.0  # times all entries: what folds ask for before K in float64 is worth its memory
-_NARROW = 500  # explicit features: with no more, a fit in their space beats descents on K
-_STIFF = 1e4  # f moves by this much with one coefficient at its bound: descents crawl
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
 
 
@@ -244,7 +247,7 @@ class Margins(Group):
 
     def _needs_float64(self, source: Source) -> bool:
         """Return whether float32 would not resolve the tolerance, or costs as much."""
-        if source.n <= _SMALL:
+        if source.n <= SHARED_FLOAT64_ROWS:
             return True
         tol = min(float(member.machine.tol) for member in self.members)
         return bool(_RESOLVED * np.finfo(np.float32).eps * self._level(source) > tol)
@@ -346,8 +349,8 @@ def _is_given(machine: Any) -> bool:
 def _hardest(kernel: Kernel, rows: Sorted, budget: float) -> float:
     """Return the C below which fits would descend on a stored K, which has one lowest point."""
     n = len(rows.place)
-    fits = of_matrix(n, 8.0 if n <= _SMALL else 4.0) <= budget
-    if n > _LARGEST or not fits or not kernel.psd:
+    fits = of_matrix(n, 8.0 if n <= SHARED_FLOAT64_ROWS else 4.0) <= budget
+    if n > LARGEST_STORED or not fits or not kernel.psd:
         return 0.0
     if isinstance(kernel, Precomputed) or is_objects(rows.X):
         return np.inf
@@ -355,10 +358,10 @@ def _hardest(kernel: Kernel, rows: Sorted, budget: float) -> float:
     features = feature_map(expression, rows.X.shape[1])
     if features is None:
         return np.inf
-    if features.dimension <= _NARROW and n >= _SMALL:
+    if features.dimension <= NARROW and n >= SHARED_NARROW_ROWS:
         return 0.0
     largest = float(Source(expression, rows.X).diag().max(initial=0.0))
-    return np.inf if features.dimension >= n or largest == 0 else _STIFF / largest
+    return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
 
 
 def _of_answers(task: Task, rows: Sorted, members: Sequence[Member]) -> float:

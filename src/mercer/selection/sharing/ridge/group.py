@@ -27,6 +27,7 @@ from sklearn.utils import get_tags
 
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, bind_columns
+from mercer.gram.policy import SHARED_ROWS_PER_FEATURE, SQUARED
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import dimension, feature_map
 from mercer.machines import KernelRidge
@@ -53,8 +54,6 @@ from mercer.selection.sharing.share import register
 from mercer.threads import call_threads
 
 _COPIES = 3.5  # of the matrix: that of a fold, the tiles it is reduced in, Q, what is between
-_NARROW = 2  # rows for each feature, at least: fewer, and the matrix is as small as F'F
-_FEATURES = 2000  # at most
 
 
 class Path(Group):
@@ -363,7 +362,7 @@ def _feature_count(expression: Expression, rows: Points) -> int | None:
     if is_objects(rows) or is_sparse(rows):
         return None
     count = dimension(expression, rows.shape[1])
-    if count is None or count > _FEATURES or _NARROW * count >= rows.shape[0]:
+    if count is None or count > SQUARED or SHARED_ROWS_PER_FEATURE * count >= rows.shape[0]:
         return None
     return count
 

@@ -1,0 +1,131 @@
+"""How K is held and in which precision: every threshold of that choice, with its reason.
+
+Whoever stores K, or decides between K and features, asks here; the storage itself is chosen by
+`make_gram`. Times were measured on one core of a server, best of several, 20 columns, Gaussian
+kernel unless said otherwise; thresholds are rounded, as times move by half between machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# --- precision -----------------------------------------------------------------------------------
+
+# Rows up to which K is stored in float64: single precision saves nothing worth its care. A fit of
+# SVC takes 26 ms in float64 and 20 ms in float32 at 1000 rows, 140 and 85 ms at 4000.
+FLOAT64_ROWS = 1000
+
+# The same for a matrix that all folds and costs of a grid descend on: it is read so often that half
+# of the bytes pay from half of the rows on.
+SHARED_FLOAT64_ROWS = 500
+
+# Kernel values that float32 holds with all digits, with room for sums and differences of them.
+FLOAT32_RANGE = 1e-30, 1e30
+
+# The least tolerance of eigenpairs that a float32 K may serve. Solvers of principal components go
+# on in float64 where it does not; those of cuts do not, and ask for ten times as much.
+FLOAT32_TOL_COMPONENTS = 1e-6
+FLOAT32_TOL_CUTS = 1e-5
+
+# Of the tolerance: what float32 may get wrong in the row sums of a graph, found by a sample.
+FLOAT32_SHARE = 0.25
+
+# Of the trace: what must be scatter about the mean. Where less is, distances to means are small
+# differences of large numbers, and float32 leaves too few digits of them.
+FLOAT32_SCATTER = 0.05
+
+
+def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:
+    """Return the type to store K of so many rows in.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of K.
+    serves : callable
+        Whether float32 is precise enough; asked only where it would save something.
+
+    Returns
+    -------
+    numpy dtype
+    """
+    single = rows > FLOAT64_ROWS and serves()
+    return np.dtype(np.float32 if single else np.float64)
+
+
+# --- descents on K, or work with features --------------------------------------------------------
+
+# f moves by this much with one coefficient at its bound, C k(x, x): pair steps on K crawl from here
+# on, and an interior point method on features does not care.
+STIFF = 1e4
+
+# Rows of a box programme whose K is stored: beyond, few of its rows are ever looked at in a fit.
+LARGEST_STORED = 30_000
+
+# Features up to which F'F is formed and factored in less time than it saves.
+SQUARED = 2000
+
+# Features up to which an interior point method on F'F beats descents on a stored K, too, ...
+NARROW = 500
+# ... with as many rows at least: below, those are done before F'F pays, ...
+NARROW_ROWS = 1000
+# ... and when a grid is tuned: what descents on one K share over costs makes up for fewer rows.
+SHARED_NARROW_ROWS = 500
+
+# Rows for each feature, at least, for box programmes: with fewer K is as small as F'F.
+ROWS_PER_FEATURE = 4
+# The same where a factor of F'F serves all penalties of a fold.
+SHARED_ROWS_PER_FEATURE = 2
+
+# Rows of a stiff programme whose features are found by decomposing K: eigh takes half a second at
+# 1000 rows, and grows with the cube.
+DECOMPOSED_ROWS = 1000
+
+# Times an entry of K: what a nonzero of a sparse feature costs in a product.
+NONZERO_COST = 10
+
+# Entries of sparse features up to which they are written out where work with dense ones is shorter:
+# 40 MB.
+WRITTEN_OUT = 5_000_000
+
+
+def is_stiff(cost: float, size: float) -> bool:
+    """Return whether coefficients up to `cost` move f by so much that pair steps on K crawl.
+
+    Parameters
+    ----------
+    cost : float
+        The largest bound of a coefficient.
+    size : float
+        The largest k(x, x).
+    """
+    return bool(not cost * size < STIFF)
+
+
+# --- LAPACK or iterations ------------------------------------------------------------------------
+
+# Rows up to which LAPACK is done before an iteration would start, be it for a few pairs or for all:
+# ten of 600 rows take 37 ms, and 49 ms by Lanczos steps; of 1000 rows 142 and 72 ms.
+LAPACK_ROWS = 600
+
+# Rows up to which K is factored to show that it is positive semidefinite: 6000 take seconds, and
+# the time grows with the cube.
+PROVEN_ROWS = 6000
+
+# --- memory --------------------------------------------------------------------------------------
+
+# Rows of which nobody is refused a handful of matrices: eight are 64 MB.
+FREE_ROWS = 1000
+
+# Times K between all variables: the smaller matrices that a descent goes on with, and the factor of
+# Newton's steps; the most that was seen is 1.6, where all variables are free.
+DESCENT_COPIES = 1.7
+
+# Columns that a factorisation copies at a time, all threads together.
+PANEL_COLUMNS = 800
+
+# Of the budget: K between the rows of a working set, and a descent on it.
+WORKING_SET_SHARE = 0.4
