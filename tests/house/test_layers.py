@@ -98,3 +98,94 @@ def test_the_test_sees_a_wrong_import():
     assert upward("gram", "def f():\n    from mercer import solvers")
     assert upward("kernels", "import mercer.gram.dense")
     assert not upward("solvers", "from mercer.gram import Gram\nimport numpy")
+
+
+# --- one policy: how K is held is known to gram/, problems and solvers alone --------------------
+
+STORAGE = {
+    "CachedGram",
+    "CenteredGram",
+    "DenseGram",
+    "FactoredGram",
+    "GraphGram",
+    "LazyGram",
+    "MixedGram",
+    "PartGram",
+    "PrecomputedGram",
+    "ScaledGram",
+    "ShiftedGram",
+    "SparseGram",
+}
+ASKING = {"certificates", "compat", "machines", "selection"}  # rooms that ask the Gram instead
+
+
+def storage_named(source: str) -> list[str]:
+    """Return where code, not words, names a class that holds K."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        names = [node.id] if isinstance(node, ast.Name) else []
+        if isinstance(node, ast.Attribute):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        found += [f"line {node.lineno}: {name}" for name in names if name in STORAGE]
+    return found
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in FILES if room_of(file) in ASKING],
+    ids=lambda f: f.relative_to(SOURCE).as_posix(),
+)
+def test_machines_never_name_how_the_gram_is_held(file):
+    assert not storage_named(file.read_text(encoding="utf-8"))
+
+
+def test_all_storage_classes_are_known():
+    held = set()
+    for file in (SOURCE / "gram").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name.endswith("Gram"):
+                held.add(node.name)
+    assert held - {"Gram"} == STORAGE
+
+
+# Selection groups, schedules, keeps journals and scores; numerics belong to solvers. What still
+# calls a backend itself, to be moved: whole grids of costs and of penalties over folds.
+STILL = {
+    "learning/scale_family.py": "derivatives of a kernel by the scales of its columns",
+    "sharing/margin/chains.py": "descents along costs, all folds at once",
+    "sharing/margin/doubts.py": "rows whose side float32 leaves open",
+    "sharing/margin/questions.py": "the programmes of such descents",
+    "sharing/ridge/band.py": "penalties by a band reduction of each fold",
+    "sharing/ridge/cholesky.py": "few penalties by a factor for each",
+    "sharing/ridge/left_out.py": "leave-one-out from one band",
+    "sharing/ridge/parts.py": "products with rows of folds",
+    "sharing/ridge/pole.py": "a shifted inverse in float32",
+}
+# no numerics: how many threads BLAS takes is a matter of scheduling
+SCHEDULING = {"mercer.backends.blas"}
+
+
+def backends_of(source: str) -> list[str]:
+    called = [module for _, module in imported(source) if module.split(".")[1:2] == ["backends"]]
+    return [module for module in called if module not in SCHEDULING]
+
+
+def test_selection_computes_nothing_itself():
+    selection = SOURCE / "selection"
+    calling = {
+        file.relative_to(selection).as_posix()
+        for file in selection.rglob("*.py")
+        if backends_of(file.read_text(encoding="utf-8"))
+    }
+    assert calling <= set(STILL), "numerics of selection belong to problems and solvers"
+    assert set(STILL) <= calling, "take what no longer calls a backend off the list"
+
+
+def test_the_tests_see_storage_and_backends():
+    assert storage_named("from mercer.gram import Gram, LazyGram")
+    assert storage_named("import mercer.gram\nisinstance(K, mercer.gram.DenseGram)")
+    assert not storage_named('"""A DenseGram, in words."""\nfrom mercer.gram import Gram')
+    assert backends_of("from mercer.backends import choose_backend")
+    assert not backends_of("from mercer.backends.blas import one_blas_thread")

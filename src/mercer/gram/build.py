@@ -129,6 +129,11 @@ def matrix_gram(K: Any, rows: Array | None = None) -> Gram:
     return SparseGram(K) if rows is None and is_sparse(K) else PrecomputedGram(K, rows)
 
 
+def evaluated_gram(source: Source, K: Array) -> Gram:
+    """Return the Gram of a kernel on points where its matrix has been evaluated already."""
+    return DenseGram(source, K)
+
+
 def feature_gram(features: FeatureFunction, X: Points) -> Gram:
     """Return K = F F' for a feature map, however many features that has."""
     return FactoredGram(features, X)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import Gram
+from mercer.gram import Gram, exact
+from mercer.points import to_dense
 
 
 def check_gram(
@@ -46,8 +47,24 @@ def check_gram(
         product = gram @ V
         assert product.shape == V.shape
         np.testing.assert_allclose(product, K @ V, rtol=0, atol=atol * n)
+    _check_forms(gram, K, atol)
     if Z is not None and KZ is not None:
         _check_cross(gram, Z, KZ, atol, rng.standard_normal((n, 2)))
+
+
+def _check_forms(gram: Gram, K: Array, atol: float) -> None:
+    """Compare what machines may ask for, where the Gram has it, with the matrix."""
+    n = len(K)
+    assert gram.raw.shape == gram.shape
+    assert gram.rank >= np.linalg.matrix_rank(K, tol=n * atol, hermitian=True)
+    if gram.factor is not None:
+        assert gram.features is not None
+        assert gram.factor.shape == (n, gram.rank)
+        np.testing.assert_allclose(to_dense(gram.factor @ gram.factor.T), K, rtol=0, atol=atol)
+    if gram.csr is not None:
+        np.testing.assert_allclose(to_dense(gram.csr), K, rtol=0, atol=atol)
+    if gram.source is not None:
+        np.testing.assert_allclose(exact(gram.source).dense(), K, rtol=0, atol=atol)
 
 
 def _check_cross(gram: Gram, Z: Points, KZ: Array, atol: float, V: Array) -> None:

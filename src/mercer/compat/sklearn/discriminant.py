@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.backends.interruptible import interruptible
 from mercer.certificates import certify
-from mercer.gram import FactoredGram, Gram
+from mercer.gram import Gram
+from mercer.gram.build import factor_gram
 from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.inputs import read_rows, refuse_large_squares, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
@@ -263,7 +264,7 @@ class LinearDiscriminantAnalysis(
             penalty=penalty,
             count=len(counts) - 1,
         )
-        W, ratios = self._solved(FactoredGram.of(np.asarray, rows), question)
+        W, ratios = self._solved(factor_gram(np.asarray, rows), question)
         return (change @ W if self.solver == "svd" else W), ratios
 
     def _solved(self, gram: Gram, question: Any) -> tuple[Array, Array]:

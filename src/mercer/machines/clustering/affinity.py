@@ -116,19 +116,19 @@ def warn_of_strangers(machine: Any, sums: Array) -> None:
     )
 
 
-def error_of_float32(kernel: Kernel, X: Points, names: list[str] | None) -> float:
-    """Return the largest share of a row's sum that single precision gets wrong, by a sample.
+def float32_serves(kernel: Kernel, X: Points, names: list[str] | None, most: float) -> bool:
+    """Return whether single precision gets no row's sum wrong by more than a share, by a sample.
 
-    Groups far apart lose digits of the distances within. Infinite where single precision is not
-    used: features stay in double.
+    Groups far apart lose digits of the distances within. Features stay in double anyway.
     """
     index = np.arange(0, X.shape[0], max(1, X.shape[0] // _SAMPLE))
     rough = make_gram(kernel, X, Need.SAMPLE, names=names, dtype=np.float32)
     if rough.dtype != np.float32:
-        return np.inf
+        return False
     K = make_gram(kernel, X, Need.SAMPLE, names=names).rows(index)
     wrong = np.abs(rough.rows(index) - K).sum(axis=1)
-    return float((wrong / np.maximum(np.abs(K).sum(axis=1), np.finfo(float).tiny)).max())
+    error = (wrong / np.maximum(np.abs(K).sum(axis=1), np.finfo(float).tiny)).max()
+    return bool(error <= most)
 
 
 def _in_sparse(matrix: Any) -> tuple[int, int, float] | None:

@@ -24,7 +24,7 @@ from mercer.machines.base.projection import seed_of
 from mercer.machines.base.reuse import Store
 from mercer.machines.clustering.affinity import (
     affinity,
-    error_of_float32,
+    float32_serves,
     loops,
     negative_entry,
     refuse_negative,
@@ -295,14 +295,11 @@ class SpectralClustering(
 
     def _dtypes(self, X: Points) -> tuple[Any, ...]:
         """Return types of a stored matrix to try: float32 where it serves the tolerance."""
-
-        def serves() -> bool:
-            exactly = self.tol < FLOAT32_TOL_CUTS or _NORMALIZATIONS[self.normalization].balanced
-            if exactly or self._is_precomputed() or self.neighbors is not None:
-                return False
-            error = error_of_float32(self.kernel_, X, self._column_names())
-            return error <= FLOAT32_SHARE * self.tol
-
+        exactly = self.tol < FLOAT32_TOL_CUTS or _NORMALIZATIONS[self.normalization].balanced
+        if exactly or self._is_precomputed() or self.neighbors is not None:
+            return (np.float64,)
+        names, most = self._column_names(), FLOAT32_SHARE * self.tol
+        serves = partial(float32_serves, self.kernel_, X, names, most)
         dtype = stored_dtype(X.shape[0], serves)
         return (dtype,) if dtype == np.float64 else (dtype, np.dtype(np.float64))
 

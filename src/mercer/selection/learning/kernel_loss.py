@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import Gram, ShiftedGram
+from mercer.gram import Gram
+from mercer.gram.transformed.shifted import shifted
 from mercer.machines.base.labels import check_class_weight, class_weights
 from mercer.machines.base.weights import DistinctRows
 from mercer.machines.margin.multiclass import Question, scheme_of
@@ -117,12 +118,12 @@ class _Regression:
 
     def __call__(self, gram: Gram) -> BoxQP | Many:
         """Write the targets' programmes on a Gram."""
-        shifted = ShiftedGram(gram, self.shift)
+        K = shifted(gram, self.shift)
         free = np.full(len(self.shift), np.inf)
         group = None if self.bias else np.full(len(free), -1)
         total: Any = 0.0 if self.bias else np.empty(0)
         problems = [
-            BoxQP(shifted, y, -free, free, total, 0.0, group)
+            BoxQP(K, y, -free, free, total, 0.0, group)
             for y in np.ascontiguousarray(self.targets.T)
         ]
         return problems[0] if len(problems) == 1 else Many(tuple(problems))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import Gram, Need, PrecomputedGram, make_gram
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.build import matrix_gram
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.machine import is_precomputed
 from mercer.points import is_sparse, row_count
@@ -51,7 +52,7 @@ class KernelSet:
                     f"sequence of matrices of shape ({n}, {n}), one for each kernel"
                 )
             try:
-                grams.append(PrecomputedGram(K, rows))
+                grams.append(matrix_gram(K, rows))
             except ValueError as error:
                 raise ValueError(f"combine: matrix {k} of X: {error}") from None
         return KernelSet((Precomputed(),) * len(grams), None, None, tuple(grams))

@@ -16,7 +16,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.expression import bind_columns
-from mercer.gram import DenseGram, Gram, PrecomputedGram, Source
+from mercer.gram import Gram, Source
+from mercer.gram.build import evaluated_gram, matrix_gram
 from mercer.gram.finite import refuse_overflow
 from mercer.gram.policy import (
     LARGEST_STORED,
@@ -132,9 +133,9 @@ class Margins(Group):
     def prepare(self) -> None:
         """Evaluate the kernel on all rows."""
         if self.source is None:
-            self.gram = PrecomputedGram(self.rows.X)
+            self.gram = matrix_gram(self.rows.X)
             return
-        gram = DenseGram(self.source, self.parts.dense(self.source, padded=True))
+        gram = evaluated_gram(self.source, self.parts.dense(self.source, padded=True))
         refuse_overflow(gram, self.kernel, None)
         self.gram = gram
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.boxes import Stage
-from mercer.gram import Gram, PartGram
+from mercer.gram import Gram
+from mercer.gram.transformed.part import restricted
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.base.labels import class_weights
 from mercer.machines.margin.multiclass import Part, Scheme, scheme_of
@@ -63,7 +64,7 @@ class Learnt:
     @cached_property
     def part(self) -> Gram:
         """Return K of these rows."""
-        return PartGram(self.gram, self.rows)
+        return restricted(self.gram, self.rows)
 
 
 class Question(ABC):
