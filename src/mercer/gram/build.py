@@ -23,7 +23,10 @@ from mercer.gram.policy import (
     NONZERO_COST,
     PANEL_COLUMNS,
     ROWS_PER_FEATURE,
+    SHARED_FLOAT64_ROWS,
+    SHARED_NARROW_ROWS,
     SQUARED,
+    STIFF,
     WORKING_SET_SHARE,
 )
 from mercer.gram.source import Source
@@ -237,6 +240,46 @@ def largest_set(dtype: Any) -> int:
     """Return the most variables of a working set whose K, and a descent on it, fit the budget."""
     copies = 2 + DESCENT_COPIES  # K twice: rows that stand for several variables are copied
     return square_side(copies * np.dtype(dtype).itemsize, WORKING_SET_SHARE)
+
+
+def stored_below(
+    kernel: Kernel, X: Points, n: int, names: list[str] | None, budget: float
+) -> float:
+    """Return the cost below which all box programmes of a grid descend on one stored K.
+
+    Descents on it have one lowest point to end at, wherever they start.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What similarity is.
+    X : Points
+        The points.
+    n : int
+        How many of them there are, in all folds together.
+    names : list of str or None
+        Names of the columns of X.
+    budget : float
+        Bytes that may be taken.
+
+    Returns
+    -------
+    float
+        Zero where fits of all costs would do otherwise, infinity where none would.
+    """
+    dtype = np.dtype(np.float64 if n <= SHARED_FLOAT64_ROWS else np.float32)
+    if n > LARGEST_STORED or box_bytes(n, n, dtype) > budget or not kernel.psd:
+        return 0.0
+    if isinstance(kernel, Precomputed) or is_objects(X):
+        return np.inf
+    expression = bind_columns(kernel.expression(), names)
+    features = feature_map(expression, X.shape[1])
+    if features is None:
+        return np.inf
+    if features.dimension <= NARROW and n >= SHARED_NARROW_ROWS:
+        return 0.0
+    largest = float(Source(expression, X).diag().max(initial=0.0))
+    return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
 
 
 def _factored(expression: Expression, X: Points) -> FactoredGram | None:

@@ -17,21 +17,13 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
-from mercer.gram.build import evaluated_gram, matrix_gram
+from mercer.gram.build import evaluated_gram, matrix_gram, stored_below
 from mercer.gram.finite import refuse_overflow
-from mercer.gram.policy import (
-    LARGEST_STORED,
-    NARROW,
-    SHARED_FLOAT64_ROWS,
-    SHARED_NARROW_ROWS,
-    STIFF,
-)
+from mercer.gram.policy import SHARED_FLOAT64_ROWS
 from mercer.kernels import Kernel, Precomputed, resolve
-from mercer.kernels.features import feature_map
 from mercer.kernels.validity import is_proven
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.base.parameters import is_real
-from mercer.points import is_objects
 from mercer.problems.margin.costs import HARDEST
 from mercer.resources import memory_budget
 from mercer.selection.running.rows import Rows, take_rows
@@ -322,7 +314,9 @@ def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
             continue
         held = next((one for one in by_kernel if one[0] == kernel), None)
         if held is None:
-            held = (kernel, _hardest(kernel, rows[given], budget), [])
+            asked = rows[given]
+            below = stored_below(kernel, asked.X, len(asked.place), asked.names, budget)
+            held = (kernel, below, [])
             by_kernel.append(held)
         if member.setting.C < held[1]:
             held[2].append(member)
@@ -345,24 +339,6 @@ def _parts(kernels: Sequence[Kernel], rows: Sorted | None) -> Parts:
 def _is_given(machine: Any) -> bool:
     kernel = machine.kernel
     return isinstance(kernel, Precomputed) or kernel == "precomputed"
-
-
-def _hardest(kernel: Kernel, rows: Sorted, budget: float) -> float:
-    """Return the C below which fits would descend on a stored K, which has one lowest point."""
-    n = len(rows.place)
-    fits = of_matrix(n, 8.0 if n <= SHARED_FLOAT64_ROWS else 4.0) <= budget
-    if n > LARGEST_STORED or not fits or not kernel.psd:
-        return 0.0
-    if isinstance(kernel, Precomputed) or is_objects(rows.X):
-        return np.inf
-    expression = bind_columns(kernel.expression(), rows.names)
-    features = feature_map(expression, rows.X.shape[1])
-    if features is None:
-        return np.inf
-    if features.dimension <= NARROW and n >= SHARED_NARROW_ROWS:
-        return 0.0
-    largest = float(Source(expression, rows.X).diag().max(initial=0.0))
-    return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
 
 
 def _of_answers(task: Task, rows: Sorted, members: Sequence[Member]) -> float:
