@@ -26,7 +26,7 @@ from mercer.gram import (
     Source,
     SparseGram,
 )
-from mercer.gram.definite import LARGEST, has_negative_curvature
+from mercer.gram.definite import LARGEST, WHOLE, has_negative_curvature
 from mercer.machines.base.agreement import agree
 from mercer.machines.base.ordinary import is_ordinary
 from mercer.solvers import Solution, Status
@@ -92,19 +92,23 @@ def promise(
     judge: Judge,
     weights: Array | None = None,
     penalty: float | None = None,
+    *,
+    doubtful: bool = False,
 ) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
-    Where rounding could decide, as sizes of K, rows, weights and the like tell, or where a few
-    products meet negative curvature, the fit itself asks for it before it says SOLVED
-    (`_agreement`).
+    Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
+    products meet negative curvature, or where K is not known to be positive semidefinite and small,
+    the fit itself asks for it before it says SOLVED (`agreement`). So it does where the caller has
+    a doubt of its own.
     """
-    curved = has_negative_curvature(gram)
+    n = gram.shape[0]
+    doubtful = doubtful or has_negative_curvature(gram) or (not gram.valid and n <= WHOLE)
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        doubtful = curved or not is_ordinary(gram, value, weights, penalty)
+        doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
     if isinstance(gram, SparseGram) or _to_be_factored(gram):
-        return Kept(question(gram), value, judge, curved, gram.shape[0])
+        return Kept(question(gram), value, judge, doubtful, n)
     return judged_in_time(gram, question, value, judge)
 
 
