@@ -25,7 +25,7 @@ from mercer.gram.transformed.part import layers
 from mercer.resources import within_budget
 
 LARGEST = 6000  # rows: a factor of so many takes seconds, and its time grows with the cube
-WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
+_WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
 _STEPS = 24  # products, to see a negative eigenvalue before anything is factored
 _EPS = float(np.finfo(np.float64).eps)
 # Of the Frobenius norm: what rounding to float32 of the entries, or of the points they were
@@ -107,6 +107,12 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     return _glanced(base, sums_to_zero)
 
 
+def is_soon_shown(gram: Gram) -> bool:
+    """Return whether it takes but a moment to show that K is positive semidefinite, or is not."""
+    base = layers(gram).base
+    return not base.valid and base.shape[0] <= min(_WHOLE, LARGEST)
+
+
 def has_negative_curvature(gram: Gram) -> bool:
     """Return whether a few products with a stored K, without its shift, meet v'Kv < 0.
 
@@ -120,7 +126,7 @@ def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
     K, unit = _matrix(base, sums_to_zero)
     if not isfinite(unit):  # NaN and overflow
         return _OPEN
-    if len(K) <= WHOLE:
+    if len(K) <= _WHOLE:
         values = np.linalg.eigvalsh(K)
         least, largest = float(values[0]), float(np.abs(values).max())
     else:
@@ -129,7 +135,7 @@ def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
     limit = max(_SINGLE * float(np.linalg.norm(K)), rounding)
     if least < -limit:
         return Definiteness(inf, unit * least)
-    if len(K) <= WHOLE:
+    if len(K) <= _WHOLE:
         return Definiteness(unit * (max(-least, 0.0) + rounding))
     for shift in sorted({max(rounding, -4 * least), limit}):
         K.flat[:: len(K) + 1] += shift

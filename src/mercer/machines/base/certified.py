@@ -26,7 +26,7 @@ from mercer.gram import (
     Source,
     SparseGram,
 )
-from mercer.gram.definite import LARGEST, WHOLE, has_negative_curvature
+from mercer.gram.definite import LARGEST, has_negative_curvature, is_soon_shown
 from mercer.machines.base.agreement import agree
 from mercer.machines.base.ordinary import is_ordinary
 from mercer.solvers import Solution, Status
@@ -102,13 +102,12 @@ def promise(
     the fit itself asks for it before it says SOLVED (`agreement`). So it does where the caller has
     a doubt of its own.
     """
-    n = gram.shape[0]
-    doubtful = doubtful or has_negative_curvature(gram) or (not gram.valid and n <= WHOLE)
+    doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
         doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
     if isinstance(gram, SparseGram) or _to_be_factored(gram):
-        return Kept(question(gram), value, judge, doubtful, n)
+        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
 

@@ -68,8 +68,8 @@ class SVC(ClassifierMixin, MarginMachine):
     slack : {"l1", "l2"}, default="l1"
         Whether the slack counts as it is or squared; with nu, as it is.
     nu : float or None, default=None
-        In place of C, which has no effect beside it: upper bound on the share of margin errors and lower bound on that of
-        support vectors.
+        In place of C, which has no effect beside it: upper bound on the share of margin errors
+        and lower bound on that of support vectors.
     multiclass : {"ovo", "ovr"}, default="ovo"
         With more than two classes: each against each, or each against the rest.
     class_weight : dict, "balanced" or None, default=None

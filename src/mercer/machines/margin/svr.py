@@ -49,8 +49,8 @@ class SVR(RegressorMixin, MarginMachine):
     tube : {"l1", "l2"}, default="l1"
         Whether errors beyond the tube count as they are or squared; with nu, as they are.
     nu : float or None, default=None
-        In place of epsilon, which has no effect beside it: upper bound on the share of rows outside the tube and lower bound on
-        that of support vectors.
+        In place of epsilon, which has no effect beside it: upper bound on the share of rows outside
+        the tube and lower bound on that of support vectors.
     tol : float, default=1e-3
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"

@@ -34,7 +34,7 @@ def bend_along(part: Part, size: float) -> float | None:
 
 
 def bend_among(parts: list[Part]) -> float | None:
-    """Return the smallest eigenvalue of K among a few support vectors, if below zero.
+    """Return the smallest eigenvalue of K among a few points, if below zero: support vectors first.
 
     Where sums are fixed, only on vectors that sum to zero.
     """
@@ -43,6 +43,9 @@ def bend_among(parts: list[Part]) -> float | None:
     few = used[:: max(1, len(used) // _SAMPLE)][:_SAMPLE]
     if not len(few):
         return None
+    if len(few) < _SAMPLE:  # so few say little about K
+        n = gram.shape[0]
+        few = np.union1d(few, np.arange(0, n, max(1, n // (_SAMPLE - len(few)))))
     block, slack = exact_block(gram, few), _rounding(gram) * len(few) * largest_diagonal(gram)
     if sums_are_fixed(parts):
         block = block - block.mean(axis=0)
