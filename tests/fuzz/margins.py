@@ -9,7 +9,7 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.kernels import FromCallable, Precomputed
+from mercer.kernels import FromCallable, FromFeatures, Precomputed
 from mercer.problems.margin.costs import HARDEST
 
 LONG = np.longdouble
@@ -176,7 +176,7 @@ def _same_values(trial, answer, f, method):
     size = abs(answer.K).max(axis=1) * abs(answer.b).sum() + abs(f) + 1e-300
     wrong = float((abs(given - f) / size).max())
     # a function of one's own computes in the precision of the rows that it is given
-    single = trial.X.dtype == np.float32 and isinstance(trial.machine.kernel_, FromCallable)
+    single = trial.X.dtype == np.float32 and isinstance(trial.machine.kernel_, FromCallable | FromFeatures)
     if wrong > (1e-5 if single else 1e-9):
         yield f"{method}(X) differs from dual_coef_ and kernel_ by {wrong:.1e} of its terms"
 
@@ -208,7 +208,7 @@ def _others(trial, answer, primal, box):
         return
     # the other solver is exact to its own tolerance, in units of the terms of the objective
     finite = np.where(np.isfinite(box.upper), box.upper, 0)
-    size = 1e-7 * (abs(box.linear) @ np.maximum(abs(answer.b), finite) + answer.norm)
+    size = 1e-7 * (abs(box.linear) @ np.maximum(abs(answer.b), finite) + abs(answer.norm))
     if best is not None and best > primal + 1e-5 * abs(primal) + answer.rounding + size:
         yield (
             f"FALSE CERTIFICATE: another solver's dual value {float(best):.9g} exceeds the primal "

@@ -21,6 +21,8 @@ _TRIES = 4
 
 def settle(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
     """Descend with all parts together, then check, refine and finish those that need it."""
+    if not all(np.isfinite(part.F).all() for part in parts):
+        return [Status.NOT_FINITE] * len(parts)
     aim = min(criterion.first(part.problem, part.F, tol) for part in parts)
     for part in parts:
         part.aim = aim
