@@ -176,7 +176,9 @@ def _same_values(trial, answer, f, method):
     size = abs(answer.K).max(axis=1) * abs(answer.b).sum() + abs(f) + 1e-300
     wrong = float((abs(given - f) / size).max())
     # a function of one's own computes in the precision of the rows that it is given
-    single = trial.X.dtype == np.float32 and isinstance(trial.machine.kernel_, FromCallable | FromFeatures)
+    single = trial.X.dtype == np.float32 and isinstance(
+        trial.machine.kernel_, FromCallable | FromFeatures
+    )
     if wrong > (1e-5 if single else 1e-9):
         yield f"{method}(X) differs from dual_coef_ and kernel_ by {wrong:.1e} of its terms"
 
