@@ -81,13 +81,14 @@ def test_gaps_are_relative_to_the_objective_that_is_reached():
 
 def test_steps_that_end_at_a_bound_by_chance_are_not_remembered():
     """Points far from all others reach C = 1 by the step that nothing bounds."""
-    points = np.concatenate([np.linspace(0, 1, 12), 100.0 * np.arange(1, 19)])[:, None]
-    K, order = Gaussian(1.0)(points, points), np.random.default_rng(1)
+    draw = np.random.default_rng(117666)
+    points = 1e8 + (np.linspace(-1, 1, 30) * 10.0 ** draw.uniform(-3, 3, 30))[:, None]
+    K, signs = Gaussian(1.0)(points, points), np.where(np.arange(30) % 2, 1.0, -1.0)
     for _ in range(60):
-        signs = order.permutation(np.repeat([1.0, -1.0], 15))
-        problem = svm.svc(PrecomputedGram(K), signs, np.ones(30))
-        found = solve(problem, SMO())
-        assert certify(problem, found.value).ok
+        order = np.lexsort((draw.random(30), signs))
+        gram = PrecomputedGram(K[np.ix_(order, order)])
+        problem = svm.svc(gram, signs[order], np.ones(30))
+        assert certify(problem, solve(problem, SMO()).value).ok
 
 
 # --- kernels that are positive semidefinite on differences only --------------------------------
