@@ -135,7 +135,9 @@ bool Member<Entry>::move(const Pick<Entry>& pick) {
     b_[j] = step == down ? floor : b_[j] - step;
     if (owns(i)) level_.refresh(i, b_[i]);
     if (owns(j)) level_.refresh(j, b_[j]);
-    if (remembers_ && !again && step == free) past_.begin(pair);
+    // what is remembered is free: a step may end at a bound and be the one without bounds as well
+    const bool inside = level_.is_free(i) && level_.is_free(j);
+    if (remembers_ && !again && step == free && inside) past_.begin(pair);
   }
   if (owns(i)) level_.f[i] -= static_cast<Entry>(step * level_.shift[i]);
   if (owns(j)) level_.f[j] += static_cast<Entry>(step * level_.shift[j]);

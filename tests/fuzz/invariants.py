@@ -144,7 +144,8 @@ def steps_are_bounded(trial):
     )
     if most is None or solution is None or not trial.case.fair:
         return
-    parts = max(1, len(np.atleast_1d(getattr(trial.machine, "intercept_", 0.0))))
+    fitted = getattr(trial.machine, "best_estimator_", trial.machine)
+    parts = max(1, len(np.atleast_1d(getattr(fitted, "intercept_", 0.0))))
     if solution.iterations > int(most) * parts and solution.status is Status.SOLVED:
         yield f"max_iter={most}, but {solution.iterations} steps of {solution.solver}, SOLVED"
 

@@ -963,7 +963,7 @@ def test_matrices_that_do_not_fit_are_not_shared():
 def test_what_needs_more_than_its_share_is_fitted_alone():
     found = []
     for threads in (1, 2):
-        with mercer.config(memory="2.5 MB", threads=threads):
+        with mercer.config(memory="5 MB", threads=threads):  # 3.5 MB is needed
             rows = np.tile(X, (6, 1)) + 1e-3 * np.arange(6 * n)[:, None]
             score = lambda machine, A, b=None: float(machine.eigenvalues_[0])  # noqa: E731
             grid = {"kernel__scale": [0.5, 1.0]}

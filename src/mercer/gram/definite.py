@@ -107,6 +107,12 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     return _glanced(base, sums_to_zero)
 
 
+def is_soon_shown(gram: Gram) -> bool:
+    """Return whether it takes but a moment to show that K is positive semidefinite, or is not."""
+    base = layers(gram).base
+    return not base.valid and base.shape[0] <= min(_WHOLE, PROVEN_ROWS)
+
+
 def has_negative_curvature(gram: Gram) -> bool:
     """Return whether a few products with a stored K, without its shift, meet v'Kv < 0.
 

@@ -39,8 +39,9 @@ class BoxQPQuantities:
     ----------
     primal, dual : float
         Upper and lower bound on the optimal value (of the maximised form
-        p'b - b'Kb/2 - kink'|b|). The upper one is infinite where K is not shown to be positive
-        semidefinite: then nothing is known about other answers.
+        p'b - b'Kb/2 - kink'|b|). The upper one is the primal objective of the answer, or, for a
+        classifier, of the answer scaled to a margin of 1 if that is less. It is infinite where K is
+        not shown to be positive semidefinite: then nothing is known about other answers.
     gap : float
         Their difference.
     relative_gap : float
@@ -136,13 +137,16 @@ def measure(
     offset = problem.spread(intercept)
     lost = float(problem.kinks @ np.abs(b))
     dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
-    gap = problem.gap(b, F - offset - convex.shift * b) if convex.shown else np.inf
     squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
-    if gap == np.inf and convex.shown:
-        gap = _scaled_gap(problem, b, Kb, offset, shift, dual)
+    gap = np.inf
     if convex.shown:
+        gap = problem.gap(b, _rounded(problem, Kb, F - offset - convex.shift * b))
+        if gap > _TOL * abs(dual):
+            gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual))
         gap += convex.shift * float(b @ b)  # what the shift takes from the dual, twice its half
     size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
+    if problem.marginless(b, F):
+        gap = np.inf  # what rounding made of nothing is not near an optimum
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
     return BoxQPQuantities(
@@ -150,7 +154,7 @@ def measure(
         dual,
         gap,
         float(gap / size) if np.isfinite(gap) else np.inf,
-        *_conditions(problem, b, F, offset, slack, zones, problem.unit(b, F)),
+        *_conditions(problem, b, F, offset, slack, zones),
         _infeasibility(problem, b),
         squared,
         1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
@@ -161,33 +165,51 @@ def measure(
     )
 
 
-def _scaled_gap(
-    problem: BoxQP, b: Array, Kb: Array, offset: Array, shift: Array | None, dual: float
-) -> float:
-    """Bound the optimum where some slack is forbidden and a little of it was used.
+def _rounded(problem: BoxQP, Kb: Array, slope: Array) -> Array:
+    """Return the slopes without what rounding of f leaves where no slack is allowed."""
+    up, down = _hard(problem)
+    if not (up.any() or down.any()):
+        return slope
+    size = 1.0 + np.abs(Kb).max(initial=0.0) + np.abs(problem.linear).max(initial=0.0)
+    over, under = slope - problem.kinks, -slope - problem.kinks
+    slope = np.where(up & (over > 0) & (over <= _ROUNDING * size), problem.kinks, slope)
+    return np.where(down & (under > 0) & (under <= _ROUNDING * size), -problem.kinks, slope)
 
-    A hard margin of 1 - delta becomes one of 1 when w and the offset are divided by 1 - delta; that
-    is an admissible point, and its objective a true bound.
+
+def _hard(problem: BoxQP) -> tuple[Array, Array]:
+    """Return which variables nothing stops on their way up, and down: no slack is allowed."""
+    shift = problem.held.shift
+    loose = np.ones(len(problem.linear), dtype=bool) if shift is None else shift == 0
+    return np.isinf(problem.upper) & loose, np.isinf(problem.lower) & loose
+
+
+def _scaled_gap(problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float) -> float:
+    """Bound the optimum of a classifier by its function scaled to a margin of 1.
+
+    Any w and offset bound it. A slack of delta that the tolerance left is multiplied by C, which
+    may be large or infinite; divided by 1 - delta, w and the offset have none, except in rows at
+    their bound. Where slack is squared, either none is left or it is as it was.
     """
-    d = np.zeros(len(b)) if shift is None else shift
-    slope = problem.linear - Kb - offset
-    hard_up, hard_down = np.isinf(problem.upper) & (d == 0), np.isinf(problem.lower) & (d == 0)
-    over = max(float(slope[hard_up].max(initial=0.0)), float(-slope[hard_down].min(initial=0.0)))
-    if not over < 1:
+    if np.any(problem.kinks) or problem.totals.any() or (np.abs(problem.linear) != 1).any():
         return np.inf
-    scale = 1.0 / (1.0 - over)
-    slope = problem.linear - scale * (Kb - d * b) - scale * offset  # without the slack's own part
-    rounding = _ROUNDING * (1 + scale * np.abs(Kb).max(initial=0.0))
-    slope = np.where(hard_up, np.where(slope > rounding, slope, np.minimum(slope, 0.0)), slope)
-    slope = np.where(hard_down, np.where(slope < -rounding, slope, np.maximum(slope, 0.0)), slope)
-    losses = problem.gap(np.zeros(len(b)), slope)
+    d = np.zeros(len(b)) if problem.held.shift is None else problem.held.shift
+    slope, near = problem.linear - (Kb - d * b) - offset, _slack(problem, b)
+    up = (problem.upper > 0) & (b < problem.upper - near)
+    down = (problem.lower < 0) & (b > problem.lower + near)
     squared = float(b @ Kb) - float(d @ b**2)
-    paid = float(problem.totals @ _per_group(problem, offset)) * scale
-    return max(0.0, 0.5 * scale**2 * squared + losses + paid - dual)
 
+    def bound(rows: Array) -> float:
+        """Return the primal objective, scaled so that these rows have no slack."""
+        most = [slope[up & rows].max(initial=0.0), -slope[down & rows].min(initial=0.0)]
+        if not max(most) < 1:
+            return np.inf
+        scale = 1.0 / (1.0 - float(max(most)))
+        scaled = scale * (Kb - d * b)
+        left = _rounded(problem, scaled, problem.linear - scaled - scale * offset)
+        return 0.5 * scale**2 * squared + problem.gap(np.zeros(len(b)), left)
 
-def _per_group(problem: BoxQP, offset: Array) -> Array:
-    return np.array([offset[m][:1].sum() for m in problem.members()])
+    best = min(bound(d == 0), bound(np.ones(len(b), dtype=bool)))
+    return max(0.0, best - dual)
 
 
 def _slack(problem: BoxQP, b: Array) -> Array:
@@ -213,11 +235,12 @@ def _conditions(
     offset: Array,
     slack: Array,
     zones: tuple[Array, Array, Array],
-    unit: float,
 ) -> tuple[float, float, float, float, float]:
     """Return the largest violation of pairs and of each zone, and the error of the offset."""
-    if not np.isfinite(F).all() or not np.isfinite(offset).all():
+    finite = bool(np.isfinite(F).all() and np.isfinite(offset).all())
+    if not finite or problem.marginless(b, F):
         return np.inf, np.inf, np.inf, np.inf, np.inf
+    unit = problem.unit(b, F)
     rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
     apart = problem.violation(b, F, slack)
     apart = _in_units(np.array([apart if np.isfinite(apart) else 0.0]), unit)[0]

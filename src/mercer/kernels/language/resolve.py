@@ -180,7 +180,7 @@ def _row_squares(X: Points, mean: float) -> Array:
         stored = np.diff(X.indptr)
         values = np.square(X.data - np.float64(mean), dtype=np.float64)
         around = csr_array((values, X.indices, X.indptr), shape=X.shape)
-        return np.asarray(_row_sums(around) + (X.shape[1] - stored) * mean**2)
+        return np.asarray(_row_sums(around) + (X.shape[1] - stored) * np.square(np.float64(mean)))
     blocks = range(0, len(X), 4096)  # so that no second copy of X is made
     squares = [
         np.square(X[i : i + 4096] - np.float64(mean), dtype=np.float64).sum(axis=1) for i in blocks

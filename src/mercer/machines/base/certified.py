@@ -18,7 +18,7 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
 from mercer.gram import Gram, Source, exact
-from mercer.gram.definite import has_negative_curvature
+from mercer.gram.definite import has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.agreement import agree
 from mercer.machines.base.ordinary import is_ordinary
@@ -85,19 +85,22 @@ def promise(
     judge: Judge,
     weights: Array | None = None,
     penalty: float | None = None,
+    *,
+    doubtful: bool = False,
 ) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
-    Where rounding could decide, as sizes of K, rows, weights and the like tell, or where a few
-    products meet negative curvature, the fit itself asks for it before it says SOLVED
-    (`_agreement`).
+    Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
+    products meet negative curvature, or where K is not known to be positive semidefinite and small,
+    the fit itself asks for it before it says SOLVED (`agreement`). So it does where the caller has
+    a doubt of its own.
     """
-    curved = has_negative_curvature(gram)
+    doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
     if gram.source is not None:
-        doubtful = curved or not is_ordinary(gram, value, weights, penalty)
+        doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
     if gram.csr is not None or _to_be_factored(gram):
-        return Kept(question(gram), value, judge, curved, gram.shape[0])
+        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
 

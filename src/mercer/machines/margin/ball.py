@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Source
-from mercer.gram.exact import exact_rows
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import all_or_nothing
@@ -65,7 +64,8 @@ class EnclosingBall(OutlierMixin, MarginMachine):
     radius_ : float
         R.
     center_norm_ : float
-        Distance of the centre from the origin of feature space.
+        Distance of the centre from the origin of feature space; NaN for a kernel that is positive
+        semidefinite on differences only, such as -|x - y|^2, whose space has no origin.
     offset_ : float
         Minus the squared radius: the score at the border.
     support_ : int array of shape (n_support,)
@@ -140,10 +140,9 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         gram, costs = self._gram(X, rows), self._costs(rows.weight)
 
         dual = self._answer(gram, partial(svm.ball, C=costs)).value
-        support = np.flatnonzero(dual.coef)
-        centre = max(0.0, float(dual.coef[support] @ exact_rows(gram, support, dual.coef)))
-        self.center_norm_ = float(np.sqrt(centre))
-        self.radius_ = float(np.sqrt(max(0.0, centre + 2.0 * float(dual.intercept))))
+        self._centre = svm.ball_centre(svm.ball(gram, costs), dual)
+        self.center_norm_ = float(np.sqrt(self._centre)) if self._centre >= 0 else np.nan
+        self.radius_ = float(np.sqrt(max(0.0, self._centre + 2.0 * float(dual.intercept))))
         self.offset_ = -(self.radius_**2)
         self._expansion = gram.expand(dual.coef)
         self._keep_support(X, rows.spread(dual.coef, weights))
@@ -171,7 +170,7 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         points = new_rows(self, X, False)
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
-        squared = own - 2.0 * self._expansion(points)[:, 0] + self.center_norm_**2
+        squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
         return refuse_overflown(self, -squared)
 
     def decision_function(self, X: Any) -> Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from mercer.machines.base.parameters import (
     check_real,
     is_real,
     refuse,
+    shortened,
 )
 from mercer.machines.base.progress import CallbackSupportMixin, progress_of
 from mercer.machines.base.weights import DistinctRows, distinct_rows, rows_as_they_are
@@ -38,6 +41,7 @@ from mercer.solvers.auto import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
+_ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
 
 class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
@@ -139,25 +143,42 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         self.n_iter_ = max(1, solution.iterations)  # a look around counts as a step
         judge = certify_gap if self.criterion == "gap" else certify
         self._judgement = promise(
-            gram, question, solution.value, partial(judge, tol=self.tol), slack_costs(problem)
+            gram,
+            question,
+            solution.value,
+            partial(judge, tol=self.tol),
+            slack_costs(problem),
+            doubtful=any(self._is_doubtful(one) for one in programmes_of(problem)),
         )
         return solution
+
+    def _is_doubtful(self, problem: BoxQP) -> bool:
+        """Return whether rounding of targets nears the tolerance, or a gap may have no bound."""
+        asked = float(np.abs(problem.linear).max(initial=0.0))
+        if _ROUNDED * asked > self.tol * (problem.scale or 1.0):
+            return True
+        return self.criterion == "gap" and not np.isfinite(problem.upper - problem.lower).all()
 
     def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:
         """Return the last answer to start from, if that is asked for and has as many variables."""
         earlier = self.__dict__.get("solution_")
         if not self.warm_start or earlier is None:
             return None
-        asked = problem.problems if isinstance(problem, Many) else (problem,)
+        asked = programmes_of(problem)
         held = earlier.value.parts if isinstance(earlier.value, Duals) else (earlier.value,)
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
         return earlier.value if alike else None
 
 
+def programmes_of(problem: BoxQP | Many) -> tuple[BoxQP, ...]:
+    """See one programme as a family of one."""
+    return problem.problems if isinstance(problem, Many) else (problem,)
+
+
 def slack_costs(problem: BoxQP | Many) -> Array:
     """Return what slack costs in each row of each programme, where it is finite and not free."""
     costs = []
-    for one in problem.problems if isinstance(problem, Many) else (problem,):
+    for one in programmes_of(problem):
         shift = one.held.shift
         with np.errstate(divide="ignore"):
             costs.append(one.upper - one.lower if shift is None else 0.5 / shift)
@@ -189,6 +210,33 @@ def check_cost(machine: Any) -> None:
         or not (costs.size and (costs > 0).all())
     ):
         refuse(machine, "C", C, "be a positive number, or an array of one for each row")
+
+
+def refuse_squared_beside_nu(machine: Any, name: str) -> None:
+    """Refuse squared slack in the nu form, whose box bounds slack that counts as it is."""
+    if machine.nu is not None and getattr(machine, name) == "l2":
+        refuse(
+            machine,
+            name,
+            "l2",
+            f"be 'l1' beside nu={shortened(machine.nu)}: a share of rows outside is bounded by "
+            "slack that counts as it is. For squared slack set nu=None and choose C",
+        )
+
+
+def warn_unused_beside_nu(machine: Any, name: str) -> None:
+    """Say that a parameter which was set has no effect: nu stands in its place."""
+    usual = signature(type(machine)).parameters[name].default
+    value = getattr(machine, name)
+    if machine.nu is None or (is_real(value) and value == usual):
+        return
+    shown = shortened(value) if is_real(value) else "<array>"
+    warnings.warn(
+        f"{type(machine).__name__}: {name}={shown} has no effect beside nu={machine.nu}, which "
+        f"stands in its place. Set nu=None to use it, or leave {name} at {usual}.",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 def costs_of(machine: Any, rows: DistinctRows, weights: Array) -> Array:

@@ -30,7 +30,14 @@ from mercer.machines.base.progress import with_callbacks
 from mercer.machines.base.weights import DistinctRows, check_weights
 from mercer.machines.margin.expansion import expand, squared_norms
 from mercer.machines.margin.folds import fold_order
-from mercer.machines.margin.margin_machine import MarginMachine, amounts_of, check_cost, costs_of
+from mercer.machines.margin.margin_machine import (
+    MarginMachine,
+    amounts_of,
+    check_cost,
+    costs_of,
+    refuse_squared_beside_nu,
+    warn_unused_beside_nu,
+)
 from mercer.machines.margin.multiclass import Question, parts_of, scheme_of
 from mercer.machines.margin.probabilities import Calibration, calibrate
 from mercer.machines.margin.two_class import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
@@ -59,10 +66,10 @@ class SVC(ClassifierMixin, MarginMachine):
         Weight of the slack, of all rows or of each. Infinity allows none: the hard margin. Above
         10^12 a finite weight is taken as that: more makes no difference to working precision.
     slack : {"l1", "l2"}, default="l1"
-        Whether the slack counts as it is or squared.
+        Whether the slack counts as it is or squared; with nu, as it is.
     nu : float or None, default=None
-        In place of C: upper bound on the share of margin errors and lower bound on that of
-        support vectors.
+        In place of C, which has no effect beside it: upper bound on the share of margin errors
+        and lower bound on that of support vectors.
     multiclass : {"ovo", "ovr"}, default="ovo"
         With more than two classes: each against each, or each against the rest.
     class_weight : dict, "balanced" or None, default=None
@@ -376,3 +383,5 @@ class SVC(ClassifierMixin, MarginMachine):
         check_class_weight(self)
         check_flag(self, "probability")
         self._check_solving()
+        refuse_squared_beside_nu(self, "slack")
+        warn_unused_beside_nu(self, "C")

@@ -15,7 +15,14 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_optional_share, check_real, refuse
 from mercer.machines.base.progress import with_callbacks
 from mercer.machines.base.weights import check_weights
-from mercer.machines.margin.margin_machine import MarginMachine, amounts_of, check_cost, costs_of
+from mercer.machines.margin.margin_machine import (
+    MarginMachine,
+    amounts_of,
+    check_cost,
+    costs_of,
+    refuse_squared_beside_nu,
+    warn_unused_beside_nu,
+)
 from mercer.machines.margin.zones import Zones, zones
 from mercer.problems import Dual
 from mercer.problems.margin import svm
@@ -40,10 +47,10 @@ class SVR(RegressorMixin, MarginMachine):
     epsilon : float, default=0.1
         Half the width of the tube, in units of y.
     tube : {"l1", "l2"}, default="l1"
-        Whether errors beyond the tube count as they are or squared.
+        Whether errors beyond the tube count as they are or squared; with nu, as they are.
     nu : float or None, default=None
-        In place of epsilon: upper bound on the share of rows outside the tube and lower bound on
-        that of support vectors.
+        In place of epsilon, which has no effect beside it: upper bound on the share of rows outside
+        the tube and lower bound on that of support vectors.
     tol : float, default=1e-3
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
@@ -218,3 +225,5 @@ class SVR(RegressorMixin, MarginMachine):
         if self.nu is not None and not np.isfinite(self.C).all():
             refuse(self, "C", self.C, "be finite beside nu, which is a share of its sum")
         self._check_solving()
+        refuse_squared_beside_nu(self, "tube")
+        warn_unused_beside_nu(self, "epsilon")

@@ -229,9 +229,10 @@ class BoxQP:
                 reach = np.where(d > 0, b + tilt / d, np.where(tilt > 0, high, low))
                 target = np.clip(np.where(tilt == 0, b, reach), low, np.maximum(low, high))
                 step = target - b
-                bent = np.where(d > 0, 0.5 * d * step**2, 0.0)
-                gain = tilt * step - bent - kink * (sign * b - np.abs(b))
-                best = np.maximum(best, np.where((low <= high) & ~np.isnan(gain), gain, 0.0))
+                gain = step * (tilt - np.where(d > 0, 0.5 * d * step, 0.0))
+                gain -= kink * (sign * b - np.abs(b))
+                gain = np.where(np.isfinite(gain), gain, np.inf)  # overflow is no bound
+                best = np.maximum(best, np.where(low <= high, gain, 0.0))
         return float(best.sum())
 
 

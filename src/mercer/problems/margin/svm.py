@@ -368,7 +368,7 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
     """Return the radius of the ball and the norm of its centre.
 
     A point z is inside when k(z, z) - 2 f(z) + centre^2 <= radius^2, where
-    f(z) = sum_i b_i k(x_i, z).
+    f(z) = sum_i b_i k(x_i, z). Where centre^2, by `ball_centre`, is negative, its norm is NaN.
 
     Parameters
     ----------
@@ -384,9 +384,20 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
     centre : float
         |c|.
     """
+    squared = ball_centre(problem, dual)
+    radius = float(np.sqrt(max(0.0, squared + 2 * float(dual.intercept))))
+    return radius, float(np.sqrt(squared)) if squared >= 0 else np.nan
+
+
+def ball_centre(problem: BoxQP, dual: Dual) -> float:
+    """Return b'Kb, the squared norm of the centre, and zero where that is but rounding.
+
+    It is negative where K is positive semidefinite on differences only, as cos(x - y) - 1/2 is:
+    radii and distances, in which it cancels, need it as it is.
+    """
     used = np.flatnonzero(dual.coef)
-    squared = max(0.0, float(dual.coef[used] @ exact_rows(problem.gram, used, dual.coef)))
-    return float(np.sqrt(max(0.0, squared + 2 * float(dual.intercept)))), float(np.sqrt(squared))
+    squared = float(dual.coef[used] @ exact_rows(problem.gram, used, dual.coef))
+    return squared if abs(squared) > problem.rounding(dual.coef) else 0.0
 
 
 def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:

@@ -88,7 +88,7 @@ class Halves:
         from_low = _balanced(f, shift, mu, least)
         from_high = _balanced(-f, shift, mu, least)
         half = 0.5 * width
-        off = f * half**2 / (mu + np.sqrt(mu**2 + (f * half) ** 2))
+        off = f * half**2 / (mu + np.hypot(mu, f * half))
         edge = 0.5 * mu / (np.abs(f) + mu / np.maximum(width, np.finfo(float).tiny))
         self.above = np.where(both, np.maximum(half + off, edge), from_low)
         self.below = np.where(both, np.maximum(half - off, edge), from_high)

@@ -57,11 +57,12 @@ class LinearRows:
 
     def length(self) -> float:
         """Return the root mean square length of a row, from some of them."""
-        return float(np.sqrt(np.square(self._lengths).mean())) or 1.0 if len(self._lengths) else 1.0
+        found = np.sqrt(np.square(self._lengths).mean()) if len(self._lengths) else 0.0
+        return np.float64(found or 1.0)  # whose square may be infinite; a plain float's raises
 
     def longest(self) -> float:
         """Return the length of the longest of some rows."""
-        return float(self._lengths.max(initial=0.0)) or 1.0
+        return np.float64(self._lengths.max(initial=0.0) or 1.0)
 
     @cached_property
     def _lengths(self) -> Array:

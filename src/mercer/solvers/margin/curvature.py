@@ -19,9 +19,12 @@ def bend_along(part: Part, size: float) -> float | None:
     """Return the curvature b'Kb / b'b along an answer, where it is below zero beyond rounding.
 
     A positive semidefinite K has no such direction. With one, a descent ends at a stationary point
-    that need not be the optimum. `size` is the largest entry of the diagonal.
+    that need not be the optimum. `size` is the largest entry of the diagonal. An answer whose sum
+    is not zero says nothing where sums are fixed: it is no difference of two answers.
     """
     problem, b = part.problem, part.b
+    if sums_are_fixed([part]) and problem.totals.sum() != 0:
+        return None
     squared = float(b @ b)
     if squared == 0 or float(b @ (problem.linear - part.F)) > 1e-4 * size * squared:
         return None  # by F as it was kept; sure only from the points
@@ -31,13 +34,22 @@ def bend_along(part: Part, size: float) -> float | None:
 
 
 def bend_among(parts: list[Part]) -> float | None:
-    """Return the smallest eigenvalue of K among a few support vectors, if below zero."""
+    """Return the smallest eigenvalue of K among a few points, if below zero: support vectors first.
+
+    Where sums are fixed, only on vectors that sum to zero.
+    """
     gram, points = parts[0].held.base, [_points(part) for part in parts]
     used = np.unique(np.concatenate(points))
     few = used[:: max(1, len(used) // _SAMPLE)][:_SAMPLE]
     if not len(few):
         return None
+    if len(few) < _SAMPLE:  # so few say little about K
+        n = gram.shape[0]
+        few = np.union1d(few, np.arange(0, n, max(1, n // (_SAMPLE - len(few)))))
     block, slack = exact_block(gram, few), _rounding(gram) * len(few) * largest_diagonal(gram)
+    if sums_are_fixed(parts):
+        block = block - block.mean(axis=0)
+        block = block - block.mean(axis=1)[:, None]
     block.flat[:: len(few) + 1] += slack
     try:
         np.linalg.cholesky(block)
@@ -45,6 +57,12 @@ def bend_among(parts: list[Part]) -> float | None:
         least = float(np.linalg.eigvalsh(block)[0]) - slack
         return least if least < -slack else None
     return None
+
+
+def sums_are_fixed(parts: list[Part]) -> bool:
+    """Return whether every variable is in a sum, so that answers differ by vectors of sum zero."""
+    groups = (part.problem.group for part in parts)
+    return all(group is None or bool((group >= 0).all()) for group in groups)
 
 
 def _points(part: Part) -> Array:

@@ -68,4 +68,4 @@ def unbounded(problem: BoxQP, b: Array) -> bool:
     gain = float(problem.linear @ b - problem.kinks @ np.abs(b))
     bend = float(b[used] @ exact_rows(problem.gram, used, b))
     limit = 0.5 * HARDEST * unit(problem) * float(np.abs(problem.linear).max(initial=0.0))
-    return gain > 0 and gain**2 >= 2 * limit * max(bend, 0.0)
+    return gain > 0 and gain >= np.sqrt(2 * limit) * np.sqrt(max(bend, 0.0))

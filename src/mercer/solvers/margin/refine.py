@@ -71,6 +71,8 @@ def astray(engine: Engine, parts: list[Part]) -> list[Part]:
     for k in order[:_PARTS]:
         part = parts[k]
         rows = np.union1d(_sample(part, each), _snapped(part, _NEGLIGIBLE * part.aim))
+        if _snapping(part) > _bearable(part):  # of a margin so thin; any row may be astray
+            rows = np.arange(len(part.b))
         true = part.problem.linear[rows] - exact_rows(part.problem.gram, rows, part.b)
         part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
         worst = max(worst, part.error / max(sizes[k], np.finfo(float).tiny))
@@ -133,14 +135,15 @@ def _release(engine: Engine, part: Part, tol: float) -> None:
 
 def refine(engine: Engine, part: Part, tol: float) -> Refined:
     """Go on from the exact gradient until its violation is at most `tol`, or nothing helps."""
-    known = np.isfinite(part.error)
-    width, last, stuck = max(10 * part.error, 10 * tol) if known else _WIDTH * tol, np.inf, 0
+    known, least = np.isfinite(part.error), max(10 * tol, _snapping(part))
+    width = max(10 * part.error, least) if known else max(_WIDTH * tol, least)
+    last, stuck = np.inf, 0
     rows, seen = np.zeros(0, dtype=np.int64), 0.0
     for _ in range(_ROUNDS):
         rows, seen = part.near(width), width
         sure = _look(part, rows) <= width / 2
         _release(engine, part, tol)
-        width = max(5 * part.error, 10 * tol)
+        width = max(5 * part.error, least)
         if part.violation <= tol and sure:
             return Refined(True, rows, seen)
         stuck = stuck + 1 if part.violation > 0.5 * last else 0
@@ -151,6 +154,12 @@ def refine(engine: Engine, part: Part, tol: float) -> Refined:
         last = part.violation
         _go_on(engine, part, rows, max(_AGAIN * tol, _FASTEST * part.violation))
     return Refined(False, rows, seen)
+
+
+def _snapping(part: Part) -> float:
+    """Return how far off F may be after a descent that put variables on their bounds."""
+    largest = float(np.abs(part.held.base.diag()).max(initial=0.0))
+    return 2 * _SNAPPED * largest * float(np.abs(part.b).sum())
 
 
 def _look(part: Part, rows: Array) -> float:

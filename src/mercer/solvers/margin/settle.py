@@ -21,6 +21,8 @@ _TRIES = 4
 
 def settle(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
     """Descend with all parts together, then check, refine and finish those that need it."""
+    if not all(np.isfinite(part.F).all() for part in parts):
+        return [Status.NOT_FINITE] * len(parts)
     aim = min(criterion.first(part.problem, part.F, tol) for part in parts)
     for part in parts:
         part.aim = aim
@@ -113,7 +115,11 @@ def _finish(engine: Engine, part: Part, criterion: Criterion, tol: float) -> Sta
             found = newton(few, part.b[rows], part.F[rows], criterion, 0.5 * allowed)
             moved = 0.0 if found is None else adopt(engine, part, rows, found.b, found.F)
             if found is not None and found.reached:
-                if isinstance(criterion, Gap) and moved < 0.25 * state.width:
+                # the objective that a gap is relative to is another one after a long step
+                met = criterion.measure(problem, part.b, part.F) <= criterion.allowed(
+                    problem, part.b, part.F, tol
+                )
+                if isinstance(criterion, Gap) and met and moved < 0.25 * state.width:
                     return Status.SOLVED  # no other row has come near enough to decide
                 continue
         aim = _FINER * min(aim, max(part.violation, np.finfo(float).tiny))
