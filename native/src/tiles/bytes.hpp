@@ -1,7 +1,7 @@
 // Bytes in words of four: one instruction makes 64 products and adds them up, all in whole numbers.
 #pragma once
 
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "vector.hpp"
 
 namespace mercer {

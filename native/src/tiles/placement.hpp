@@ -1,7 +1,7 @@
 // Moving finished tiles: to their place in the matrix, and turned over for the mirror place.
 #pragma once
 
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "vector.hpp"
 
 namespace mercer {

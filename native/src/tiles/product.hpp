@@ -1,7 +1,7 @@
 // Rows of a tile times a block of vectors: the tile is used while it is in the cache, then dropped.
 #pragma once
 
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "product_few.hpp"
 #include "vector.hpp"
 

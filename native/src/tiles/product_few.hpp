@@ -2,7 +2,7 @@
 // is spent on right-hand sides that are not there.
 #pragma once
 
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "placement.hpp"
 #include "vector.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "functions.hpp"
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 
 namespace mercer {
 namespace {

@@ -1,7 +1,7 @@
 // Finding the few small entries of a row.
 #pragma once
 
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "vector.hpp"
 
 namespace mercer {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bytes.hpp"
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "vector.hpp"
 
 namespace mercer {

@@ -2,7 +2,7 @@
 // lie anywhere: those of the rows need not be those of the columns.
 #pragma once
 
-#include "mercer/tiles.hpp"
+#include "tiles/tiles.hpp"
 #include "product_few.hpp"
 #include "vector.hpp"
 

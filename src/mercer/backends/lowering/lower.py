@@ -39,7 +39,7 @@ _MAX_MATERN_ORDER = 10  # half-integer nu above this have coefficients too large
 
 
 class Code(IntEnum):
-    """Operations, numbered as in native/include/mercer/tiles.hpp."""
+    """Operations, numbered as in native/src/tiles/tiles.hpp."""
 
     FILL = 0
     AFFINE = 1

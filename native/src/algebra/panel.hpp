@@ -1,0 +1,18 @@
+// Householder factors of a tall panel: the step that chases a panel into the band.
+#pragma once
+
+#include "algebra/multiply.hpp"
+
+namespace mercer::algebra {
+
+// P = (I - V T V') R for a panel of `columns` columns and `rows` rows, given transposed: `p` holds
+// one column of P per row, rows `ld` apart, zero from `rows` to the next multiple of 32.
+// On return p holds V' (explicit ones and zeros), `t` the upper triangular T and `r` the upper
+// triangular R with min(rows, columns) rows, both columns x columns.
+void panel_qr(double* p, Size columns, Size rows, Size ld, double* t, double* r);
+
+// out[i, j] = x_i . y_j for rows of length `depth`; `upper` leaves out j < i (roughly: by fours).
+void dots(const double* x, Size x_rows, Size x_step, const double* y, Size y_rows, Size y_step,
+          Size depth, bool upper, double* out, Size out_step);
+
+}  // namespace mercer::algebra

@@ -1,0 +1,44 @@
+// The vector code of one instruction set. CMake compiles this file once per MERCER_VARIANT, with
+// different flags; everything it includes has internal linkage, so the copies never mix.
+#include "tiles/tiles.hpp"
+
+#include "tiles/placement.hpp"
+#include "tiles/product.hpp"
+#include "tiles/program.hpp"
+#include "tiles/select.hpp"
+#include "tiles/sparse.hpp"
+#include "tiles/statistics.hpp"
+#include "tiles/stripes.hpp"
+
+#define MERCER_TEXT_(x) #x
+#define MERCER_TEXT(x) MERCER_TEXT_(x)
+
+namespace mercer::MERCER_VARIANT {
+namespace {
+
+template <class T>
+constexpr Tiles<T> kTable = {MERCER_TEXT(MERCER_VARIANT),
+                             kLanes<T>,
+                             kMr,
+                             kNr<T>,
+                             kHasBytes<T>,
+                             compare<T>,
+                             compare_sparse<T>,
+                             combine<T>,
+                             run<T>,
+                             transpose<T>,
+                             place<T>,
+                             stream_turned<T>,
+                             finish_streaming,
+                             multiply<T>,
+                             multiply_both<T>,
+                             collect<T>,
+                             multiply_stripes<T>,
+                             select<T>};
+
+}  // namespace
+
+const Tiles<float>& tiles_float() { return kTable<float>; }
+const Tiles<double>& tiles_double() { return kTable<double>; }
+
+}  // namespace mercer::MERCER_VARIANT
