@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mercer import _native
+from mercer import _native, deadline
 
 ROWS, FEATURES, CLUSTERS = 60, 20, 3
 EXPONENTIAL = 5  # codes of operations, as in backends/lowering/lower.py
@@ -339,6 +339,15 @@ def _box_calls(dtype: Any) -> dict[str, Callable[[], Call]]:
     }
 
 
+def _watch_and_look(function: Any, seconds: Any) -> None:
+    """Set what is called at looks, and look: what passes must also run."""
+    try:
+        _native.watch_polls(function, seconds)
+        _native.band_reduce(_spread(), 4, 1)
+    finally:  # the process has one such function
+        _native.watch_polls(deadline.check)
+
+
 _REST: dict[str, Callable[[], Call]] = {
     "empty_float": lambda: Call(_native.empty_float, {"rows": 3, "columns": 4}),
     "empty_double": lambda: Call(_native.empty_double, {"rows": 3, "columns": 4}),
@@ -348,6 +357,7 @@ _REST: dict[str, Callable[[], Call]] = {
     "release_memory": lambda: Call(_native.release_memory, {}),
     "set_idle_limit": lambda: Call(_native.set_idle_limit, {"bytes": 1 << 30}),
     "idle_memory": lambda: Call(_native.idle_memory, {}),
+    "watch_polls": lambda: Call(_watch_and_look, {"function": None, "seconds": 0.0}),
 }
 
 CALLS: dict[str, Callable[[], Call]] = {

@@ -22,7 +22,7 @@ from native_calls import CALLS, Call, box, gram, pairs
 
 from mercer import _native
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parent
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 SECONDS = 60  # that a call may take: threads that wait for one that failed would wait for ever
 EVERY = 7  # of the requests of a large call one in so many fails: most of them are alike
@@ -108,10 +108,10 @@ def make_calls(library):
 
 def test_a_failed_request_is_a_memory_error(tmp_path):
     library = tmp_path / "failing_memory.so"
-    source = HERE / "failing_memory.cpp"
+    source = HERE.parent / "failing_memory.cpp"
     build = [COMPILER, "-O1", "-std=c++20", "-shared", "-fPIC", str(source), "-o", str(library)]
     subprocess.run([*build, "-ldl"], check=True)
-    path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+    path = os.pathsep.join([str(HERE), str(HERE.parent), *filter(None, sys.path)])
     done = subprocess.run(
         [
             sys.executable,

@@ -177,9 +177,9 @@ def make_calls(names):
 
 
 def run(names):
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parent
     code = f"import test_native_wrong_calls as t; t.make_calls({names!r})"
-    path = os.pathsep.join([str(here), *filter(None, sys.path)])
+    path = os.pathsep.join([str(here), str(here.parent), *filter(None, sys.path)])
     env = {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1"}
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],

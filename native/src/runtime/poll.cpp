@@ -12,6 +12,7 @@ namespace {
 
 // Far below what a person notices, far above the cost of taking the lock.
 constexpr double kEvery = 0.05;  // seconds
+constexpr double kLongest = 86400.0;  // seconds: any clock can add a day
 
 std::atomic<double> every{kEvery};
 PyObject* outside = nullptr;  // called at looks nobody else is asked at; needs the lock, never freed
@@ -57,9 +58,14 @@ void bind_poll(nanobind::module_& m) {
   m.def(
       "watch_polls",
       [](nanobind::object function, double seconds) {
-        Py_XDECREF(mercer::outside);
+        if (!function.is_none() && !PyCallable_Check(function.ptr()))
+          throw nanobind::type_error("watch_polls: function is neither callable nor None");
+        if (!(seconds >= 0 && seconds <= mercer::kLongest))  // NaN too
+          throw nanobind::value_error("watch_polls: seconds is not between 0 and a day");
+        PyObject* before = mercer::outside;
         mercer::outside = function.is_none() ? nullptr : function.release().ptr();
         mercer::every.store(seconds, std::memory_order_relaxed);
+        Py_XDECREF(before);  // last: what it runs may come back here
       },
       nanobind::arg("function").none(), nanobind::arg("seconds") = mercer::kEvery,
       "Call a function at every look at the signals, `seconds` apart, of calls without a poll of "
