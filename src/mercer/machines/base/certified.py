@@ -92,26 +92,31 @@ def promise(
     judge: Judge,
     weights: Array | None = None,
     penalty: float | None = None,
+    *,
+    doubtful: bool = False,
 ) -> Pending | Kept | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
-    Where rounding could decide, as sizes of K, rows, weights and the like tell, or where a few
-    products meet negative curvature, the fit itself asks for it before it says SOLVED
-    (`_agreement`).
+    Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
+    products meet negative curvature, or where the machine itself is `doubtful`, the fit asks for it
+    before it says SOLVED (`agreement`).
     """
-    curved = has_negative_curvature(gram)
+    curved = doubtful or has_negative_curvature(gram)
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
         doubtful = curved or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
-    if isinstance(gram, SparseGram) or _to_be_factored(gram):
+    if isinstance(gram, SparseGram):
         return Kept(question(gram), value, judge, curved, gram.shape[0])
+    if isinstance(gram, PrecomputedGram) and _to_be_factored(gram):
+        doubtful = curved or not is_ordinary(gram, value, weights, penalty)
+        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
 
 def judged_in_time(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 ) -> Pending | Kept | Certificate:
-    """Judge at once, if the time limit of the fit allows it; else when it is asked for."""
+    """Judge at once, if the time limit of the fit allows it; else as soon as it does."""
     later = _later(gram, question, value, judge)
     if not deadline.is_over():
         with deadline.cut_short():
@@ -121,13 +126,13 @@ def judged_in_time(
 
 def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
     if isinstance(gram, DenseGram | CachedGram | LazyGram):
-        return Pending(gram.source, question, value, judge)
-    return Kept(question(gram), value, judge)
+        return Pending(gram.source, question, value, judge, doubtful=True)
+    return Kept(question(gram), value, judge, doubtful=True, rows=gram.shape[0])
 
 
-def _to_be_factored(gram: Gram) -> bool:
+def _to_be_factored(gram: PrecomputedGram) -> bool:
     """Return whether judging takes a factor of a given matrix, to see that it is a kernel's."""
-    return isinstance(gram, PrecomputedGram) and not gram.valid and gram.shape[0] <= LARGEST
+    return not gram.valid and gram.shape[0] <= LARGEST
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import CachedGram, DenseGram, LazyGram
+from mercer.gram import CachedGram, DenseGram, LazyGram, PrecomputedGram
 from mercer.points import is_sparse
 
 PointGram = DenseGram | CachedGram | LazyGram
@@ -26,13 +26,15 @@ _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
 
 
-def is_ordinary(gram: PointGram, value: Any, weights: Array | None, penalty: float | None) -> bool:
+def is_ordinary(
+    gram: PointGram | PrecomputedGram, value: Any, weights: Array | None, penalty: float | None
+) -> bool:
     """Return whether rounding is far from deciding anything about an answer.
 
     Parameters
     ----------
-    gram : DenseGram, CachedGram or LazyGram
-        The kernel and the rows.
+    gram : DenseGram, CachedGram, LazyGram or PrecomputedGram
+        The kernel and the rows, or a matrix without rows.
     value : object
         The answer; its coefficients, if it has any, are looked at.
     weights : (n,) array or None
@@ -47,7 +49,7 @@ def is_ordinary(gram: PointGram, value: Any, weights: Array | None, penalty: flo
             1 / _LARGE < size < _LARGE
             and (penalty is None or penalty > _SLIGHT * size)
             and _even(weights, size)
-            and _near(gram.source.X)
+            and (isinstance(gram, PrecomputedGram) or _near(gram.source.X))
             and _apart(gram, diagonal, size)
             and _sums(value, np.sqrt(diagonal)) * np.sqrt(size) < _CANCELLING
         )
@@ -69,7 +71,7 @@ def _near(X: Points) -> bool:
     return bool(np.abs(X).max() <= _FAR * spread)
 
 
-def _apart(gram: PointGram, diagonal: Array, size: float) -> bool:
+def _apart(gram: PointGram | PrecomputedGram, diagonal: Array, size: float) -> bool:
     """Return whether some row differs from the first one by more than rounding of K."""
     first = gram.dense()[0] if isinstance(gram, DenseGram) else gram.rows(np.zeros(1, int))[0]
     return bool((diagonal[0] + diagonal - 2 * first).max() > _ALIKE * size)

@@ -105,9 +105,12 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         self.log_likelihoods_ = solution.value.likelihoods
         self._parts = solution.value
         self._problem = replace(problem, X=problem.X[:0], weights=problem.weights[:0])
-        self._judgement = Kept(problem, solution.value, partial(certify, tol=2.0 * self.tol))
         self._keep(problem, solution.value)
         self._warn_of_collapse(problem, solution.value)
+        judge = partial(certify, tol=2.0 * self.tol)
+        # densities of parts on a few rows are huge, and rounding of them is more than a step gains
+        doubtful = bool(self.collapsed_.any())
+        self._judgement = Kept(problem, solution.value, judge, doubtful, len(weights))
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:

@@ -32,6 +32,7 @@ from mercer.machines.base.parameters import (
     check_optional_positive,
     refuse,
 )
+from mercer.machines.base.randomness import check_seed
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.quick import quick_codes, quick_rows
 from mercer.machines.online.record import StreamRecord
@@ -369,6 +370,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         check_choice(self, "answer", _ANSWERS)
         check_choice(self, "removal", _REMOVALS)
         check_optional_count(self, "budget")
+        check_seed(self)
         check_optional_callable(self, "callback")
         check_optional_positive(self, "time_limit")
         if self.budget is not None and self.answer != "last":
