@@ -172,6 +172,8 @@ def order_does_not_matter(trial):
         return
     if not trial.certified or not trial.case.psd:
         return
+    if "'tanh'" in trial.case.parameters.get("loss", ""):
+        return  # not convex: which stationary point is found depends on rounding
     order = np.random.default_rng(0).permutation(len(trial.y))
     weights = trial.weights if "weights" in trial.names else None
     own = trial.refitted(trial.X, trial.y, weights)

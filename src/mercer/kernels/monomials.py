@@ -47,6 +47,8 @@ def set_products(F: Array, degree: int) -> Array:
     if degree == 1:
         return F
     m = F.shape[1]
+    if degree > m:
+        return F[:, :0]  # there are no such sets
     tails = [[comb(m - i - 1, q) for i in range(m)] for q in range(1, degree)]
     return _in_blocks(F, comb(m, degree), lambda block: _grown(block, tails))
 

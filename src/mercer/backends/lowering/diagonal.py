@@ -84,6 +84,8 @@ def _(statistic: SubsetProduct, X: Points) -> Array:
 
 @self_statistic.register
 def _(statistic: SymmetricSum, X: Points) -> Array:
+    if statistic.degree > X.shape[1]:
+        return np.zeros(row_count(X))  # there are no such sets
     sums: Array = np.zeros((statistic.degree + 1, row_count(X)))
     sums[0] = 1.0
     columns = X.tocsc() if is_sparse(X) else X.T
