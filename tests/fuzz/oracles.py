@@ -317,7 +317,7 @@ def spectral(trial):
     if not trial.certified or not plain or not machine.self_loops or not trial.case.tame:
         return
     K = gram(trial)
-    if not np.isfinite(K).all() or K.min() < 0:
+    if not np.isfinite(K).all() or K.min() < 0 or not K.sum(axis=1).min() > 1e-300:
         return
     root = 1 / np.sqrt(K.sum(axis=1))
     true = np.linalg.eigvalsh(root[:, None] * K * root)[::-1][: len(machine.eigenvalues_)]

@@ -11,6 +11,7 @@ from mercer.gram.base import Gram
 from mercer.gram.storage.cached import CachedGram
 from mercer.gram.storage.dense import DenseGram
 from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.kernels import Kernel
 from mercer.points import is_objects, is_sparse
 
@@ -74,12 +75,14 @@ def refuse_extremes(
         depend on the scale, and for which zero is no answer.
     """
     own = np.abs(gram.diag())
+    if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
+        own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
     largest = float(own.max(initial=0.0))
     if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
         return gram
     row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
     raise ValueError(
         f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
-        f"{largest:.0e} (row {row} of X with itself): products of two leave the range of float64. "
+        f"{largest:.0e} (row {row} of X): products of two leave the range of float64. "
         "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
     )

@@ -117,9 +117,9 @@ def _(step: Squarable, X: Points) -> Points:
     if far.any():
         row = int(np.argmax(far))
         raise ValueError(
-            f"{step.owner}: the largest entry of row {row} is about 2^{exponents[row]}, so that its "
-            "square is out of the range of numbers; multiply all rows by one number that brings "
-            "them nearer to 1, which does not change the kernel"
+            f"{step.owner}: the largest entry of row {row} is about 2^{exponents[row]}, so that "
+            "its square is out of the range of numbers; multiply all rows by one number that "
+            "brings them nearer to 1, which does not change the kernel"
         )
     return X
 

@@ -20,7 +20,7 @@ from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
 from mercer.machines.base.certified import promise
-from mercer.machines.base.inputs import new_rows, refuse_nonfinite
+from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
@@ -320,7 +320,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         stream.refuse(self.answer)
         if type(stream) is not LinearStream or not quick_rows(self, X):
             X = _as_float64(new_rows(self, X, isinstance(stream, GivenStream)))
-        return np.asarray(stream.scores(X, self.answer))
+        return refuse_overflown(self, np.asarray(stream.scores(X, self.answer)))
 
     def _gram(self, X: Points) -> Gram:
         if self._is_linear() and not is_objects(X):
