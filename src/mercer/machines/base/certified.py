@@ -91,15 +91,17 @@ def promise(
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
     Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
-    products meet negative curvature, or where K is not known to be positive semidefinite and small,
-    the fit itself asks for it before it says SOLVED (`agreement`). So it does where the caller has
-    a doubt of its own.
+    products meet negative curvature, where K is not known to be positive semidefinite and small, or
+    where the machine itself is `doubtful`, the fit asks for it before it says SOLVED (`agreement`).
     """
     doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
     if gram.source is not None:
         doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
-    if gram.csr is not None or _to_be_factored(gram):
+    if gram.csr is not None:
+        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
+    if _to_be_factored(gram):
+        doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Kept(question(gram), value, judge, doubtful, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
@@ -107,7 +109,7 @@ def promise(
 def judged_in_time(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 ) -> Pending | Kept | Certificate:
-    """Judge at once, if the time limit of the fit allows it; else when it is asked for."""
+    """Judge at once, if the time limit of the fit allows it; else as soon as it does."""
     later = _later(gram, question, value, judge)
     if not deadline.is_over():
         with deadline.cut_short():
@@ -117,8 +119,8 @@ def judged_in_time(
 
 def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
     if gram.source is not None:
-        return Pending(gram.source, question, value, judge)
-    return Kept(question(gram), value, judge)
+        return Pending(gram.source, question, value, judge, doubtful=True)
+    return Kept(question(gram), value, judge, doubtful=True, rows=gram.shape[0])
 
 
 def _to_be_factored(gram: Gram) -> bool:
