@@ -129,7 +129,7 @@ def test_counts_in_float32_say_nothing(rng):
 
 def test_weights_that_no_penalty_can_be_compared_with_are_refused(rng):
     Z, t = rng.standard_normal((8, 1)), rng.standard_normal(8)
-    with pytest.raises(ValueError, match="KernelRidge: sample_weight is .* beside a penalty"):
+    with pytest.raises(ValueError, match=r"KernelRidge: sample_weight is .* beside a penalty"):
         KernelRidge(Gaussian(1.0)).fit(Z, t, sample_weight=1e-300 * rng.random(8))
 
 
