@@ -139,13 +139,24 @@ def ball(trial):
     apart = diagonal - 2 * answer.Kb + answer.norm
     # coefficients sum to 1, so that a cost above 1 asks for no more than 1 does
     C = np.minimum(np.where(w > 0, np.inf, 0) if machine.nu == 0 else w / (machine.nu * w.sum()), 1)
-    primal = radius + C @ np.maximum(0, apart - radius)
+    primal = radius + _of_distinct(trial, w) @ np.maximum(0, apart - radius)
     if machine.nu == 0:  # nothing may be outside: the ball around the same centre that holds all
         primal = max(radius, apart[w > 0].max())
     dual = diagonal @ answer.b - answer.norm
     yield from _gap(trial, answer, primal / 2, dual / 2)
     box = Box(answer.K, diagonal / 2, 0 * w, C, 1.0)
     yield from _others(trial, answer, primal / 2, box)
+
+
+def _of_distinct(trial, w):
+    """Return what rows outside the ball cost: copies of a row together no more than 1."""
+    nu = trial.machine.nu
+    C = w / (nu * w.sum()) if nu else w
+    if isinstance(trial.machine.kernel_, Precomputed):
+        return np.minimum(C, 1)
+    copies = np.unique(trial.X, axis=0, return_inverse=True)[1].ravel()
+    together = np.bincount(copies, C.astype(float))[copies]
+    return C / np.maximum(together, 1)
 
 
 def _nu_svc(trial, answer, y, f):
