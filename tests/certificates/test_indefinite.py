@@ -291,7 +291,7 @@ def test_small_negative_eigenvalues_are_found(size, negative):
 
 @pytest.mark.filterwarnings("ignore:SVC. .*not certified")
 def test_what_is_too_large_is_not_shown(monkeypatch):
-    monkeypatch.setattr(definite, "LARGEST", 30)
+    monkeypatch.setattr(definite, "PROVEN_ROWS", 30)
     found = definiteness(PrecomputedGram(VALID))
     assert not found.shown
     assert found.seen == 0
