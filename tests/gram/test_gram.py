@@ -22,6 +22,8 @@ from mercer.gram import (
     scaled,
 )
 from mercer.gram.exact import exact_sums
+from mercer.gram.function import RKHSFunction
+from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.testing import check_gram
 
@@ -274,3 +276,30 @@ def test_settings_of_a_block_and_of_the_process():
     for wrong in ({"threads": True}, {"memory": float("inf")}, {"backend": "nope"}, {"memory": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))), mercer.config(**wrong):
             pass
+
+
+def test_a_function_is_primal_where_gram_and_answer_are():
+    rng = np.random.default_rng(0)
+    X, coef = rng.normal(size=(9, 2)), rng.normal(size=(9, 3))
+    featured, stored = FactoredGram(np.asarray, X), PrecomputedGram(X @ X.T)
+    primal, dual = (RKHSFunction(gram, coef, X.T @ coef) for gram in (featured, stored))
+    assert primal.is_primal
+    assert not dual.is_primal  # a matrix has no features that weights could be of
+    f, g = primal.at_points(), dual.at_points()
+    np.testing.assert_allclose(f, g, rtol=1e-12)
+    assert primal.squared_norm(f) == pytest.approx(dual.squared_norm(g), rel=1e-12)
+    Z = rng.normal(size=(4, 2))
+    np.testing.assert_allclose(primal.expand()(Z), dual.expand()(Z @ X.T), rtol=1e-12)
+    assert not RKHSFunction(featured, coef).is_primal
+
+
+def test_float32_is_asked_about_only_where_it_saves_something():
+    assert stored_dtype(FLOAT64_ROWS, lambda: pytest.fail("asked")) == np.float64
+    assert stored_dtype(FLOAT64_ROWS + 1) == np.float32
+    assert stored_dtype(FLOAT64_ROWS + 1, lambda: False) == np.float64
+
+
+def test_a_gram_is_raw_before_it_is_centred_and_scaled():
+    gram = PrecomputedGram(np.eye(4))
+    assert gram.raw is gram
+    assert ScaledGram(CenteredGram(gram), np.arange(1.0, 5.0)).raw is gram

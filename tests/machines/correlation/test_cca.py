@@ -331,8 +331,8 @@ def test_many_sparse_rows_are_never_written_out(monkeypatch):
     A = sparse.random_array((120, 40), density=0.2, rng=rng, format="csr")
     B = sparse.random_array((120, 30), density=0.2, rng=rng, format="csr")
     expected = CCA(penalty=0.02).fit(A, B)
-    monkeypatch.setattr(_views, "_WRITTEN_OUT", 0)
-    monkeypatch.setattr(auto, "_SMALL_EIGEN", 0)
+    monkeypatch.setattr(_views, "WRITTEN_OUT", 0)
+    monkeypatch.setattr(auto, "LAPACK_ROWS", 0)
     for most, solver in [(8000, "CholeskyCorrelation"), (0, "IterativeCorrelation")]:
         monkeypatch.setattr(auto, "MOST", most)
         machine = CCA(penalty=0.02).fit(A, B)
