@@ -57,7 +57,28 @@ class Mapped:
     function: Callable[[Any], Any]
 
 
-Step: TypeAlias = Columns | Stretch | LinearMap | Mapped
+@dataclass(frozen=True)
+class NearOne:
+    """Multiply rows whose squares would overflow or vanish by powers of two, each by its own.
+
+    For kernels that do not depend on the lengths of rows; rows of ordinary size stay as they are.
+    """
+
+
+@dataclass(frozen=True)
+class Squarable:
+    """Refuse rows whose squares overflow or vanish.
+
+    Attributes
+    ----------
+    owner : str
+        The kernel, which does not change when all rows are multiplied by one number.
+    """
+
+    owner: str
+
+
+Step: TypeAlias = Columns | Stretch | LinearMap | Mapped | NearOne | Squarable
 Steps: TypeAlias = tuple[Step, ...]
 
 # --- expressions -----------------------------------------------------------------------------

@@ -44,7 +44,16 @@ def input_is_unchanged(trial):
 
 
 def solved_is_certified(trial):
+    """SOLVED means what was asked for; a certificate may ask for more than the user did.
+
+    The one such case: without `refine` K-means ends where every point is with its nearest mean,
+    and the certificate still tries moves of single points. Anything else in it must hold.
+    """
     status = _status(trial)
+    if trial.case.name == "KMeans" and not trial.machine.refine:
+        found = trial.machine.certificate_.quantities
+        if found.empty == 0 and found.reassignment_gain <= trial.machine.certificate_.tol:
+            return
     if status is Status.SOLVED and hasattr(trial.machine, "certificate_") and not trial.certified:
         yield f"SOLVED, but {_sentence(trial.machine.certificate_)}"
 
@@ -164,6 +173,8 @@ def order_does_not_matter(trial):
         return
     if not trial.certified or not trial.case.psd:
         return
+    if "'tanh'" in trial.case.parameters.get("loss", ""):
+        return  # not convex: which stationary point is found depends on rounding
     order = np.random.default_rng(0).permutation(len(trial.y))
     weights = trial.weights if "weights" in trial.names else None
     own = trial.refitted(trial.X, trial.y, weights)
@@ -238,5 +249,8 @@ def _far(trial, one, other, what):
     if moved.ndim > 1:  # what is added to all classes alike says nothing
         moved = moved - moved.mean(axis=1, keepdims=True)
     apart = abs(moved).max(initial=0) / size
-    if apart > (GAP_CLOSE if trial.case.name == "LogisticRegression" else CLOSE):
+    allowed = GAP_CLOSE if trial.case.name == "LogisticRegression" else CLOSE
+    # of covariances that are singular but for their floor, rounding is amplified by the condition
+    condition = getattr(one.certificate_.quantities, "condition", 0.0)
+    if apart > allowed + 100 * np.finfo(float).eps * condition:
         yield f"{what}: {method} moves by {apart:.1e} of its size"

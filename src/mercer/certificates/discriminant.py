@@ -22,6 +22,8 @@ from mercer.problems import Directions, Discriminant
 
 _TOL = 1e-6
 _STEPS = 3
+_EPS = float(np.finfo(np.float64).eps)
+_RESOLVED = 1e-8  # rounding over size: coefficients that K sends to nothing are no direction
 _NOTHING = 1e-8  # of the largest in the metric of the larger space
 
 
@@ -72,6 +74,14 @@ class _Space(NamedTuple):
     def inside(self, held: Array, f: Array) -> Array:
         """Hold (S_W + penalty) W."""
         return self.pulled(self.problem.within(f)) + self.problem.penalty * held
+
+    def rounding(self, held: Array) -> Array:
+        """Return what rounding of values at the rows can make of each one's square."""
+        if self.F is not None:
+            return np.zeros(held.shape[1])  # their lengths count, and are as exact as they are
+        largest, n = float(np.abs(self.gram.diag()).max(initial=0.0)), len(held)
+        squares = np.einsum("ij,ij->j", held, held)
+        return np.asarray(n * _EPS * largest * (largest + self.problem.penalty) * squares)
 
     def sizes(self, held: Array) -> Array:
         """Return the length of each."""
@@ -158,6 +168,8 @@ def _gain(space: _Space, W: Array, f: Array, values: Array) -> float:
         block = space.inside(block, at_rows[-1])
     V, fV = np.hstack(held), np.hstack(at_rows)
     metric = problem.metric(fV, space.lengths(V, fV))
+    resolved = metric.diagonal() > space.rounding(V) / _RESOLVED
+    V, fV, metric = V[:, resolved], fV[:, resolved], metric[np.ix_(resolved, resolved)]
     size = np.sqrt(np.maximum(metric.diagonal(), np.finfo(float).tiny))
     s, turn = np.linalg.eigh(metric / np.outer(size, size))
     kept = s > _NOTHING * s.max(initial=0.0)

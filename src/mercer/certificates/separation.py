@@ -99,7 +99,8 @@ def _mismatch(gram: Gram, value: Separator) -> float:
 
 def radius_of(longest: float, bias: bool, columns: int) -> float:
     """Return R from the largest k(x, x)."""
-    return math.sqrt((longest + bias) * (1 if columns == 1 else 2))
+    squared = max(longest + bias, 0.0)  # below zero where K is no kernel's, which is said elsewhere
+    return math.sqrt(squared * (1 if columns == 1 else 2))
 
 
 def judged(

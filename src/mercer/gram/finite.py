@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram
+from mercer.gram.storage.cached import CachedGram
 from mercer.gram.storage.dense import DenseGram
+from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.kernels import Kernel
+from mercer.points import is_objects, is_sparse
 
 # kernel values beyond have squares that are no normal numbers: solvers multiply two of them
 _RANGE = 1e-150, 1e150
+_FAR = 1e15  # entries of X: below, squared distances are far from the range's end in float32, too
 
 
 def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
     """Raise if the kernel overflows on the training points.
 
     A valid kernel has |k(x, y)|^2 <= k(x, x) k(y, y), so a finite diagonal vouches for the whole
-    matrix; a kernel that is not known to be valid is looked at entry by entry where it is stored.
+    matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
+    is looked at entry by entry where it is stored.
     """
     bad = np.flatnonzero(~np.isfinite(gram.diag()))
+    if not len(bad):
+        bad = _too_far(gram)
     if not len(bad) and not gram.valid and isinstance(gram, DenseGram):
         bad = np.flatnonzero(~np.isfinite(gram.dense()).all(axis=1))
     if len(bad):
@@ -29,6 +39,20 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
             f"kernel value not finite: {kernel!r} overflows on {len(bad)} row(s) of X ({shown}). "
             "Scale the features, or use a smaller degree."
         )
+
+
+def _too_far(gram: Gram) -> Array:
+    """Return the row of the largest entry of X if its distances to others make no kernel values."""
+    X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
+    if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
+        return np.zeros(0, dtype=int)
+    sizes = abs(X).max(axis=1)
+    sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
+    row = int(sizes.argmax())
+    if not sizes[row] > _FAR:
+        return np.zeros(0, dtype=int)
+    far = np.asarray(gram.rows(np.array([row])))
+    return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
 
 
 def refuse_extremes(
@@ -51,12 +75,14 @@ def refuse_extremes(
         depend on the scale, and for which zero is no answer.
     """
     own = np.abs(gram.diag())
+    if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
+        own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
     largest = float(own.max(initial=0.0))
     if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
         return gram
     row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
     raise ValueError(
         f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
-        f"{largest:.0e} (row {row} of X with itself): products of two leave the range of float64. "
+        f"{largest:.0e} (row {row} of X): products of two leave the range of float64. "
         "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
     )

@@ -34,7 +34,9 @@ from mercer.kernels.columns import column_names, shared_names
 from mercer.kernels.features import FeatureMap, feature_map
 from mercer.kernels.language import parameters, text
 from mercer.kernels.language.text import Binding
-from mercer.points import as_points, is_objects
+from mercer.points import as_points, is_objects, is_sparse
+
+_FAR = 1e15  # entries of rows: below, squared distances do not overflow in float32 either
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +90,9 @@ class Kernel(ABC):
         _refuse_mismatch(rows, columns)
         expression = bind_columns(self.expression(), shared_names(X, Y))
         dtype = _dtype(rows) if columns is None else np.result_type(_dtype(rows), _dtype(columns))
-        return choose_backend().pairs(expression, rows, columns, dtype).dense()
+        values = choose_backend().pairs(expression, rows, columns, dtype).dense()
+        _refuse_undefined(self, values, rows, columns)
+        return values
 
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i) for every row, without the matrix: (n,)."""
@@ -177,6 +181,23 @@ def _refuse_mismatch(X: Points, Y: Points | None) -> None:
         raise ValueError(
             f"X has {X.shape[1]} features and Y has {Y.shape[1]}; rows must be equally long"
         )
+
+
+def _refuse_undefined(kernel: Kernel, values: Array, *tables: Points | None) -> None:
+    """Raise where a formula met infinity times zero: distances of numbers that large overflow."""
+    largest = max(_largest(X) for X in tables if X is not None)
+    if _FAR < largest < np.inf and np.isnan(values).any():
+        raise ValueError(
+            f"{kernel!r}: some values are not numbers, since rows with entries as large as "
+            f"{largest:.0e} are too far apart for float64; scale the features"
+        )
+
+
+def _largest(X: Points) -> float:
+    held = X.data if is_sparse(X) else X
+    if is_objects(X) or held.dtype.kind != "f" or not held.size:
+        return 0.0
+    return float(max(held.max(), -held.min()))
 
 
 # The operators of a kernel make kernels of classes that derive from it: the one cycle of this room.

@@ -12,6 +12,8 @@ import numpy as np
 
 from mercer.array_types import FrozenArray
 
+_LARGEST = 10**6  # degrees and lengths; beyond, powers of any number but 1 leave float64
+
 
 def real(owner: str, name: str, value: Any) -> float:
     """Return a finite float."""
@@ -55,11 +57,13 @@ def fraction(owner: str, name: str, value: Any) -> float:
 
 
 def whole(owner: str, name: str, value: Any, reason: str = "") -> int:
-    """Return an integer, one or above; 2.0 counts as 2."""
+    """Return an integer from one to a million; 2.0 counts as 2."""
     number = _number(value)
     if number is None or not number >= 1.0 or number != np.floor(number) or number == np.inf:
         because = f": {reason}" if reason else ""
         raise ValueError(f"{owner}: {name}={value!r} must be an integer >= 1{because}")
+    if number > _LARGEST:
+        raise ValueError(f"{owner}: {name}={value!r} must be at most {_LARGEST}")
     return int(value)
 
 

@@ -87,10 +87,19 @@ class Normalized(Kernel):
     def expression(self) -> Expression:
         """Divide by the norms of both rows in feature space."""
         k = self.kernel.expression()
+        if _is_homogeneous(k):
+            k = ex.rebuild(k, lambda steps: (*steps, ex.NearOne()))
         return ex.multiply(k, ex.RowProduct(ex.SelfValue(k, -0.5)))
 
     def __repr__(self) -> str:
         return f"{held(self.kernel, Binding.ATOM)}.normalized()"
+
+
+def _is_homogeneous(e: Expression) -> bool:
+    """Return whether a multiple of x only multiplies e(x, y), which normalising takes back."""
+    if isinstance(e, ex.Mul | ex.Pow):
+        return all(_is_homogeneous(part) for part in ex.children(e))
+    return isinstance(e, ex.Dot | ex.SymmetricSum | ex.Constant)
 
 
 def refuse_uncallable(owner: str, name: str, value: Any) -> None:

@@ -28,7 +28,7 @@ def symmetric_power(F: Array, degree: int) -> Array:
     >>> symmetric_power(np.array([[1.0, 2.0]]), 2).round(3).tolist()
     [[1.0, 2.828, 4.0]]
     """
-    if degree == 1:
+    if degree == 1 or not F.shape[1]:  # powers of no feature are none
         return F
     m = F.shape[1]
     roots = _root_multinomials(m, degree).astype(F.dtype)
@@ -47,6 +47,8 @@ def set_products(F: Array, degree: int) -> Array:
     if degree == 1:
         return F
     m = F.shape[1]
+    if degree > m:
+        return F[:, :0]  # there are no such sets
     tails = [[comb(m - i - 1, q) for i in range(m)] for q in range(1, degree)]
     return _in_blocks(F, comb(m, degree), lambda block: _grown(block, tails))
 

@@ -33,10 +33,11 @@ from mercer.points import is_sparse, row_count
 def diagonal(expression: Expression, X: Points) -> Array:
     """Return e(x_i, x_i) for every row, in float64."""
     program = lower(expression)
-    registers = [self_statistic(leaf, operand(leaf, X)) for leaf in program.leaves]
-    registers += [np.zeros(row_count(X))] * (program.registers - len(registers))
-    for op in program.ops:
-        registers[op.out] = _VERBS[Code(op.code)](op, registers, program, X)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by those who use the values
+        registers = [self_statistic(leaf, operand(leaf, X)) for leaf in program.leaves]
+        registers += [np.zeros(row_count(X))] * (program.registers - len(registers))
+        for op in program.ops:
+            registers[op.out] = _VERBS[Code(op.code)](op, registers, program, X)
     return registers[0]
 
 
@@ -83,6 +84,8 @@ def _(statistic: SubsetProduct, X: Points) -> Array:
 
 @self_statistic.register
 def _(statistic: SymmetricSum, X: Points) -> Array:
+    if statistic.degree > X.shape[1]:
+        return np.zeros(row_count(X))  # there are no such sets
     sums: Array = np.zeros((statistic.degree + 1, row_count(X)))
     sums[0] = 1.0
     columns = X.tocsc() if is_sparse(X) else X.T

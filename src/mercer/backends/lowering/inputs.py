@@ -7,8 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer.array_types import Points
-from mercer.expression import Columns, LinearMap, Mapped, Statistic, Step, Steps, Stretch
+from mercer.array_types import Array, Points
+from mercer.expression import (
+    Columns,
+    LinearMap,
+    Mapped,
+    NearOne,
+    Squarable,
+    Statistic,
+    Step,
+    Steps,
+    Stretch,
+)
 from mercer.points import as_points, is_objects, is_sparse
 
 
@@ -86,6 +96,44 @@ def _(step: Mapped, X: Points) -> Points:
             "it must keep one row per sample"
         )
     return mapped
+
+
+@apply_step.register
+def _(step: NearOne, X: Points) -> Points:
+    far, exponents = _unsquarable(X)
+    if not far.any():
+        return X
+    shift = np.where(far, -exponents, 0)
+    if not is_sparse(X):
+        return np.asarray(np.ldexp(X, shift[:, None]))
+    scaled = X.copy()
+    scaled.data = np.ldexp(X.data, np.repeat(shift, np.diff(X.indptr)))
+    return scaled
+
+
+@apply_step.register
+def _(step: Squarable, X: Points) -> Points:
+    far, exponents = _unsquarable(X)
+    if far.any():
+        row = int(np.argmax(far))
+        raise ValueError(
+            f"{step.owner}: the largest entry of row {row} is about 2^{exponents[row]}, so that "
+            "its square is out of the range of numbers; multiply all rows by one number that "
+            "brings them nearer to 1, which does not change the kernel"
+        )
+    return X
+
+
+def _unsquarable(X: Points) -> tuple[Array, Array]:
+    """Return which rows have squares out of range, and the exponent of each row's largest entry."""
+    if is_objects(X) or X.dtype.kind != "f" or not X.shape[1]:
+        return np.zeros(X.shape[0], dtype=bool), np.zeros(X.shape[0], dtype=int)
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().ravel() if is_sparse(largest) else np.asarray(largest)
+    exponents = np.frexp(largest)[1].astype(int)
+    # a square, and a sum of many, keep their distance from both ends of the range
+    limit = np.finfo(X.dtype).maxexp * 7 // 16
+    return (np.abs(exponents) > limit) & np.isfinite(largest), exponents
 
 
 def _column_number(name: int | str, X: Points) -> int:

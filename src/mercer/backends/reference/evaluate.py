@@ -43,6 +43,8 @@ from mercer.expression import (
 )
 from mercer.points import row_count, take, to_dense
 
+_NOTHING_LEFT = 1e6  # m_nu(r) is zero long before, for any nu that a kernel may have
+
 # --- expressions: one rule per node ----------------------------------------------------------
 
 
@@ -180,6 +182,8 @@ def _(s: SubsetProduct, X: Array, Y: Array) -> Array:
 
 @compare.register
 def _(s: SymmetricSum, X: Array, Y: Array) -> Array:
+    if s.degree > X.shape[1]:
+        return np.zeros((len(X), len(Y)))  # there are no such sets
     sums = np.zeros((s.degree + 1, len(X), len(Y)))  # elementary symmetric sums so far
     sums[0] = 1.0
     for x, y in zip(X.T, Y.T, strict=True):
@@ -202,6 +206,7 @@ def matern_profile(r: Array, nu: float) -> Array:
     Large orders come from the recurrence of the Bessel functions, written for m itself: there
     m_{v+1} = m_v + r^2 / (4 v (v - 1)) m_{v-1} has positive terms only and cannot overflow.
     """
+    r = np.minimum(r, _NOTHING_LEFT)
     if nu < 2.0:
         return _matern_directly(r, nu)
     v = nu - int(nu) + 1.0  # in [1, 2)

@@ -13,6 +13,7 @@ from mercer.problems import Clusters, Partition
 
 _TOL = 1e-6
 _NEGATIVE = 1e-6  # of the longest point: below minus this a squared distance is none
+_SUMS = 16 * float(np.finfo(np.float64).eps)  # of k(x, x): rounding of a squared distance
 _SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains are shares; smaller ones are rounding
 
 
@@ -23,7 +24,8 @@ class PartitionQuantities:
     Attributes
     ----------
     objective : float
-        Weighted sum of squared distances to the means, by the trace formula.
+        Weighted sum of squared distances to the means, by the trace formula; below zero where K is
+        not positive semidefinite.
     explained : float
         Share of the scatter about the mean of all points that lies between the clusters.
     empty : int
@@ -105,7 +107,7 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
     sums = np.asarray(exact(problem.gram) @ columns)
     within, filled = (columns * sums).sum(axis=0), W > 0
     trace = float(w @ diagonal)
-    objective = max(trace - float((within[filled] / W[filled]).sum()), 0.0)
+    objective = problem.above_rounding(trace - float((within[filled] / W[filled]).sum()))
     scatter = max(trace - float((w @ sums).sum()) / float(W.sum()), 0.0)
     size = max(objective, _SCATTER * scatter, _TRACE * trace, np.finfo(float).tiny)
     safe = np.where(filled, W, 1.0)
@@ -114,7 +116,8 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
     longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
     least = float(D.min(initial=0.0)) / longest
     D = np.maximum(D, 0.0)
-    excess = D[every, labels] - D.min(axis=1)
+    # what may be rounding of sums over a cluster is no gain
+    excess = np.maximum(D[every, labels] - D.min(axis=1) - _SUMS * np.abs(diagonal), 0.0)
     return PartitionQuantities(
         objective,
         1.0 - objective / scatter if scatter > 0 else 1.0,

@@ -109,7 +109,8 @@ class Cosine(Kernel):
 
     def expression(self) -> Expression:
         """Write the dot product between the reciprocal norms."""
-        return ex.Dot() * ex.RowProduct(ex.SelfValue(ex.Dot(), -0.5))
+        dot = ex.Dot((ex.NearOne(),))
+        return dot * ex.RowProduct(ex.SelfValue(dot, -0.5))
 
 
 @dataclass(frozen=True, repr=False)

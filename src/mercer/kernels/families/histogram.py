@@ -65,4 +65,5 @@ class Tanimoto(Kernel):
 
     def expression(self) -> Expression:
         """Write the quotient."""
-        return ex.Ratio(ex.Dot(), ex.RowSum(ex.SelfValue(ex.Dot())) - ex.Dot())
+        dot = ex.Dot((ex.Squarable("Tanimoto"),))
+        return ex.Ratio(dot, ex.RowSum(ex.SelfValue(dot)) - dot)

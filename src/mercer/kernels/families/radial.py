@@ -22,6 +22,7 @@ Scale: TypeAlias = float | Sequence[float] | Array
 # Where 1/scale^2 overflows, this stands in: exp(-cap d^2) is 0 for any d > 0, and 1 at d = 0, which
 # infinity times zero would spoil.
 _CAP = 1e290
+_SMOOTHEST = 1e4
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +87,8 @@ class Matern(Kernel):
     Parameters
     ----------
     nu : float
-        Smoothness, positive; 0.5, 1.5, 2.5 and infinity have closed forms and are much faster.
+        Smoothness, positive, up to 10000 or infinite; 0.5, 1.5, 2.5 and infinity have closed forms
+        and are much faster.
     scale : float or sequence of float
         Positive; one per feature if a sequence.
 
@@ -104,6 +106,11 @@ class Matern(Kernel):
             nu=checks.positive_or_infinite("Matern", "nu", self.nu),
             scale=checks.positive_each("Matern", "scale", self.scale),
         )
+        if _SMOOTHEST < self.nu < inf:  # each unit of nu is a step of a recurrence
+            raise ValueError(
+                f"Matern: nu={self.nu!r} must be at most {_SMOOTHEST:g}, or infinity: the Gaussian "
+                "kernel, from which it differs by a few parts in nu"
+            )
 
     def expression(self) -> Expression:
         """Write the closed form where there is one."""

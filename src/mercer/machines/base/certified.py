@@ -99,7 +99,10 @@ def promise(
     if gram.source is not None:
         doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Pending(gram.source, question, value, judge, doubtful)
-    if gram.csr is not None or _to_be_factored(gram):
+    if gram.csr is not None:
+        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
+    if _to_be_factored(gram):
+        doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
         return Kept(question(gram), value, judge, doubtful, gram.shape[0])
     return judged_in_time(gram, question, value, judge)
 
@@ -107,7 +110,7 @@ def promise(
 def judged_in_time(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 ) -> Pending | Kept | Certificate:
-    """Judge at once, if the time limit of the fit allows it; else when it is asked for."""
+    """Judge at once, if the time limit of the fit allows it; else as soon as it does."""
     later = _later(gram, question, value, judge)
     if not deadline.is_over():
         with deadline.cut_short():
@@ -117,8 +120,8 @@ def judged_in_time(
 
 def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
     if gram.source is not None:
-        return Pending(gram.source, question, value, judge)
-    return Kept(question(gram), value, judge)
+        return Pending(gram.source, question, value, judge, doubtful=True)
+    return Kept(question(gram), value, judge, doubtful=True, rows=gram.shape[0])
 
 
 def _to_be_factored(gram: Gram) -> bool:

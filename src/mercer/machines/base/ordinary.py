@@ -30,7 +30,7 @@ def is_ordinary(gram: Gram, value: Any, weights: Array | None, penalty: float | 
     Parameters
     ----------
     gram : Gram
-        Of a kernel and rows, with its `source`.
+        Of a kernel and rows, or of a matrix that is given.
     value : object
         The answer; its coefficients, if it has any, are looked at.
     weights : (n,) array or None
@@ -38,7 +38,6 @@ def is_ordinary(gram: Gram, value: Any, weights: Array | None, penalty: float | 
     penalty : float or None
         What is added to K, if anything is.
     """
-    assert gram.source is not None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         diagonal = np.abs(gram.diag())
         size = float(diagonal.max(initial=0.0))
@@ -46,7 +45,7 @@ def is_ordinary(gram: Gram, value: Any, weights: Array | None, penalty: float | 
             1 / _LARGE < size < _LARGE
             and (penalty is None or penalty > _SLIGHT * size)
             and _even(weights, size)
-            and _near(gram.source.X)
+            and (gram.source is None or _near(gram.source.X))
             and _apart(gram, diagonal, size)
             and _sums(value, np.sqrt(diagonal)) * np.sqrt(size) < _CANCELLING
         )

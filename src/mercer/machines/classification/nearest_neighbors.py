@@ -235,7 +235,9 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         self.solution_ = Solution(value, Status.SOLVED, 1, seconds, "Search")
         question = partial(Nearest, points=sample, count=count)
         if isinstance(self._search, RowSearch):
-            self._judgement = Pending(self._search.source, question, value, certify)
+            # distances need a positive semidefinite kernel
+            doubtful = not self.kernel_.psd
+            self._judgement = Pending(self._search.source, question, value, certify, doubtful)
         else:
             self._judgement = certify(question(matrix_gram(X, rows.first)), value)
 

@@ -61,6 +61,7 @@ _NORMALIZATIONS: dict[str, type[Normalization]] = {
 }
 _WEIGHTS = {"binary": EdgeWeight.BINARY, "kernel": EdgeWeight.KERNEL}
 _SCALING_TOL = 1e-11
+_CANCELLED = 1e-6  # of k(x, x): degrees below have lost too many digits to it
 
 
 class SpectralClustering(
@@ -335,7 +336,7 @@ class SpectralClustering(
             return kind(self.degrees_), shift
         problem = Scaling(with_diagonal(base, shift))
         found = solving.store.once("scaling", partial(solving, problem, tol=_SCALING_TOL))
-        self.scaling_ = found.value.scale
+        self.scaling_, self._scaling_ended = found.value.scale, found.status
         return kind(self.scaling_), shift
 
     def _relaxed(self, base: Gram, norm: Normalization, shift: Array, solving: Solving) -> Relaxed:
@@ -370,12 +371,21 @@ class SpectralClustering(
         self.n_clusters_ = int(self.labels_.max()) + 1
         self._norm, self._expansion = norm, base.expand(norm.expanded(vectors))
         ended = found.solution.status
+        if ended.ok and norm.balanced:  # its row sums come first
+            ended = self._scaling_ended
         status = grouped if ended.ok and grouped is Status.TIME_LIMIT else ended
         self.solution_ = replace(found.solution, value=modes, status=status)
         self.cut_values_ = self._cut(norm, base)
         judge = certify_stochastic if norm.balanced else certify
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
-        self._judgement = promise(base, question, modes, partial(judge, tol=float(self.tol)))
+        judged = partial(judge, tol=float(self.tol))
+        # eigenvectors of rounding are those of no matrix that is made anew
+        doubtful = not bool(carried.all()) or self._cancels(shift)
+        self._judgement = promise(base, question, modes, judged, doubtful=doubtful)
+
+    def _cancels(self, shift: Array) -> bool:
+        """Return whether taking k(x, x) off leaves some degree few digits of its own."""
+        return float(self.degrees_.min()) < _CANCELLED * float(np.abs(shift).max(initial=0.0))
 
     def _grouped(self, found: Relaxed) -> tuple[Array, Grouping, Status]:
         if self.assign == "sign" and len(found.shares) == 1:

@@ -10,6 +10,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
 from mercer.gram import Gram, exact
+from mercer.gram.definite import has_negative_curvature
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel
 from mercer.machines.base.certified import Kept, Pending, promise
@@ -20,6 +21,8 @@ from mercer.problems import CanonicalPairs, Correlation
 from mercer.solvers.spectral.signs import signs_of
 
 Grams = tuple[Gram, Gram]
+
+_QUICK = 3000  # rows: an approximation is judged at once, where all pairs of them are few
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,4 +126,7 @@ def promised(
 
     if is_sparse(first.factor):
         return Kept(question(first), value, judge)
-    return promise(first, question, value, judge, weights)
+    unseen = any(gram.source is not None and not gram.valid for gram in bases)
+    rough = (unseen or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
+    doubtful = rough or has_negative_curvature(other)
+    return promise(first, question, value, judge, weights, doubtful=doubtful)

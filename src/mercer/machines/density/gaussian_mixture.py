@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
-from mercer.machines.base.parameters import check_choice, check_real
+from mercer.machines.base.parameters import check_choice, check_real, refuse
 from mercer.machines.density.mixture import MixtureMachine, drawn_parts
 from mercer.points import to_dense
 from mercer.problems.mixture.covariance import Diagonal, Full, Shape, Shared, Spherical
@@ -220,6 +220,8 @@ class GaussianMixture(MixtureMachine):
         super()._check_parameters()
         check_choice(self, "covariance", tuple(SHAPES))
         check_real(self, "floor", above=0)
+        if self.floor < 1.0 / _LARGEST:
+            refuse(self, "floor", self.floor, f"be at least {1.0 / _LARGEST:g}: variances are one")
 
 
 def _refuse_scale(X: Array, *, spherical: bool) -> None:

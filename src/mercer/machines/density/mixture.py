@@ -35,6 +35,8 @@ from mercer.points import take
 from mercer.problems.mixture.mixture import Mixture
 from mercer.solvers import EM, Solution, solve
 
+_MANY = 100  # parts
+
 
 class MixtureMachine(Certified, DensityMixin, BaseEstimator):
     """Base of mixtures: equal rows are merged, so that weights are repetition to the last bit."""
@@ -97,6 +99,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         weights = check_weights(self, sample_weight, rows.shape[0])
         merged = distinct_rows(rows, np.zeros(len(weights)), weights)
         rows, weights = take(rows, merged.first), merged.weight  # copies: the fit's own
+        self._refuse_many(int(np.count_nonzero(weights)))
         problem, solution = self._chosen(rows, weights)
         self.solution_: Solution = solution
         self.n_components_ = int(problem.count)
@@ -105,9 +108,12 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         self.log_likelihoods_ = solution.value.likelihoods
         self._parts = solution.value
         self._problem = replace(problem, X=problem.X[:0], weights=problem.weights[:0])
-        self._judgement = Kept(problem, solution.value, partial(certify, tol=2.0 * self.tol))
         self._keep(problem, solution.value)
         self._warn_of_collapse(problem, solution.value)
+        judge = partial(certify, tol=2.0 * self.tol)
+        # densities of parts on a few rows are huge, and rounding of them is more than a step gains
+        doubtful = bool(self.collapsed_.any())
+        self._judgement = Kept(problem, solution.value, judge, doubtful, len(weights))
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -260,6 +266,15 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         each, common = self._free(problem, len(full))
         parts = 0.5 * each * float(np.log(np.maximum(full, 1.0)).sum())
         return parts + 0.5 * (len(full) - 1 + common) * log(n) - total
+
+    def _refuse_many(self, rows: int) -> None:
+        """Refuse hundreds of parts without rows; a few empty ones cost nothing."""
+        name = "max_components" if isinstance(self.n_components, str) else "n_components"
+        count = int(getattr(self, name))
+        if count > max(rows, _MANY):
+            refuse(
+                self, name, count, f"be at most {max(rows, _MANY)}: there are {rows} different rows"
+            )
 
     def _chosen(self, X: Points, weights: Array) -> tuple[Any, Solution]:
         """Fit the number of parts asked for, or each and keep the best by the criterion.

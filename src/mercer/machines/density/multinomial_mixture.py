@@ -298,7 +298,7 @@ def _refuse_counts(X: Points) -> None:
             "no counts; use GaussianMixture for them"
         )
     with np.errstate(over="ignore"):
-        totals = np.asarray(X.sum(axis=1)).ravel()
+        totals = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     long = np.flatnonzero(totals > _LONGEST)
     if len(long):
         raise ValueError(

@@ -21,7 +21,7 @@ from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
 from mercer.machines.base.certified import promise
-from mercer.machines.base.inputs import new_rows, refuse_nonfinite
+from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
@@ -33,6 +33,7 @@ from mercer.machines.base.parameters import (
     check_optional_positive,
     refuse,
 )
+from mercer.machines.base.randomness import check_seed
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.quick import quick_codes, quick_rows
 from mercer.machines.online.record import StreamRecord
@@ -320,7 +321,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         stream.refuse(self.answer)
         if type(stream) is not LinearStream or not quick_rows(self, X):
             X = _as_float64(new_rows(self, X, isinstance(stream, GivenStream)))
-        return np.asarray(stream.scores(X, self.answer))
+        return refuse_overflown(self, np.asarray(stream.scores(X, self.answer)))
 
     def _gram(self, X: Points) -> Gram:
         if self._is_linear() and not is_objects(X):
@@ -370,6 +371,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         check_choice(self, "answer", _ANSWERS)
         check_choice(self, "removal", _REMOVALS)
         check_optional_count(self, "budget")
+        check_seed(self)
         check_optional_callable(self, "callback")
         check_optional_positive(self, "time_limit")
         if self.budget is not None and self.answer != "last":

@@ -67,8 +67,10 @@ def _nearer(X: Points, weights: Array) -> tuple[Points, Array]:
     if not is_sparse(X):
         return X, np.zeros(1)
     mean, spread = moments(X.astype(np.float64, copy=False), weights)
+    if not np.isfinite(spread) or spread == 0:
+        return X, np.zeros(1)
     far = np.flatnonzero(np.square(mean) > _FAR * spread / weights.sum())
-    if not 0 < len(far) <= HEAVY or spread == 0:
+    if not 0 < len(far) <= HEAVY:
         return X, np.zeros(1)
     rest = np.ones(X.shape[1])
     rest[far] = 0.0

@@ -223,10 +223,11 @@ def moments(F: Any, weights: Array) -> tuple[Array, float]:
     """Return the weighted mean of rows, and the weighted sum of squared distances from it."""
     share = weights / weights.sum()
     mean = np.asarray(share @ F).ravel()
-    if is_sparse(F):
-        return mean, _sparse_spread(F, weights, mean)
-    mean = mean + share @ (F - mean)  # what rounding left of the mean
-    return mean, float(weights @ np.square(F - mean).sum(axis=1))
+    with np.errstate(over="ignore", invalid="ignore"):  # refused beside the kernel's own values
+        if is_sparse(F):
+            return mean, _sparse_spread(F, weights, mean)
+        mean = mean + share @ (F - mean)  # what rounding left of the mean
+        return mean, float(weights @ np.square(F - mean).sum(axis=1))
 
 
 def _sparse_spread(F: Any, weights: Array, mean: Array) -> float:

@@ -42,6 +42,7 @@ from mercer.machines.base.parameters import (
     refuse,
 )
 from mercer.machines.base.weights import check_weights
+from mercer.machines.regression.biases import centred_biases
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
@@ -187,7 +188,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         )
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         solution: Solution = solve(question(gram), self.solver, **options)
-        self.solution_ = solution
+        self.solution_ = solution = centred_biases(solution, self.loss)
         self._judgement = promise(
             gram, question, solution.value, certify, counted[rows], float(self.penalty)
         )

@@ -28,6 +28,8 @@ from mercer.machines.base.weights import check_weights
 from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
 
+_LOST = 1e280  # penalty over weight: a coefficient is a residual over it, and has no digits left
+
 
 class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     """Regression by least squares with a squared-norm penalty, in the space of any kernel.
@@ -261,7 +263,15 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     def _check_against(self, targets: Array, weights: Array) -> None:
         """Refuse what only shows beside the data, before the matrix is made."""
         if not self._wants_path():
-            self._penalties_for(targets.shape[1])
+            largest = float(self._penalties_for(targets.shape[1]).max())
+            with np.errstate(over="ignore"):
+                lost = largest / float(weights.max(initial=0.0)) > _LOST
+            if lost:
+                raise ValueError(
+                    f"KernelRidge: sample_weight is {weights.max():.0e} at most beside a penalty "
+                    f"of {largest:.0e}, and numbers end between them; multiply the weights by a "
+                    "large number, or take a smaller penalty"
+                )
         elif len(weights) == 1 and weights[0] <= 1:
             raise ValueError("KernelRidge: leave-one-out needs two rows, but n_samples = 1")
 

@@ -21,6 +21,7 @@ from mercer.gram.transformed.centered import CenteredFeatures
 from mercer.points import is_sparse, to_dense
 from mercer.resources import within_budget
 
+_ROUNDING = 1e-12  # of the trace
 _FULL = 0.5  # share of nonzeros from which sparse features are written out
 _FAR = 1e-4  # share of the trace that is scatter: below, sparse features are written out, too
 
@@ -104,7 +105,15 @@ class Partition:
         W = self.cluster_weights(labels)
         within = self.within(labels) if within is None else within
         pulled = within[W > 0] / W[W > 0]
-        return float(max(self.weights @ self.gram.diag() - pulled.sum(), 0.0))
+        return self.above_rounding(float(self.weights @ self.gram.diag() - pulled.sum()))
+
+    def above_rounding(self, objective: float) -> float:
+        """Return an objective without what only rounding can have put below zero.
+
+        Of a matrix that is not positive semidefinite it is negative for good, and said to be.
+        """
+        least = -_ROUNDING * float(self.weights @ np.abs(self.gram.diag()))
+        return objective if objective < least and not self.gram.valid else max(objective, 0.0)
 
 
 def about_the_mean(gram: Gram, weights: Array) -> Gram:

@@ -66,6 +66,9 @@ class KnownRegressor(RegressorMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2, without the checks that strangers' arrays need."""
+        if sample_weight is not None and np.max(sample_weight, initial=0.0) > 0:
+            # only shares of weights count, and products with large ones overflow
+            sample_weight = np.asarray(sample_weight) / np.max(sample_weight)
         if sample_weight is not None or not _alike(self.values, y) or len(y) < 2:
             return float(super().score(X, y, sample_weight))
         spread = float(np.sum((y - y.mean()) ** 2))

@@ -103,5 +103,6 @@ def _bound(problem: Correlation, x: View, y: View) -> float:
     total = 0.0
     for view, penalty in zip((x, y), problem.penalties, strict=True):
         if view.left > 0:
-            total += view.left / max(penalty, np.finfo(float).tiny)
+            with np.errstate(over="ignore"):  # more than any number: no bound is known
+                total += float(np.divide(view.left, max(penalty, np.finfo(float).tiny)))
     return float(min(total, np.finfo(float).max))

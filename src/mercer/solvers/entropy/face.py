@@ -85,12 +85,14 @@ def _before(problem: Expectations, first: Array, second: Array, out: Array) -> A
 
 
 def _refuse(problem: Expectations, used: Array, y: Array) -> None:
-    length = float(np.linalg.norm(y / problem.scale))
-    margin = -float((problem.gaps[used] @ y).max()) / length
+    unit = float(problem.scale.min())  # scales may be as small as numbers get
+    direction = y * (unit / problem.scale)
+    length = float(np.linalg.norm(direction))
+    margin = -float((problem.gaps[used] @ y).max()) / length * unit
     raise InfeasibleError(
         "no distribution on these points has these expectations together: the direction "
-        f"{np.array2string(y / problem.scale / length, precision=3)} separates the targets "
+        f"{np.array2string(direction / length, precision=3)} separates the targets "
         f"from all points, by {margin:.3g}",
-        y / problem.scale / length,
+        direction / length,
         margin,
     )
