@@ -30,7 +30,7 @@ def is_ordinary(gram: Gram, value: Any, weights: Array | None, penalty: float | 
     Parameters
     ----------
     gram : Gram
-        Of a kernel and rows, with its `source`, or a matrix without rows.
+        Of a kernel and rows, or of a matrix that is given.
     value : object
         The answer; its coefficients, if it has any, are looked at.
     weights : (n,) array or None

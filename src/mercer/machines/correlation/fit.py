@@ -126,6 +126,7 @@ def promised(
 
     if is_sparse(first.factor):
         return Kept(question(first), value, judge)
-    rough = value.bound > (tol or 0.0) and first.shape[0] <= _QUICK
+    unseen = any(gram.source is not None and not gram.valid for gram in bases)
+    rough = (unseen or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
     doubtful = rough or has_negative_curvature(other)
     return promise(first, question, value, judge, weights, doubtful=doubtful)

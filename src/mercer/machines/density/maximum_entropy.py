@@ -28,6 +28,7 @@ from mercer.solvers import Callback, Solution, Solver, solve
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
 from mercer.solvers.entropy.newton import EntropyNewton
 
+_LEAST = 1e-290  # a distance whose reciprocal, times some digits, is a number
 _LIMITS = {"newton": 200, "scaling": 100_000}
 
 
@@ -318,4 +319,12 @@ def _refuse_overflow(F: Array, b: Array) -> None:
         raise ValueError(
             f"MaximumEntropy: feature {j} at point {i} is {F[i, j]:g}, too far from its target "
             f"{b[j]:g} for float64; divide the feature and its target by a large number"
+        )
+    away = np.abs(F - b).max(axis=0, initial=0.0)
+    small = np.flatnonzero((away > 0) & (away < _LEAST))
+    if len(small):
+        j = int(small[0])
+        raise ValueError(
+            f"MaximumEntropy: feature {j} is within {away[j]:.1e} of its target at all points, and "
+            "its multiplier beyond float64; multiply the feature and its target by a large number"
         )
