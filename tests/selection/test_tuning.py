@@ -48,9 +48,9 @@ from mercer.selection import (
     tune,
 )
 from mercer.selection.running.identity import digest
-from mercer.selection.running.question import question
 from mercer.selection.running.scheduler import Work, run
 from mercer.selection.running.task import Task, machine_at
+from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Group, Judged, Stopped, groups, register
 from mercer.selection.sharing.refit import Refit
 from mercer.threads import call_threads
@@ -1011,7 +1011,7 @@ def test_a_family_may_leave_points_to_others():
     def only_the_second(task: Task, points):
         return [Told(k) for k in range(len(points)) if points[k]["level"] == 1]
 
-    task = question(
+    task = make_task(
         Odd(0.0), X, c, cv=2, scoring=None, sample_weight=None, groups=None, train_scores=False,
         error_score=np.nan,
     )  # fmt: skip

@@ -30,8 +30,8 @@ from mercer.selection.running.task import Task
 from mercer.selection.sharing import Stopped, groups
 from mercer.selection.sharing.margin import group as margins
 from mercer.selection.sharing.margin.chains import ladder
+from mercer.selection.sharing.margin.fold_programmes import Setting
 from mercer.selection.sharing.margin.group import Margins
-from mercer.selection.sharing.margin.questions import Setting
 from mercer.selection.sharing.refit import Refit
 
 KERNELS = [Gaussian(0.7), Gaussian(3.0)]

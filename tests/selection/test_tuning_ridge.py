@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import KernelRidge
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 from mercer.selection import tune
-from mercer.selection.running.question import question
+from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Stopped, groups
 from mercer.selection.sharing.ridge.band import by_band
 from mercer.selection.sharing.ridge.cholesky import by_cholesky
@@ -65,7 +65,7 @@ def refitted(machine, X, y, grid, cv, weights):
 
 def asked(machine, X, y, cv=FOLDS):
     rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
-    return question(machine, X, y, cv=cv, scoring=ERROR, **rest)
+    return make_task(machine, X, y, cv=cv, scoring=ERROR, **rest)
 
 
 def kinds(machine, X, y, grid, cv=FOLDS):

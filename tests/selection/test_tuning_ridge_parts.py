@@ -12,7 +12,7 @@ from mercer.selection import tune
 from mercer.selection.sharing.ridge import krylov
 from mercer.selection.sharing.ridge.krylov import by_krylov
 from mercer.selection.sharing.ridge.parts import FoldParts, fold_order
-from mercer.selection.sharing.ridge.pole import Pole
+from mercer.selection.sharing.ridge.shifted_inverse import ShiftedInverse
 from mercer.selection.sharing.ridge.system import FoldSystem
 
 N = 700
@@ -94,8 +94,8 @@ def test_searches_on_sorted_rows_are_those_on_rows_as_they_are(monkeypatch):
     order = fold_order(trains, None, N)
     place = np.argsort(order)
     used = []
-    made = Pole.__init__
-    monkeypatch.setattr(Pole, "__init__", lambda *args: (used.append(1), made(*args))[1])
+    made = ShiftedInverse.__init__
+    monkeypatch.setattr(ShiftedInverse, "__init__", lambda *args: (used.append(1), made(*args))[1])
     answers = {}
     for name, rows, targets, folds in (
         ("sorted", X[order], y[order], [np.sort(place[train]) for train in trains]),

@@ -9,12 +9,12 @@ from sklearn.model_selection import GridSearchCV, KFold
 from mercer import KernelRidge, config
 from mercer.kernels import Gaussian, Laplacian
 from mercer.selection import tune
-from mercer.selection.running.question import question
+from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Stopped, groups
 from mercer.selection.sharing.ridge import krylov
-from mercer.selection.sharing.ridge.chain import Chain
 from mercer.selection.sharing.ridge.krylov import by_krylov, room
-from mercer.selection.sharing.ridge.pole import Pole
+from mercer.selection.sharing.ridge.krylov_subspace import KrylovSubspace
+from mercer.selection.sharing.ridge.shifted_inverse import ShiftedInverse
 from mercer.selection.sharing.ridge.system import FoldSystem
 
 N = 700
@@ -107,7 +107,7 @@ def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, mos
     X, y = sample(600)
     kinds = []
 
-    class Noted(Pole):
+    class Noted(ShiftedInverse):
         def __init__(self, systems, shift, dtype):
             kinds.append(dtype)
             super().__init__(systems, shift, dtype)
@@ -150,7 +150,7 @@ def test_a_pole_inverts_every_fold(bias, dtype):
     rng = np.random.default_rng(5)
     blocks = [system.project(rng.standard_normal((len(system.rows), 2))) for system in systems]
     unit = (s * K.diagonal()).max()
-    solved = Pole(systems, 0.1, dtype).solve(blocks)
+    solved = ShiftedInverse(systems, 0.1, dtype).solve(blocks)
     for system, block, found in zip(systems, blocks, solved, strict=True):
         again = (system.operate(system.values(found)) + 0.1 * found) / unit
         np.testing.assert_allclose(again, block, atol=1e-2 if dtype is np.float32 else 1e-9)
@@ -159,7 +159,7 @@ def test_a_pole_inverts_every_fold(bias, dtype):
 def test_residuals_in_the_subspace_are_those_of_the_equations(monkeypatch):
     X, y = sample()
     system = FoldSystem.of(Gaussian(0.7)(X), np.arange(600), y, None, True)
-    chain = Chain(system, PENALTIES, 60)
+    chain = KrylovSubspace(system, PENALTIES, 60)
     for _ in range(20):
         chain.extend(system.values(chain.vector()[:, None])[:, 0])
     noted = chain.left.copy()
@@ -218,6 +218,6 @@ def test_one_kernel_or_many_one_thread_or_two_give_the_same_digits():
 def test_memory_is_planned():
     X, y = sample(900)
     rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
-    task = question(KernelRidge(Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
+    task = make_task(KernelRidge(Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
     (group,) = groups(task, [{"penalty": p} for p in PENALTIES])
     assert group.size >= 8 * 900**2 + room(900, 3)

@@ -26,7 +26,7 @@ from mercer import (
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 from mercer.machines.base.reuse import Store
 from mercer.selection import tune
-from mercer.selection.running.question import question
+from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import groups
 from mercer.selection.sharing.components import Truncated
 from mercer.selection.sharing.decompositions import OneDecomposition
@@ -58,7 +58,7 @@ def compare(machine, X, y, grid, *, scoring=None, train=True, tol=1e-8):
 
 def kinds(machine, X, y, grid, scoring=None):
     rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
-    task = question(machine, X, y, cv=FOLDS, scoring=scoring, **rest)
+    task = make_task(machine, X, y, cv=FOLDS, scoring=scoring, **rest)
     return [type(group) for group in groups(task, list(ParameterGrid(grid)))]
 
 

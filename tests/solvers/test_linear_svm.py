@@ -339,8 +339,8 @@ def test_products_with_features(width, rows):
     weight, centre = rng.random(rows) * (rng.random(rows) < 0.7), rng.standard_normal(width)
     mine, spec = choose_backend().features(F, index), Reference().features(F, index)
     w, x = rng.standard_normal(width), rng.standard_normal(rows)
-    np.testing.assert_allclose(mine.times(w), F[index] @ w, atol=1e-11)
-    np.testing.assert_allclose(mine.pull(x), F[index].T @ x, atol=1e-11)
+    np.testing.assert_allclose(mine.matvec(w), F[index] @ w, atol=1e-11)
+    np.testing.assert_allclose(mine.rmatvec(x), F[index].T @ x, atol=1e-11)
     A = np.column_stack([F[index] - centre, group == 0, group == 1])
     expected = A.T @ (weight[:, None] * A)
     for rows_of in (mine, spec):

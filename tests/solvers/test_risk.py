@@ -22,7 +22,7 @@ from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
 from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
 from mercer.solvers.risk.newton import _exact
-from mercer.solvers.risk.preconditioned import Shape
+from mercer.solvers.risk.preconditioned import HessianPreconditioner
 from mercer.solvers.risk.space import space_of
 
 
@@ -84,7 +84,7 @@ def test_shaped_steps_are_those_of_newton(loss, bias):
     )
     g = space.gradient(u)
     exact = _exact(space, u, g)
-    shaped, solved = Shape(space).step(u, g, 0.0, Watch(), 200)
+    shaped, solved = HessianPreconditioner(space).step(u, g, 0.0, Watch(), 200)
     gap = space.inner(space.change(shaped, exact), space.change(shaped, exact))
     assert solved and gap < 0.05 * space.inner(exact, exact)
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
-from mercer.backends.rules import Rules, Walked
+from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.expression import Expression
 
 
@@ -221,11 +221,11 @@ class Features(ABC):
     shape: tuple[int, int]
 
     @abstractmethod
-    def times(self, w: Array) -> Array:
+    def matvec(self, w: Array) -> Array:
         """Return F w."""
 
     @abstractmethod
-    def pull(self, x: Array) -> Array:
+    def rmatvec(self, x: Array) -> Array:
         """Return F'x."""
 
     @abstractmethod
@@ -345,10 +345,10 @@ class Backend(ABC):
         X: Any,
         codes: Array,
         order: Array | None,
-        rules: Rules,
+        rules: LinearFunctions,
         step: float,
         interruptible: bool,
-    ) -> Walked:
+    ) -> PassCounts:
         """Walk over rows X (float64, C order or CSR) in the order given, learning from mistakes.
 
         A row is a mistake where its class (`codes`, int64) is not strictly ahead: it is then added

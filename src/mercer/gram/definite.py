@@ -22,7 +22,7 @@ from mercer.gram.policy import PROVEN_ROWS
 from mercer.gram.storage.dense import DenseGram
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
-from mercer.gram.transformed.part import layers
+from mercer.gram.transformed.part import unwrap
 from mercer.resources import within_budget
 
 _WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
@@ -96,7 +96,7 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     >>> definiteness(distances).shown, definiteness(distances, sums_to_zero=True).shown
     (False, True)
     """
-    base = layers(gram).base
+    base = unwrap(gram).base
     if base.valid:
         return BY_CONSTRUCTION
     n = base.shape[0]
@@ -109,7 +109,7 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
 
 def is_soon_shown(gram: Gram) -> bool:
     """Return whether it takes but a moment to show that K is positive semidefinite, or is not."""
-    base = layers(gram).base
+    base = unwrap(gram).base
     return not base.valid and base.shape[0] <= min(_WHOLE, PROVEN_ROWS)
 
 
@@ -118,7 +118,7 @@ def has_negative_curvature(gram: Gram) -> bool:
 
     For those who cannot wait for a proof: what is met is one, what is not says nothing.
     """
-    base = layers(gram).base
+    base = unwrap(gram).base
     return not base.valid and base.shape[0] > 0 and _glanced(base, False).seen < 0
 
 

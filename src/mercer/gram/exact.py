@@ -15,7 +15,7 @@ from mercer.gram.storage.dense import DenseGram
 from mercer.gram.storage.lazy import LazyGram
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.transformed.centered import CenteredGram
-from mercer.gram.transformed.part import PartGram, layers
+from mercer.gram.transformed.part import PartGram, unwrap
 from mercer.gram.transformed.scaled import ScaledGram
 from mercer.gram.transformed.shifted import ShiftedGram
 from mercer.points import take
@@ -107,7 +107,7 @@ def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
     (m,) array
         The rows of the product.
     """
-    held, used = layers(gram), np.flatnonzero(coef)
+    held, used = unwrap(gram), np.flatnonzero(coef)
     shifted = 0.0 if held.shift is None else held.shift[rows] * coef[rows]
     if held.index is None:
         return exact_sums(held.base, rows, used, coef[used])[:, 0] + shifted
@@ -131,7 +131,7 @@ def exact_block(gram: Gram, index: Array) -> Array:
     (m, m) array
         The block, with the shift on its diagonal.
     """
-    held = layers(gram)
+    held = unwrap(gram)
     points = index if held.index is None else held.index[index]
     if isinstance(held.base, DenseGram | CachedGram | LazyGram):
         block = np.array(held.base.source.in_float64().only(points).pairs().dense())

@@ -4,9 +4,9 @@ from mercer.machines.base.parameters import ParameterError
 from mercer.machines.bayes.bag_of_words import BagOfWords
 from mercer.machines.bayes.bayes_decision import BayesDecision
 from mercer.machines.bayes.gaussian_classifier import GaussianClassifier
+from mercer.machines.bayes.informative_values import Telling
 from mercer.machines.bayes.joint_table import Independence, JointTable
 from mercer.machines.bayes.naive_bayes import NaiveBayes
-from mercer.machines.bayes.telling import Telling
 from mercer.machines.classification.fisher import FisherDiscriminant
 from mercer.machines.classification.nearest_mean import NearestMean
 from mercer.machines.classification.nearest_neighbors import NearestNeighbors

@@ -19,9 +19,9 @@ from mercer.array_types import Array
 from mercer.machines.base.machine import all_or_nothing_search
 from mercer.selection.outcome import Tuning
 from mercer.selection.running.progress import TuningCallback
-from mercer.selection.running.question import scorers_of
 from mercer.selection.running.rows import indexable
 from mercer.selection.running.task import machine_at
+from mercer.selection.running.task_setup import scorers_of
 from mercer.selection.search import Search
 from mercer.selection.sharing.refit import fit_to
 from mercer.selection.tuning import tune

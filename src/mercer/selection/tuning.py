@@ -21,8 +21,8 @@ from mercer.selection.running.evaluator import Evaluator
 from mercer.selection.running.identity import digest
 from mercer.selection.running.journal import Journal
 from mercer.selection.running.progress import TuningCallback
-from mercer.selection.running.question import metric_of, question
 from mercer.selection.running.task import Task
+from mercer.selection.running.task_setup import make_task, metric_of
 from mercer.selection.search import Exhaustive, Search
 from mercer.selection.sharing import Stopped
 
@@ -129,7 +129,7 @@ def tune(
         raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r} must be a function of TuningProgress, or None")
-    task = question(
+    task = make_task(
         clone(machine, safe=False), X, y, cv=cv, scoring=scoring, sample_weight=sample_weight,
         groups=groups, train_scores=train_scores, error_score=error_score,
     )  # fmt: skip

@@ -5,7 +5,7 @@ options; problem, start and clock are passed to it.
 """
 
 from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch
-from mercer.solvers.bayes.averages import Averages
+from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
 from mercer.solvers.clustering.lloyd import Lloyd

@@ -40,7 +40,7 @@ from mercer.problems.entropy import Expectations
 from mercer.problems.mixture.mixture import Mixture
 from mercer.resources import MemoryBudgetError, format_bytes
 from mercer.solvers.base import Solver
-from mercer.solvers.bayes.averages import Averages
+from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
 from mercer.solvers.clustering.lloyd import Lloyd
@@ -173,7 +173,7 @@ def _(problem: Partition) -> Solver:
 
 @choose.register
 def _(problem: BoxQP) -> Solver:
-    base = problem.held.base
+    base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
         return InteriorPoint() if base.rank <= SQUARED else DualDescent()
     return WorkingSets() if isinstance(base, LazyGram | CachedGram) else SMO()
@@ -182,7 +182,7 @@ def _(problem: BoxQP) -> Solver:
 @choose.register
 def _(problem: Many) -> Solver:
     one = choose(problem.problems[0]) if problem.problems else SMO()
-    bases = {id(part.held.base) for part in problem.problems}
+    bases = {id(part.unwrapped.base) for part in problem.problems}
     # those that share a Gram are answered together, by solvers that can
     return one if isinstance(one, SMO | WorkingSets) and len(bases) < 2 else Each(one)
 

@@ -131,9 +131,9 @@ def test_the_fast_pass_is_the_exact_one(name, shift):
     parts = problem.start(np.random.RandomState(0))
     roots = SHAPES[name].roots(parts.covariances, 5, 4)
     assert problem._quick(roots)
-    fast, exact = problem.look(parts), problem.look(parts, exact=True)
+    fast, exact = problem.e_step(parts), problem.e_step(parts, exact=True)
     assert fast.objective == pytest.approx(exact.objective, rel=1e-12)
-    one, two = problem.next(parts, fast.sums), problem.next(parts, exact.sums)
+    one, two = problem.m_step(parts, fast.sums), problem.m_step(parts, exact.sums)
     np.testing.assert_allclose(one.means, two.means, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(one.covariances, two.covariances, rtol=1e-8, atol=1e-10)
 

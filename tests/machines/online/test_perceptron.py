@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from mercer import ParameterError, Perceptron, config
 from mercer.backends import available_backends, choose_backend
+from mercer.backends.perceptron_state import LinearFunctions
 from mercer.backends.reference.backend import Reference
-from mercer.backends.rules import Rules
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
@@ -418,7 +418,7 @@ def test_backends_walk_alike(name, k):
             found = []
             for each in (backend, Reference()):
                 late = np.zeros((7, k)), np.zeros(k)
-                rules = Rules(np.zeros((7, k)), np.zeros(k), True, *late)
+                rules = LinearFunctions(np.zeros((7, k)), np.zeros(k), True, *late)
                 met = each.perceptron(rows, codes, walk, rules, 5.0, True)
                 found.append((met, rules))
             assert found[0][0] == found[1][0]

@@ -31,7 +31,7 @@ from mercer.kernels import (
     Sigmoid,
     Spectrum,
 )
-from mercer.machines.projection.pulls import pull_of
+from mercer.machines.projection.preimage_weights import preimage_weight
 from mercer.solvers import Eigh, Lanczos
 
 
@@ -502,7 +502,7 @@ SMOOTH = [
 
 @pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
 def test_pulls_are_slopes(kernel):
-    pull = pull_of(kernel)
+    pull = preimage_weight(kernel)
     x, y, h = np.array([[0.3, -0.2, 0.5, 0.1]]), np.zeros((1, 4)), 1e-5
     slopes = []
     for j in range(4):
@@ -550,8 +550,8 @@ def test_learned_pre_images():
         PCA(Precomputed(), 3).fit(Linear()(X)).inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="2 columns, but there are 3"):
         PCA(n_components=3).fit(X).inverse_transform(np.zeros((1, 2)))
-    assert pull_of(Laplacian(1.0)) is None
-    assert pull_of(Sigmoid()) is None
+    assert preimage_weight(Laplacian(1.0)) is None
+    assert preimage_weight(Sigmoid()) is None
 
 
 def test_pre_images_take_the_noise_off_digits():

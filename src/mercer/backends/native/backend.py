@@ -30,10 +30,10 @@ from mercer.backends.lowering.packing import stays_sparse
 from mercer.backends.native.boxes import box_chains, box_qps
 from mercer.backends.native.features import features
 from mercer.backends.native.neighbours import Exact, neighbours
-from mercer.backends.native.online import walk
+from mercer.backends.native.online import perceptron_pass
 from mercer.backends.native.partition import partition
+from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.reference.evaluate import evaluate, matern_profile
-from mercer.backends.rules import Rules, Walked
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -356,12 +356,12 @@ class Native(Backend):
         X: Any,
         codes: Array,
         order: Array | None,
-        rules: Rules,
+        rules: LinearFunctions,
         step: float,
         interruptible: bool,
-    ) -> Walked:
+    ) -> PassCounts:
         """Walk in the compiled core."""
-        return walk(X, codes, order, rules, step, interruptible)
+        return perceptron_pass(X, codes, order, rules, step, interruptible)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind rows."""

@@ -67,12 +67,12 @@ class NativeDense(Features):
         self._F, self._index = np.ascontiguousarray(F, dtype=np.float64), index
         self.shape = (F.shape[0] if index is None else len(index), F.shape[1])
 
-    def times(self, w: Array) -> Array:
+    def matvec(self, w: Array) -> Array:
         """Multiply by all threads."""
         deadline.check()
         return _native.linear_times(self._F, self._index, _float64(w), self._threads(1))
 
-    def pull(self, x: Array) -> Array:
+    def rmatvec(self, x: Array) -> Array:
         """Multiply by all threads."""
         deadline.check()
         return _native.linear_pull(self._F, self._index, _float64(x), self._threads(1))

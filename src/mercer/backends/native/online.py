@@ -8,13 +8,18 @@ import numpy as np
 
 from mercer import _native
 from mercer.array_types import Array
-from mercer.backends.rules import Rules, Walked
+from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.points import is_sparse
 
 
-def walk(
-    X: Any, codes: Array, order: Array | None, rules: Rules, step: float, interruptible: bool
-) -> Walked:
+def perceptron_pass(
+    X: Any,
+    codes: Array,
+    order: Array | None,
+    rules: LinearFunctions,
+    step: float,
+    interruptible: bool,
+) -> PassCounts:
     """Walk over dense or CSR rows."""
     after = (
         order,
@@ -29,7 +34,7 @@ def walk(
         interruptible,
     )
     if not is_sparse(X):
-        return Walked(*_native.perceptron_dense(X, *after))
+        return PassCounts(*_native.perceptron_dense(X, *after))
     begin = np.ascontiguousarray(X.indptr, dtype=np.int64)
     columns = np.ascontiguousarray(X.indices, dtype=np.int32)
-    return Walked(*_native.perceptron_sparse(begin, columns, X.data, X.shape[1], *after))
+    return PassCounts(*_native.perceptron_sparse(begin, columns, X.data, X.shape[1], *after))

@@ -25,15 +25,15 @@ from mercer.backends.contract import (
     Poll,
     RowParts,
 )
-from mercer.backends.reference.chains import walk as walk_chain
+from mercer.backends.perceptron_state import LinearFunctions, PassCounts
+from mercer.backends.reference.chains import solve_chain
 from mercer.backends.reference.cholesky import cholesky_in_place
 from mercer.backends.reference.closeness import closeness
 from mercer.backends.reference.evaluate import diagonal, evaluate
 from mercer.backends.reference.features import ReferenceFeatures
 from mercer.backends.reference.partition import partition
-from mercer.backends.reference.perceptron import walk
+from mercer.backends.reference.perceptron import perceptron_pass
 from mercer.backends.reference.smo import on_stored
-from mercer.backends.rules import Rules, Walked
 from mercer.expression import Expression
 from mercer.points import row_count, take
 from mercer.resources import rows_at_once
@@ -172,7 +172,7 @@ class Reference(Backend):
         self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
     ) -> list[ChainAnswer]:
         """Walk along one chain after the other."""
-        return [walk_chain(K, chain, tol, max_iter, poll) for chain in chains]
+        return [solve_chain(K, chain, tol, max_iter, poll) for chain in chains]
 
     def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the steps of `partition`, one start after the other."""
@@ -183,12 +183,12 @@ class Reference(Backend):
         X: Any,
         codes: Array,
         order: Array | None,
-        rules: Rules,
+        rules: LinearFunctions,
         step: float,
         interruptible: bool,
-    ) -> Walked:
+    ) -> PassCounts:
         """Walk row by row."""
-        return walk(X, codes, order, rules, step, interruptible)
+        return perceptron_pass(X, codes, order, rules, step, interruptible)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind rows."""

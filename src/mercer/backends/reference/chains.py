@@ -19,7 +19,9 @@ _MOST_AT_BOUND = 0.5  # of the support vectors: with more, b is scaled with the 
 _ROUNDING = 1e-12  # relative: a sum this far off needs no repair
 
 
-def walk(K: Array, chain: Chain, tol: float, max_iter: int, poll: Poll | None) -> ChainAnswer:
+def solve_chain(
+    K: Array, chain: Chain, tol: float, max_iter: int, poll: Poll | None
+) -> ChainAnswer:
     """Solve the stages of a chain in turn."""
     own = np.arange(len(K)) if chain.box.rows is None else chain.box.rows
     judged = K[np.ix_(chain.judged, own)].astype(np.float64)

@@ -46,14 +46,14 @@ class ReferenceFeatures(Features):
         self._F, self._index = F, index
         self.shape = (F.shape[0] if index is None else len(index), F.shape[1])
 
-    def times(self, w: Array) -> Array:
+    def matvec(self, w: Array) -> Array:
         """Multiply chunk by chunk."""
         out = np.empty(self.shape[0])
         for part, block in self._blocks(_LONG):
             out[part] = block @ w
         return out
 
-    def pull(self, x: Array) -> Array:
+    def rmatvec(self, x: Array) -> Array:
         """Multiply chunk by chunk."""
         out = np.zeros(self.shape[1])
         for part, block in self._blocks(_LONG):
@@ -87,7 +87,7 @@ class ReferenceFeatures(Features):
         self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
     ) -> FeatureAnswer:
         """Walk over all variables in random order, without leaving any out."""
-        return _Walk(self, box).run(tol, max_epochs, poll)
+        return _CoordinateDescent(self, box).run(tol, max_epochs, poll)
 
     def row(self, i: int) -> Array:
         """Return one row."""
@@ -103,7 +103,7 @@ class ReferenceFeatures(Features):
             yield part, self._F[part if self._index is None else self._index[part]]
 
 
-class _Walk:
+class _CoordinateDescent:
     def __init__(self, rows: ReferenceFeatures, box: FeatureBox) -> None:
         self.rows, self.box, self.b = rows, box, box.start.astype(np.float64)
         n = rows.shape[0]
@@ -114,7 +114,7 @@ class _Walk:
         self.rho = float(max(lengths.mean() if n else 0.0, slope)) or 1.0
         self.curvature = lengths + self.shift + np.where(box.group >= 0, self.rho, 0.0)
         self.offsets = box.offsets.astype(np.float64)
-        self.w = rows.pull(self.b)
+        self.w = rows.rmatvec(self.b)
         sums = np.bincount(box.group + 1, weights=self.b, minlength=len(box.totals) + 1)[1:]
         self.off = sums - box.totals
 

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.rules import Rules, Walked
+from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.points import is_sparse, to_dense
 
 
-def walk(
-    X: Any, codes: Array, order: Array | None, rules: Rules, step: float, interruptible: bool
-) -> Walked:
+def perceptron_pass(
+    X: Any,
+    codes: Array,
+    order: Array | None,
+    rules: LinearFunctions,
+    step: float,
+    interruptible: bool,
+) -> PassCounts:
     """Score each row, and where its class is not ahead add the row to its function."""
     numbers = np.arange(len(codes)) if order is None else order
     with np.errstate(over="ignore", invalid="ignore"):
@@ -21,7 +26,7 @@ def walk(
     lengths = np.asarray(squares, dtype=np.float64).ravel()[numbers]
     bad = np.flatnonzero(~np.isfinite(lengths))
     if len(bad):
-        return Walked(0, 0.0, int(numbers[bad[0]]))
+        return PassCounts(0, 0.0, int(numbers[bad[0]]))
     mistakes = 0
     for k, i in enumerate(numbers):
         x = to_dense(X[[i]])[0]
@@ -37,7 +42,7 @@ def walk(
                 rules.tally[1] + wrong,
                 max(rules.tally[2], lengths[k]),
             )
-    return Walked(mistakes, float(lengths.max(initial=0.0)), -1)
+    return PassCounts(mistakes, float(lengths.max(initial=0.0)), -1)
 
 
 def _wrong(scores: Array, code: int) -> tuple[int, int]:
@@ -58,7 +63,7 @@ def rival_of(scores: Array, code: int) -> int:
     return best if best != code else int(code == 0)
 
 
-def _add(rules: Rules, x: Array, c: int, sign: float, step: float) -> None:
+def _add(rules: LinearFunctions, x: Array, c: int, sign: float, step: float) -> None:
     rules.weights[:, c] += sign * x
     rules.bias[c] += sign * rules.has_bias
     if rules.late is not None and rules.late_bias is not None:

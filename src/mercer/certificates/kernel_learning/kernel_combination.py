@@ -103,7 +103,7 @@ def _measured(
     parts = zip(programmes, coefs, value.duals.parts, strict=True)
     for k, (programme, b, dual) in enumerate(parts):
         own = np.stack([on_own_rows(programme, column) for column in products[:, :, k]])
-        shift = programme.held.shift
+        shift = programme.unwrapped.shift
         Kb = d @ own + (0.0 if shift is None else shift * b)
         found = measure(programme, b, dual.intercept, Kb, convex)
         machines, primal = machines + found.gap, primal + found.primal

@@ -133,7 +133,7 @@ def measure(
 ) -> BoxQPQuantities:
     """Measure an answer, given K b in float64 from the data, and what is known of K."""
     F = problem.linear - Kb
-    shift = problem.held.shift
+    shift = problem.unwrapped.shift
     offset = problem.spread(intercept)
     lost = float(problem.kinks @ np.abs(b))
     dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
@@ -178,7 +178,7 @@ def _rounded(problem: BoxQP, Kb: Array, slope: Array) -> Array:
 
 def _hard(problem: BoxQP) -> tuple[Array, Array]:
     """Return which variables nothing stops on their way up, and down: no slack is allowed."""
-    shift = problem.held.shift
+    shift = problem.unwrapped.shift
     loose = np.ones(len(problem.linear), dtype=bool) if shift is None else shift == 0
     return np.isinf(problem.upper) & loose, np.isinf(problem.lower) & loose
 
@@ -192,7 +192,7 @@ def _scaled_gap(problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float)
     """
     if np.any(problem.kinks) or problem.totals.any() or (np.abs(problem.linear) != 1).any():
         return np.inf
-    d = np.zeros(len(b)) if problem.held.shift is None else problem.held.shift
+    d = np.zeros(len(b)) if problem.unwrapped.shift is None else problem.unwrapped.shift
     slope, near = problem.linear - (Kb - d * b) - offset, _slack(problem, b)
     up = (problem.upper > 0) & (b < problem.upper - near)
     down = (problem.lower < 0) & (b > problem.lower + near)

@@ -11,7 +11,7 @@ from mercer.certificates.base import Certificate, certify
 from mercer.certificates.margin.box_qp import BoxQPQuantities, convexity, judged, measure
 from mercer.gram import Definiteness, Gram, exact
 from mercer.gram.definite import BY_CONSTRUCTION
-from mercer.gram.transformed.part import Layers
+from mercer.gram.transformed.part import Unwrapped
 from mercer.problems import BoxQP, Dual, Duals, Many
 
 
@@ -122,14 +122,14 @@ def _convexity(problem: Many) -> Definiteness:
     """Look at every Gram once; the worst that is found counts for all programmes."""
     grams: dict[int, list[BoxQP]] = {}
     for one in problem.problems:
-        grams.setdefault(id(one.held.base), []).append(one)
+        grams.setdefault(id(one.unwrapped.base), []).append(one)
     found = [convexity(*those) for those in grams.values()]
     return max(found, key=lambda one: (one.shift, -one.seen), default=BY_CONSTRUCTION)
 
 
 def _products(problem: Many, value: Duals) -> list[Array]:
     """Return K b of every programme, by one product of the shared Gram where that is less work."""
-    held = [p.held for p in problem.problems]
+    held = [p.unwrapped for p in problem.problems]
     base = held[0].base
     n = base.shape[0]
     columns = [_on_base(h, dual, n) for h, dual in zip(held, value.parts, strict=True)]
@@ -145,13 +145,13 @@ def _products(problem: Many, value: Duals) -> list[Array]:
     ]
 
 
-def _on_base(held: Layers, dual: Dual, n: int) -> Array:
+def _on_base(held: Unwrapped, dual: Dual, n: int) -> Array:
     if held.index is None:
         return np.asarray(dual.coef, dtype=np.float64)
     return np.bincount(held.index, np.asarray(dual.coef, dtype=np.float64), n)
 
 
-def _part(product: Array, held: Layers, dual: Dual) -> Array:
+def _part(product: Array, held: Unwrapped, dual: Dual) -> Array:
     product = product if held.index is None else product[held.index]
     return product if held.shift is None else product + held.shift * dual.coef
 

@@ -63,9 +63,9 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
         bad = MixtureQuantities(-inf, inf, inf, inf, fault, 0)
         return Certificate(False, bad, tol, "the parts are no distributions")
     with one_blas_thread():
-        here = problem.look(value, exact=True)
-        moved = problem.next(value, here.sums)
-        after = problem.look(moved, exact=True)
+        here = problem.e_step(value, exact=True)
+        moved = problem.m_step(value, here.sums)
+        after = problem.e_step(moved, exact=True)
     gain = (after.objective - here.objective) / problem.total
     quantities = MixtureQuantities(
         here.log_likelihood / problem.total,

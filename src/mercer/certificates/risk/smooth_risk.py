@@ -94,11 +94,17 @@ def _measure(
     if problem.loss.convex and not convex.shown:
         gap = float("inf")
     elif problem.loss.convex:
-        pulls = problem.pulls(_balanced(problem, f))
+        weighted_slopes = problem.weighted_slopes(_balanced(problem, f))
         if problem.bias:
-            sizes = np.abs(pulls).sum(axis=0)
-            imbalance = float((np.abs(pulls.sum(axis=0)) / np.maximum(sizes, 1e-300)).max())
-        bound = _lower_bound(problem, pulls, np.asarray(gram @ pulls) + convex.shift * pulls)
+            sizes = np.abs(weighted_slopes).sum(axis=0)
+            imbalance = float(
+                (np.abs(weighted_slopes.sum(axis=0)) / np.maximum(sizes, 1e-300)).max()
+            )
+        bound = _lower_bound(
+            problem,
+            weighted_slopes,
+            np.asarray(gram @ weighted_slopes) + convex.shift * weighted_slopes,
+        )
         gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
         gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
     still = _stationarity(problem, function, f)
@@ -110,11 +116,11 @@ def _measure(
 def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, f: Array) -> float:
     """Compare both forms of an answer; slopes are known to rounding of the scores."""
     assert value.weights is not None
-    pulls = problem.pulls(f)
+    weighted_slopes = problem.weighted_slopes(f)
     sizes = 1.0 + abs(F) @ np.abs(value.weights) + np.abs(value.intercept)
     rounding = (F.shape[1] + 8) * _EPS * problem.weights[:, None] * sizes
-    off = np.abs(problem.penalty * value.coef + pulls) - rounding
-    largest = max(float(np.abs(pulls).max(initial=0.0)), np.finfo(float).tiny)
+    off = np.abs(problem.penalty * value.coef + weighted_slopes) - rounding
+    largest = max(float(np.abs(weighted_slopes).max(initial=0.0)), np.finfo(float).tiny)
     found = float(np.maximum(off, 0.0).max(initial=0.0)) / largest
     return found if np.isfinite(found) else float("inf")
 
@@ -128,11 +134,11 @@ def _balanced(problem: SmoothRisk, f: Array) -> Array:
         return f
     s, moved = problem.weights, f
     for _ in range(_BALANCE_STEPS):
-        pulls = problem.pulls(moved)
-        g = pulls.sum(axis=0)
-        if np.abs(g).max() <= 1e-14 * np.abs(pulls).sum():
+        weighted_slopes = problem.weighted_slopes(moved)
+        g = weighted_slopes.sum(axis=0)
+        if np.abs(g).max() <= 1e-14 * np.abs(weighted_slopes).sum():
             break
-        bend = problem.loss.bend(moved, problem.codes)
+        bend = problem.loss.curvature(moved, problem.codes)
         step = -np.linalg.lstsq(bend.mean(s), g / s.sum(), rcond=1e-13)[0]
         length, now = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300)), problem.risk(moved)
         while length > 1e-6 and problem.risk(moved + length * step) > now * (1 + 1e-12):
@@ -141,26 +147,28 @@ def _balanced(problem: SmoothRisk, f: Array) -> Array:
     return np.asarray(moved)
 
 
-def _lower_bound(problem: SmoothRisk, pulls: Array, image: Array) -> float:
+def _lower_bound(problem: SmoothRisk, weighted_slopes: Array, image: Array) -> float:
     """Return the dual value: - sum_i s_i loss*(u_i) - |sum_i s_i u_i k(x_i, .)|^2 / 2 penalty."""
-    conjugates = problem.loss.conjugates(pulls / problem.weights[:, None], problem.codes)
-    squared = float((pulls * image).sum())
+    conjugates = problem.loss.conjugates(weighted_slopes / problem.weights[:, None], problem.codes)
+    squared = float((weighted_slopes * image).sum())
     return float(-problem.weights @ conjugates - squared / (2 * problem.penalty))
 
 
 def _stationarity(problem: SmoothRisk, function: RKHSFunction, f: Array) -> float:
-    gram, pulls = function.gram, problem.pulls(f)
+    gram, weighted_slopes = function.gram, problem.weighted_slopes(f)
     if function.weights is not None:
-        left = problem.penalty * function.weights + gram.factor.T @ pulls
+        left = problem.penalty * function.weights + gram.factor.T @ weighted_slopes
         squared = float(np.square(left).sum())
     else:
         assert function.coef is not None
-        left = problem.penalty * function.coef + pulls
+        left = problem.penalty * function.coef + weighted_slopes
         squared = max(float((left * (gram @ left)).sum()), 0.0)
-    lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.sizes(pulls)
+    lengths, strengths = np.sqrt(np.maximum(gram.diag(), 0.0)), problem.sizes(weighted_slopes)
     reach = lengths @ strengths.sum(axis=1)
     still = np.sqrt(squared) / reach if reach > 0 else 0.0
     if problem.bias:
         sizes = strengths.sum(axis=0)
-        still = max(still, float((np.abs(pulls.sum(axis=0)) / np.maximum(sizes, 1e-300)).max()))
+        still = max(
+            still, float((np.abs(weighted_slopes.sum(axis=0)) / np.maximum(sizes, 1e-300)).max())
+        )
     return float(still) if np.isfinite(still) else float("inf")

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.spectral.outside import Outside, look_outside
+from mercer.certificates.spectral.complement import Complement, probe_complement
 from mercer.gram import Gram, exact
 from mercer.problems import Eigenproblem, Modes
 from mercer.resources import rows_at_once
@@ -126,8 +126,8 @@ def _overlap(V: Array, known: Array) -> float:
     return worst
 
 
-def _outside(problem: Eigenproblem, V: Array, m: Array, known: Array, top: float) -> Outside:
+def _outside(problem: Eigenproblem, V: Array, m: Array, known: Array, top: float) -> Complement:
     # below rounding of the largest nothing is missed
     least = max(float(m.min(initial=np.inf)), 1e-12 * top)
-    found = look_outside(problem.gram, np.hstack([known, V]), least, top)
-    return Outside(found.found / least, found.bound / least)
+    found = probe_complement(problem.gram, np.hstack([known, V]), least, top)
+    return Complement(found.found / least, found.bound / least)

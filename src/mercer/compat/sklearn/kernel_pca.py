@@ -12,9 +12,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.compat.sklearn.base.inside import Inside
 from mercer.compat.sklearn.base.kernels import written
 from mercer.compat.sklearn.base.parameters import check_random_state, check_whole
+from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite
@@ -38,7 +38,7 @@ _SOLVERS = ("auto", "dense", "arpack", "randomized")
 _EXACT = 1e-10  # what tol=0 means here: residual of an eigenpair over its eigenvalue
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inside, BaseEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachine, BaseEstimator):
     """`sklearn.decomposition.KernelPCA` on Mercer's solver.
 
     What differs is listed in the user guide.

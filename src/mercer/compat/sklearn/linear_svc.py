@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.compat.sklearn.base.inputs import Rows
 from mercer.compat.sklearn.base.margin import as_configured
-from mercer.compat.sklearn.base.origin import OriginMachine, Part
+from mercer.compat.sklearn.base.origin import OriginMachine, OriginProgramme
 from mercer.compat.sklearn.base.parameters import check_linear
 from mercer.machines.base.labels import (
     check_class_weight,
@@ -226,11 +226,13 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _part(self, mine: Array, costs: Array) -> Part:
+    def _part(self, mine: Array, costs: Array) -> OriginProgramme:
         # a coefficient is at most its cost; squared, twice its cost times a slack, and the squares
         # of slacks cost no more than those of f = 0, which are 1: their sum is below twice the sum
         signs = np.where(mine, 1.0, -1.0)
-        return Part(_LOSSES[self.loss], signs, costs, _REACH[self.loss] * float(costs.sum()))
+        return OriginProgramme(
+            _LOSSES[self.loss], signs, costs, _REACH[self.loss] * float(costs.sum())
+        )
 
     def _check_parameters(self) -> None:
         check_choice(self, "penalty", ("l1", "l2"))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.compat.sklearn.base.inputs import Rows
-from mercer.compat.sklearn.base.origin import OriginMachine, Part
+from mercer.compat.sklearn.base.origin import OriginMachine, OriginProgramme
 from mercer.compat.sklearn.base.parameters import check_linear
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_real
@@ -131,7 +131,9 @@ class LinearSVR(OriginMachine, RegressorMixin, BaseEstimator):
         if self.loss == "squared_epsilon_insensitive":
             reach = 1.0 + 2.0 * float(np.sqrt(costs.sum()) * np.sqrt(costs @ targets**2))
         write = partial(_LOSSES[self.loss], eps=float(self.epsilon))
-        coef, constants = self._weigh(X, rows.first, (Part(write, targets, costs, reach),))
+        coef, constants = self._weigh(
+            X, rows.first, (OriginProgramme(write, targets, costs, reach),)
+        )
         self.coef_ = coef[0]
         self.intercept_ = constants if self.fit_intercept else 0.0
         return self

@@ -85,7 +85,7 @@ class PartCross(Cross):
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
+class Unwrapped:
     """K = base[index, index] + diag(shift): a Gram without its wrappers.
 
     Attributes
@@ -103,20 +103,20 @@ class Layers:
     shift: Array | None
 
 
-def layers(gram: Gram) -> Layers:
+def unwrap(gram: Gram) -> Unwrapped:
     """Take a Gram out of `PartGram` and `ShiftedGram`, however they are nested.
 
     A shift inside a part that repeats points would not be diagonal there: that part is then the
     base itself.
     """
     if isinstance(gram, ShiftedGram):
-        inner = layers(gram.base)
+        inner = unwrap(gram.base)
         shift: Array | None = gram.shift if inner.shift is None else inner.shift + gram.shift
-        return Layers(inner.base, inner.index, shift)
+        return Unwrapped(inner.base, inner.index, shift)
     if isinstance(gram, PartGram):
-        inner, index = layers(gram.base), gram.index
+        inner, index = unwrap(gram.base), gram.index
         if inner.shift is not None and len(np.unique(index)) < len(index):
-            return Layers(gram, None, None)
+            return Unwrapped(gram, None, None)
         shift = None if inner.shift is None else inner.shift[index]
-        return Layers(inner.base, index if inner.index is None else inner.index[index], shift)
-    return Layers(gram, None, None)
+        return Unwrapped(inner.base, index if inner.index is None else inner.index[index], shift)
+    return Unwrapped(gram, None, None)

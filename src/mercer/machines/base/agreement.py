@@ -66,7 +66,7 @@ def _known(machine: Any) -> Certificate | None:
     # a time limit is kept: what takes longer to judge is judged when it is read
     limited = getattr(machine, "time_limit", None) is not None
     if getattr(found, "doubtful", False) and not (limited and found.rows > _QUICK):
-        found = held["_judgement"] = found.made()
+        found = held["_judgement"] = found.compute()
     if not isinstance(found, Certificate) or isinstance(found.quantities, StreamQuantities):
         return None
     return found

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.array_types import Array
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
-from mercer.machines.base.certified import Certified
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -25,11 +24,12 @@ from mercer.machines.base.decision import (
 )
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.labels import classes_of
+from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_flag, check_real, refuse
 from mercer.machines.base.weights import check_weights
 from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, scatter_of, scores
-from mercer.machines.bayes.postponed import Postponed
+from mercer.machines.bayes.lazy_solution import LazySolution
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.solvers import Solution
 
@@ -187,7 +187,7 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         self.prior_ = prior_of(self, held.weight)
         shape = (self.covariance == "spherical", bool(self.shared))
         problem = GaussianClasses(held, *shape, float(self.floor), bool(self.unbiased))
-        self._asked = Postponed(problem)
+        self._asked = LazySolution(problem)
         self.__dict__.pop("_judgement", None)
 
     @property

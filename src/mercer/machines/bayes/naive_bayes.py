@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
-from mercer.machines.base.certified import Certified
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -26,14 +25,16 @@ from mercer.machines.base.decision import (
     rule_of,
 )
 from mercer.machines.base.labels import classes_of
+from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_real, refuse
 from mercer.machines.base.weights import check_weights
 from mercer.machines.bayes.class_counts import ClassCounts, Layout, check_range, count
 from mercer.machines.bayes.class_scores import coded, scores
 from mercer.machines.bayes.columns import Table, read_table
+from mercer.machines.bayes.informative_values import Telling, most_telling
 from mercer.machines.bayes.kinds import check_kinds, kinds_of
-from mercer.machines.bayes.postponed import Postponed
+from mercer.machines.bayes.lazy_solution import LazySolution
 from mercer.machines.bayes.smoothing import (
     LARGEST,
     best_alpha,
@@ -41,7 +42,6 @@ from mercer.machines.bayes.smoothing import (
     check_smoothing,
     is_smoothing,
 )
-from mercer.machines.bayes.telling import Telling, most_telling
 from mercer.solvers import Solution
 
 
@@ -225,7 +225,7 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
         self._held = held
         self.class_count_ = held.weight
         self.prior_ = prior_of(self, held.weight)
-        self._asked = Postponed(held.problem(self.alpha_, self.var_smoothing, self.prior_))
+        self._asked = LazySolution(held.problem(self.alpha_, self.var_smoothing, self.prior_))
         self.__dict__.pop("_judgement", None)
 
     @property

@@ -16,9 +16,9 @@ from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.decision import check_prior, prior_of
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -322,7 +322,9 @@ class FisherDiscriminant(
         self.ratios_, self.means_ = value.values, means - middle
         self._rule = self._made_rule(asked, f - means[asked.codes], lengths)
         question = partial(_on, asked=replace(asked, gram=None))  # type: ignore[arg-type]
-        self._judgement = promise(gram, question, value, certify, asked.row_weights, asked.penalty)
+        self._judgement = lazy_certificate(
+            gram, question, value, certify, asked.row_weights, asked.penalty
+        )
 
     def _made_rule(self, asked: Discriminant, away: Array, lengths: Array) -> Rule:
         if self.rule == "gaussian":

@@ -34,7 +34,7 @@ class Found:
     similarity: Array
 
 
-class Search(ABC):
+class NeighbourSearch(ABC):
     """Training rows that can be searched."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Search(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class RowSearch(Search):
+class RowSearch(NeighbourSearch):
     """Rows and a kernel; the compiled search never stores their matrix."""
 
     source: Source
@@ -76,7 +76,7 @@ class RowSearch(Search):
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixSearch(Search):
+class MatrixSearch(NeighbourSearch):
     """A given matrix; k(z, z) of new rows is not in it, and not needed for the order.
 
     Attributes

@@ -15,8 +15,8 @@ from mercer.gram import Gram, Need, centered, make_gram
 from mercer.gram.build import factor_gram
 from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.weights import check_weights
 from mercer.points import is_sparse, take
@@ -98,7 +98,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         problem = question(gram)
         solution: Solution = solve(problem)
         self.solution_ = solution
-        self._judgement = promise(gram, question, solution.value, certify, weights[rows])
+        self._judgement = lazy_certificate(gram, question, solution.value, certify, weights[rows])
         means = solution.value
         self._expansion = problem.gram.expand(2.0 * means.coef).plus(-means.squared)
         self.squared_lengths_ = means.squared

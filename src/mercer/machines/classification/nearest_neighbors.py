@@ -17,9 +17,9 @@ from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.gram.build import matrix_gram
 from mercer.kernels import Kernel, Precomputed, resolve
-from mercer.machines.base.certified import Certified, Pending
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.lazy_certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_count, refuse
 from mercer.machines.base.weights import (
@@ -31,8 +31,8 @@ from mercer.machines.base.weights import (
 from mercer.machines.classification.nearest import (
     Found,
     MatrixSearch,
+    NeighbourSearch,
     RowSearch,
-    Search,
     votes,
     winners,
     with_copies,
@@ -218,7 +218,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             return found, weight
         return with_copies(found, self._search.own(), weight, copies)
 
-    def _searched(self, X: Points, rows: DistinctRows) -> Search:
+    def _searched(self, X: Points, rows: DistinctRows) -> NeighbourSearch:
         if isinstance(self.kernel_, Precomputed):
             gram = matrix_gram(X, rows.first)
             return MatrixSearch(gram.dense(), rows.first, X.shape[0])
@@ -237,7 +237,9 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         if isinstance(self._search, RowSearch):
             # distances need a positive semidefinite kernel
             doubtful = not self.kernel_.psd
-            self._judgement = Pending(self._search.source, question, value, certify, doubtful)
+            self._judgement = LazyPointsCertificate(
+                self._search.source, question, value, certify, doubtful
+            )
         else:
             self._judgement = certify(question(matrix_gram(X, rows.first)), value)
 

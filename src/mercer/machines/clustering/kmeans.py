@@ -18,8 +18,8 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.policy import FLOAT32_SCATTER, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
-from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_count,
@@ -185,7 +185,7 @@ class KMeans(
         labels = solution.value.labels
         question = partial(Partition, count=problem.count, weights=problem.weights)
         self.solution_: Solution = solution
-        self._judgement = promise(gram, question, solution.value, certify, rows.weight)
+        self._judgement = lazy_certificate(gram, question, solution.value, certify, rows.weight)
         self._relaxation: Any = partial(relaxed, problem, labels)
         self._keep(problem, X, rows, labels, unit)
         return self

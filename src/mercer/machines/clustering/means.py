@@ -16,7 +16,7 @@ from mercer.problems import Partition
 
 
 @dataclass(frozen=True, eq=False)
-class OwnProducts:
+class KernelDiagonal:
     """k(z, z) of new points.
 
     Attributes
@@ -33,7 +33,7 @@ class OwnProducts:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnLengths:
+class FeatureLengths:
     """|phi(z)|^2 of new points, by their features.
 
     Attributes
@@ -67,7 +67,7 @@ class Means:
     """
 
     closeness: Expansion
-    own: OwnProducts | OwnLengths | None
+    own: KernelDiagonal | FeatureLengths | None
     objective: float
 
 
@@ -78,9 +78,11 @@ def means_of(problem: Partition, labels: Array, kernel: Kernel, names: list[str]
     return Means(closeness, _own(problem.gram, kernel, names), problem.objective(labels, within))
 
 
-def _own(gram: Gram, kernel: Kernel, names: list[str] | None) -> OwnProducts | OwnLengths | None:
+def _own(
+    gram: Gram, kernel: Kernel, names: list[str] | None
+) -> KernelDiagonal | FeatureLengths | None:
     if gram.factor is not None:
-        return OwnLengths(gram.features)
+        return FeatureLengths(gram.features)
     if gram.source is None:
         return None
-    return OwnProducts(bind_columns(kernel.expression(), names))
+    return KernelDiagonal(bind_columns(kernel.expression(), names))

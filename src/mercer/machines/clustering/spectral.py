@@ -16,8 +16,8 @@ from mercer.gram import EdgeWeight, Gram, components
 from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, stored_dtype
 from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed, resolve
-from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
 from mercer.machines.base.projection import seed_of
@@ -381,7 +381,7 @@ class SpectralClustering(
         judged = partial(judge, tol=float(self.tol))
         # eigenvectors of rounding are those of no matrix that is made anew
         doubtful = not bool(carried.all()) or self._cancels(shift)
-        self._judgement = promise(base, question, modes, judged, doubtful=doubtful)
+        self._judgement = lazy_certificate(base, question, modes, judged, doubtful=doubtful)
 
     def _cancels(self, shift: Array) -> bool:
         """Return whether taking k(x, x) off leaves some degree few digits of its own."""

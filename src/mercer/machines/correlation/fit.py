@@ -13,7 +13,11 @@ from mercer.gram import Gram, exact
 from mercer.gram.definite import has_negative_curvature
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel
-from mercer.machines.base.certified import Kept, Pending, promise
+from mercer.machines.base.lazy_certificate import (
+    LazyDataCertificate,
+    LazyPointsCertificate,
+    lazy_certificate,
+)
 from mercer.machines.correlation.views import FittedView, prepared
 from mercer.machines.projection.origin import moved
 from mercer.points import is_sparse
@@ -109,7 +113,7 @@ def signed(value: CanonicalPairs, gram: Gram, weights: Array) -> CanonicalPairs:
 
 def promised(
     bases: Grams, weights: Array, problem: Correlation, value: CanonicalPairs, tol: float | None
-) -> Pending | Kept | Certificate:
+) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Promise a certificate that keeps rows of both views, not their matrices."""
     swap = bases[0].factor is not None  # a kernel to be evaluated again comes first
     first, other = bases[::-1] if swap else bases
@@ -125,8 +129,8 @@ def promised(
         return certify(problem, value, tol)
 
     if is_sparse(first.factor):
-        return Kept(question(first), value, judge)
+        return LazyDataCertificate(question(first), value, judge)
     unseen = any(gram.source is not None and not gram.valid for gram in bases)
     rough = (unseen or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
     doubtful = rough or has_negative_curvature(other)
-    return promise(first, question, value, judge, weights, doubtful=doubtful)
+    return lazy_certificate(first, question, value, judge, weights, doubtful=doubtful)

@@ -12,12 +12,18 @@ from mercer.array_types import Array, Points
 from mercer.machines.base.parameters import check_choice, check_real, refuse
 from mercer.machines.density.mixture import MixtureMachine, drawn_parts
 from mercer.points import to_dense
-from mercer.problems.mixture.covariance import Diagonal, Full, Shape, Shared, Spherical
+from mercer.problems.mixture.covariance import (
+    CovarianceStructure,
+    Diagonal,
+    Full,
+    Shared,
+    Spherical,
+)
 from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
 from mercer.resources import require_memory
 from mercer.solvers import Callback
 
-SHAPES: dict[str, type[Shape]] = {
+SHAPES: dict[str, type[CovarianceStructure]] = {
     "full": Full,
     "shared": Shared,
     "diagonal": Diagonal,

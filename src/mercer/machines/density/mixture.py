@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates import certify
-from mercer.machines.base.certified import Certified, Kept
+from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.missing import rows_with_gaps
 from mercer.machines.base.parameters import (
@@ -113,7 +113,9 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         judge = partial(certify, tol=2.0 * self.tol)
         # densities of parts on a few rows are huge, and rounding of them is more than a step gains
         doubtful = bool(self.collapsed_.any())
-        self._judgement = Kept(problem, solution.value, judge, doubtful, len(weights))
+        self._judgement = LazyDataCertificate(
+            problem, solution.value, judge, doubtful, len(weights)
+        )
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -304,7 +306,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         return problem, solve(problem, solver, **options)
 
     def _criterion(self, problem: Any, solution: Solution) -> float:
-        total = problem.look(solution.value).log_likelihood
+        total = problem.e_step(solution.value).log_likelihood
         if self.n_components == "bic":
             return self._bic(problem, total, problem.total)
         return self._length(problem, total, problem.total, solution.value.shares)

@@ -16,7 +16,7 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.exact import exact_rows
 from mercer.gram.transformed.part import restricted
-from mercer.machines.margin.multiclass import Part, Question
+from mercer.machines.margin.multiclass import Programmes, TwoClassProgramme
 from mercer.machines.margin.two_class import TwoClassBox
 from mercer.problems import Dual, Many
 from mercer.solvers import Solver
@@ -86,7 +86,7 @@ class Fold:
 
 def out_of_fold(
     gram: Gram,
-    question: Question,
+    question: Programmes,
     duals: Sequence[Dual],
     shares: Array,
     choose: Callable[[Many], Solver],
@@ -119,7 +119,7 @@ def out_of_fold(
     return found
 
 
-def _fold(part: Part, rows: Array, box: TwoClassBox, shares: Array, f: int) -> Fold:
+def _fold(part: TwoClassProgramme, rows: Array, box: TwoClassBox, shares: Array, f: int) -> Fold:
     out, weights = shares[rows, f], shares[rows].sum(axis=1)
     left = 1.0 - out / weights
     kept, held = np.flatnonzero(left > _NOTHING), np.flatnonzero(out > 0)

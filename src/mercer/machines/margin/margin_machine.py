@@ -19,7 +19,7 @@ from mercer.gram import Gram, Need, Source, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, is_stiff, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
-from mercer.machines.base.certified import Certified, certify_gap, promise
+from mercer.machines.base.lazy_certificate import Certified, certify_gap, lazy_certificate
 from mercer.machines.base.machine import KernelMachine
 from mercer.machines.base.parameters import (
     check_choice,
@@ -125,7 +125,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             "max_iter": self.max_iter,
             "criterion": _CRITERIA[self.criterion],
         }
-        return _wished(choose(problem), wishes)
+        return _with_options(choose(problem), wishes)
 
     def _answer(self, gram: Gram, question: Callable[[Gram], Any]) -> Solution:
         """Solve, remember how it ended, and promise the certificate."""
@@ -142,7 +142,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         self.solution_ = solution
         self.n_iter_ = max(1, solution.iterations)  # a look around counts as a step
         judge = certify_gap if self.criterion == "gap" else certify
-        self._judgement = promise(
+        self._judgement = lazy_certificate(
             gram,
             question,
             solution.value,
@@ -179,17 +179,17 @@ def slack_costs(problem: BoxQP | Many) -> Array:
     """Return what slack costs in each row of each programme, where it is finite and not free."""
     costs = []
     for one in programmes_of(problem):
-        shift = one.held.shift
+        shift = one.unwrapped.shift
         with np.errstate(divide="ignore"):
             costs.append(one.upper - one.lower if shift is None else 0.5 / shift)
     found = np.concatenate(costs)
     return np.asarray(np.minimum(found[found > 0], np.finfo(float).max))
 
 
-def _wished(solver: Solver, wishes: dict[str, Any]) -> Solver:
+def _with_options(solver: Solver, wishes: dict[str, Any]) -> Solver:
     """Return the solver with all of the wishes: none is dropped."""
     if isinstance(solver, Each):
-        return Each(_wished(solver.solver, wishes))
+        return Each(_with_options(solver.solver, wishes))
     return replace(solver, **wishes)  # type: ignore[type-var]
 
 

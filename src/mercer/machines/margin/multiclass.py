@@ -22,7 +22,7 @@ from mercer.problems import BoxQP, Dual, Duals, Many
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TwoClassProgramme:
     """One two-class question.
 
     Attributes
@@ -43,10 +43,10 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Programmes:
     """All parts, written as problems on a Gram."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TwoClassProgramme, ...]
     box: TwoClassBox
 
     def __call__(self, gram: Gram) -> BoxQP | Many:
@@ -82,7 +82,7 @@ class Scheme(ABC):
         return slice(int(self.ends[c]), int(self.ends[c + 1]))
 
     @abstractmethod
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Return the questions."""
 
     @abstractmethod
@@ -105,9 +105,11 @@ class Scheme(ABC):
 class TwoClasses(Scheme):
     """One question."""
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Ask for the second class against the first."""
-        return (Part(None, np.where(np.arange(self.ends[2]) < self.ends[1], -1.0, 1.0)),)
+        return (
+            TwoClassProgramme(None, np.where(np.arange(self.ends[2]) < self.ends[1], -1.0, 1.0)),
+        )
 
     def collect(self, coefs: Sequence[Array]) -> Array:
         """Return the coefficients as one column."""
@@ -133,12 +135,14 @@ class OneVsOne(Scheme):
         """Return the pairs of classes in order."""
         return list(combinations(range(self.count), 2))
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Ask for the later class of each pair against the earlier."""
         runs = [np.arange(self.ends[c], self.ends[c + 1]) for c in range(self.count)]
         sign = [np.ones(len(run)) for run in runs]
         return tuple(
-            Part(np.concatenate([runs[a], runs[b]]), np.concatenate([-sign[a], sign[b]]))
+            TwoClassProgramme(
+                np.concatenate([runs[a], runs[b]]), np.concatenate([-sign[a], sign[b]])
+            )
             for a, b in self.pairs()
         )
 
@@ -187,12 +191,12 @@ class OneVsOne(Scheme):
 class OneVsRest(Scheme):
     """Each class against all others; the largest value decides."""
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Ask for each class against the rest."""
         signs = np.full((self.count, int(self.ends[-1])), -1.0)
         for c in range(self.count):
             signs[c, self.run(c)] = 1.0
-        return tuple(Part(None, row) for row in signs)
+        return tuple(TwoClassProgramme(None, row) for row in signs)
 
     def collect(self, coefs: Sequence[Array]) -> Array:
         """Return one column for each class."""

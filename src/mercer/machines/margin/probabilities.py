@@ -18,7 +18,7 @@ from scipy.special import expit
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.machines.margin.folds import HeldOut, fold_shares, out_of_fold
-from mercer.machines.margin.multiclass import Question, Scheme
+from mercer.machines.margin.multiclass import Programmes, Scheme
 from mercer.problems import Dual, Many
 from mercer.solvers import Solver
 from mercer.solvers.base import Watch
@@ -52,7 +52,7 @@ class Calibration:
 
 def calibrate(
     gram: Gram,
-    question: Question,
+    question: Programmes,
     scheme: Scheme,
     duals: Sequence[Dual],
     weights: Array,

@@ -38,7 +38,7 @@ from mercer.machines.margin.margin_machine import (
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
-from mercer.machines.margin.multiclass import Question, parts_of, scheme_of
+from mercer.machines.margin.multiclass import Programmes, parts_of, scheme_of
 from mercer.machines.margin.probabilities import Calibration, calibrate
 from mercer.machines.margin.two_class import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
 from mercer.machines.margin.zones import Zones, zones
@@ -204,7 +204,7 @@ class SVC(ClassifierMixin, MarginMachine):
         self._scheme = scheme_of(self.multiclass, codes[rows.first])
         box = self._box(rows, weights)
         gram = self._gram(X, rows)
-        question = Question(self._scheme.parts(), box)
+        question = Programmes(self._scheme.parts(), box)
         solution = self._answer(gram, question)
         if solution.status is Status.NO_MARGIN:
             raise ValueError(f"SVC: {solution.status.value}")
@@ -346,7 +346,7 @@ class SVC(ClassifierMixin, MarginMachine):
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
 
     def _calibrated(
-        self, gram: Gram, rows: DistinctRows, question: Question, duals: list[Dual]
+        self, gram: Gram, rows: DistinctRows, question: Programmes, duals: list[Dual]
     ) -> Calibration | None:
         if not self.probability:
             return None

@@ -20,7 +20,7 @@ _ROWS = 512
 _VOTES = 4  # arrays of a block: entries, terms, their sums, and who wins
 
 
-class Remembered(Stream):
+class MemoryStream(Stream):
     """Functions with a coefficient for each mistake.
 
     Attributes
@@ -98,7 +98,7 @@ class Remembered(Stream):
 
 
 @dataclass(eq=False)
-class KernelStream(Remembered):
+class KernelStream(MemoryStream):
     """Mistakes as rows, beside their coefficients."""
 
     expression: Expression
@@ -144,7 +144,7 @@ class KernelStream(Remembered):
 
 
 @dataclass(eq=False)
-class GivenStream(Remembered):
+class GivenStream(MemoryStream):
     """Mistakes as row numbers of a given matrix; what is new comes compared with all of them."""
 
     rows: Array

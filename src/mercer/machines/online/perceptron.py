@@ -20,9 +20,9 @@ from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
-from mercer.machines.base.certified import promise
 from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
+from mercer.machines.base.lazy_certificate import lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -34,9 +34,9 @@ from mercer.machines.base.parameters import (
     refuse,
 )
 from mercer.machines.base.randomness import check_seed
+from mercer.machines.online.fast_checks import fast_codes, plain_rows
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
-from mercer.machines.online.quick import quick_codes, quick_rows
-from mercer.machines.online.record import StreamRecord
+from mercer.machines.online.record import StreamAttributes
 from mercer.machines.online.resume import linear_stream, memory_of
 from mercer.machines.online.stream import LinearStream, Stream
 from mercer.points import is_objects, take
@@ -54,7 +54,7 @@ def _streams(machine: Any) -> bool:
     return not machine._is_precomputed()
 
 
-class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
+class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
     """Learns online: a row whose class is not ahead is added to the function of its class.
 
     For two classes f(x) = w'phi(x) + b; where y f(x) <= 0, w gains y phi(x) and b gains y. For more
@@ -193,7 +193,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         solution = solve(question(gram), self._solver(), **options)
         self._solution = solution
-        self._judgement = promise(gram, question, solution.value, certify)
+        self._judgement = lazy_certificate(gram, question, solution.value, certify)
         self._keep(X, gram, solution)
         return self
 
@@ -219,7 +219,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
             The machine.
         """
         linear = type(self.__dict__.get("_stream")) is LinearStream
-        codes = quick_codes(self, X, y) if linear and classes is None else None
+        codes = fast_codes(self, X, y) if linear and classes is None else None
         if codes is None:
             X, codes = self._careful(X, y, classes)
         state, stream = self.__dict__, self._stream
@@ -319,7 +319,7 @@ class Perceptron(StreamRecord, ClassifierMixin, KernelMachine):
     def _scores(self, X: Any) -> Array:
         stream = self._held
         stream.refuse(self.answer)
-        if type(stream) is not LinearStream or not quick_rows(self, X):
+        if type(stream) is not LinearStream or not plain_rows(self, X):
             X = _as_float64(new_rows(self, X, isinstance(stream, GivenStream)))
         return refuse_overflown(self, np.asarray(stream.scores(X, self.answer)))
 

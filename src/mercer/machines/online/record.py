@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.certificates import Certificate
 from mercer.certificates.separation import judged, radius_of
-from mercer.machines.base.certified import Certified
+from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.online.stream import LinearStream
 from mercer.solvers import Solution, Status
 
 
-class StreamRecord(Certified):
+class StreamAttributes(Certified):
     """Attributes that are read from a stream and from the fit it may have begun with."""
 
     answer: str

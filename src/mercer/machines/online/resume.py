@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.rules import Rules
+from mercer.backends.perceptron_state import LinearFunctions
 from mercer.machines.online.stream import LinearStream
 from mercer.problems import Separator
 from mercer.solvers.online.kernel_perceptron import Memory
@@ -24,7 +24,9 @@ def linear_stream(
         )
     tally = np.array([steps, value.mistakes, longest], dtype=np.float64)
     # copies: what `fit` handed back stays what it was
-    rules = Rules(value.weights.copy(), value.intercept.copy(), bias, late[0], late[1], tally)
+    rules = LinearFunctions(
+        value.weights.copy(), value.intercept.copy(), bias, late[0], late[1], tally
+    )
     return LinearStream(rules)
 
 

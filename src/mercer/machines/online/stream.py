@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.backends.rules import Rules
+from mercer.backends.perceptron_state import LinearFunctions
 
 
 class Stream(ABC):
@@ -49,14 +49,16 @@ class Stream(ABC):
 class LinearStream(Stream):
     """One weight per column and function: memory does not grow."""
 
-    rules: Rules
+    rules: LinearFunctions
     forgotten: int = 0
 
     @classmethod
     def empty(cls, d: int, k: int, has_bias: bool, averaged: bool) -> LinearStream:
         """Return functions that are zero."""
         late, late_bias = (np.zeros((d, k)), np.zeros(k)) if averaged else (None, None)
-        rules = Rules(np.zeros((d, k)), np.zeros(k), has_bias, late, late_bias, np.zeros(3))
+        rules = LinearFunctions(
+            np.zeros((d, k)), np.zeros(k), has_bias, late, late_bias, np.zeros(3)
+        )
         return cls(rules)
 
     @property

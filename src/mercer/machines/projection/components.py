@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, EigenQuantities
-from mercer.certificates.spectral.outside import look_outside
+from mercer.certificates.spectral.complement import probe_complement
 from mercer.gram import Gram, centered, exact, scaled
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.gram.storage.precomputed import MatrixExpansion
@@ -174,7 +174,9 @@ def judge_nothing(problem: Eigenproblem, rounding: float) -> Certificate:
     statement = f"the rows do not vary: the trace, {trace:.1e}, is rounding"
     ok = trace <= len(diagonal) * rounding
     if not ok:
-        largest = look_outside(problem.gram, np.zeros((len(diagonal), 0)), rounding, trace).found
+        largest = probe_complement(
+            problem.gram, np.zeros((len(diagonal), 0)), rounding, trace
+        ).found
         ok = not problem.gram.valid and largest <= rounding
         statement = f"the largest eigenvalue, {largest:.1e}, is " + (
             "not positive: the kernel is not valid" if ok else "positive: the rows vary"

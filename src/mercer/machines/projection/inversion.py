@@ -14,7 +14,7 @@ from mercer.array_types import Array, Points
 from mercer.kernels import Gaussian, Kernel, Linear, Precomputed
 from mercer.machines.base.inputs import read_array, refuse_nonfinite
 from mercer.machines.projection.preimage import FixedPoint, Preimages, joined
-from mercer.machines.projection.pulls import pull_of
+from mercer.machines.projection.preimage_weights import preimage_weight
 from mercer.machines.projection.subspace import FeatureSubspace, PointSubspace
 from mercer.machines.regression.ridge import KernelRidge
 from mercer.points import is_objects, to_dense
@@ -136,7 +136,7 @@ def choose(machine: Any, rows: Points, training: Array, weights: Array) -> Inver
         return Impossible(f"{name}: a precomputed kernel knows no rows that could be pre-images")
     if is_objects(rows):
         return Impossible(f"{name}: rows that are sequences have no pre-images; numbers do")
-    pull = pull_of(kernel)
+    pull = preimage_weight(kernel)
     if machine.preimage == "learned" or (machine.preimage == "auto" and pull is None):
         return Learned(training, rows, weights)
     if pull is None or not isinstance(space, PointSubspace):

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
-from mercer.machines.base.certified import Certified, Kept, promise
 from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -337,12 +337,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
             judge = partial(certify, tol=max(float(self.tol), _LOOSE))
             # eigenpairs cost more to judge than to find where there are features
             self._judgement = (
-                Kept(asked(question.gram), modes, judge)
+                LazyDataCertificate(asked(question.gram), modes, judge)
                 if question.gram.factor is not None
-                else promise(question.gram, asked, modes, judge, s)
+                else lazy_certificate(question.gram, asked, modes, judge, s)
             )
         else:
-            self._judgement = promise(question.gram, asked, question.rounding(0.0), judge_nothing)
+            self._judgement = lazy_certificate(
+                question.gram, asked, question.rounding(0.0), judge_nothing
+            )
 
     def _space(self, question: Centred, used: Points, coef: Array, rank: int) -> Subspace:
         if isinstance(self.kernel_, Linear) and not is_objects(used):  # whatever K was made from

@@ -61,7 +61,7 @@ class FixedPoint:
     kernel : Kernel
         The kernel.
     pull : Kernel
-        Its `pull_of`.
+        Its `preimage_weight`.
     points : (n, d) array
         The training points.
     tol : float

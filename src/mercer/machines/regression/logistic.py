@@ -23,7 +23,6 @@ from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
-from mercer.machines.base.certified import Certified, promise
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.labels import (
     check_class_weight,
@@ -32,6 +31,7 @@ from mercer.machines.base.labels import (
     refuse_mixed_labels,
     refuse_targets,
 )
+from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -46,7 +46,7 @@ from mercer.machines.regression.biases import centred_biases
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
-from mercer.solvers.risk.annealed import Walk
+from mercer.solvers.risk.annealed import SGDState
 
 _LOSSES: dict[str, type[Loss]] = {"log": LogLoss, "squared": SquaredLoss, "tanh": TanhLoss}
 
@@ -189,7 +189,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         solution: Solution = solve(question(gram), self.solver, **options)
         self.solution_ = solution = centred_biases(solution, self.loss)
-        self._judgement = promise(
+        self._judgement = lazy_certificate(
             gram, question, solution.value, certify, counted[rows], float(self.penalty)
         )
         self._keep(X, rows, gram, solution.value)
@@ -235,27 +235,27 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         codes = batch_codes(self, labels, weights)
         if first:
             self.kernel_ = resolve(self.kernel, rows, weights)
-        walk, features = self._resumed(rows.shape[1])
-        loss, size = _LOSSES[self.loss](), walk.solver.batch
+        sgd, features = self._resumed(rows.shape[1])
+        loss, size = _LOSSES[self.loss](), sgd.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):
             gram = feature_gram(features, rows.astype(np.float64, copy=False))
             refuse_overflow(gram, self.kernel_)
         F = gram.factor
         for start in range(0, len(codes), size):
             part = slice(start, start + size)
-            scores = np.asarray(F[part] @ walk.w + walk.b)
+            scores = np.asarray(F[part] @ sgd.w + sgd.b)
             self._met += float(weights[part] @ loss.values(scores, codes[part]))
             self._streamed += float(weights[part].sum())
             self._seen += float(weights[part].sum())
             share = float(self.penalty) / max(self._seen, 1.0)
-            walk.move(F[part], codes[part], weights[part], loss, share)
-        w, b = walk.place
+            sgd.move(F[part], codes[part], weights[part], loss, share)
+        w, b = sgd.place
         self._expansion = FeatureExpansion(features, w.copy(), b.copy())
-        self._walk, self._weights, self.intercept_ = walk, w.copy(), b.copy()
+        self._walk, self._weights, self.intercept_ = sgd, w.copy(), b.copy()
         self._judgement = of_stream(self._streamed, self._met / max(self._streamed, 1e-300))
         nothing = Coefficients(np.empty((0, len(b))), self.intercept_, self._weights)
         seen, name = "a stream, passed once", "AnnealedGradient"
-        self.solution_ = Solution(nothing, Status.SOLVED, walk.steps, np.nan, name, (), seen)
+        self.solution_ = Solution(nothing, Status.SOLVED, sgd.steps, np.nan, name, (), seen)
         self.__dict__.pop("dual_coef_", None)
         return self
 
@@ -360,7 +360,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self.dual_coef_ = np.zeros((X.shape[0], value.coef.shape[1]))
         self.dual_coef_[rows] = value.coef
 
-    def _resumed(self, d: int) -> tuple[Walk, Any]:
+    def _resumed(self, d: int) -> tuple[SGDState, Any]:
         """Return a walk that goes on from the weights so far, and the features it walks on."""
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         features = feature_map(expression, d)
@@ -370,16 +370,16 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
             return held.copy(), features
         solver = self.solver if isinstance(self.solver, AnnealedGradient) else AnnealedGradient()
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
-        walk = Walk(solver, features.dimension, k, bool(self.bias))
+        sgd = SGDState(solver, features.dimension, k, bool(self.bias))
         held_weights = self._fitted_weights(features)
         if held_weights is not None:
-            walk.w, walk.b = held_weights.copy(), np.array(self.intercept_)
-            walk.mean_w, walk.mean_b = walk.w.copy(), walk.b.copy()
-            walk.steps = int(self._seen) // solver.batch
+            sgd.w, sgd.b = held_weights.copy(), np.array(self.intercept_)
+            sgd.mean_w, sgd.mean_b = sgd.w.copy(), sgd.b.copy()
+            sgd.steps = int(self._seen) // solver.batch
         else:
             self._seen = 0.0
         self._met = self._streamed = 0.0
-        return walk, features
+        return sgd, features
 
     def _fitted_weights(self, features: Any) -> Array | None:
         """Return the weights of the features that a fit found, in whichever space it worked."""

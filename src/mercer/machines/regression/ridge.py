@@ -15,7 +15,12 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.certified import Certified, judged_in_time, not_convex, promise
+from mercer.machines.base.lazy_certificate import (
+    Certified,
+    certificate_in_time,
+    lazy_certificate,
+    not_convex,
+)
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_flag,
@@ -209,7 +214,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _judge(self, gram: Gram, question: Callable[[Gram], Any], solution: Solution) -> None:
         """Certify at once; where a factor of K must first show that it is a kernel's, when read."""
-        judge = judged_in_time if gram.valid else promise
+        judge = certificate_in_time if gram.valid else lazy_certificate
         self._judgement = judge(gram, question, solution.value, certify)
 
     def _forget(self) -> None:

@@ -88,12 +88,12 @@ def on_all_rows(programmes: tuple[BoxQP, ...], coefs: list[Array], n: int) -> Ar
     """Put the variables of all programmes side by side, one row for each row of the Gram."""
     columns = np.zeros((n, len(programmes)))
     for k, (programme, b) in enumerate(zip(programmes, coefs, strict=True)):
-        index = programme.held.index
+        index = programme.unwrapped.index
         columns[:, k] = b if index is None else np.bincount(index, b, n)
     return columns
 
 
 def on_own_rows(programme: BoxQP, column: Array) -> Array:
     """Read the rows of one programme from a column of all rows."""
-    index = programme.held.index
+    index = programme.unwrapped.index
     return column if index is None else column[index]

@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram
-from mercer.gram.transformed.part import Layers, PartGram, layers
+from mercer.gram.transformed.part import PartGram, Unwrapped, unwrap
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
 _NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
@@ -71,9 +71,9 @@ class BoxQP:
     scale: float | None = 1.0
 
     @cached_property
-    def held(self) -> Layers:
+    def unwrapped(self) -> Unwrapped:
         """Return the Gram without its wrappers."""
-        return layers(self.gram)
+        return unwrap(self.gram)
 
     @cached_property
     def totals(self) -> Array:
@@ -181,7 +181,7 @@ class BoxQP:
         if self.scale is not None:
             return self.scale
         size = float(np.abs(self.totals).sum())
-        largest = float(np.abs(self.held.base.diag()).max(initial=0.0)) * size
+        largest = float(np.abs(self.unwrapped.base.diag()).max(initial=0.0)) * size
         if self.linear.any():
             objective = 0.5 * float(b @ (self.linear + F)) / size
             return min(1.0, max(objective, _NOTHING * largest))
@@ -202,7 +202,7 @@ class BoxQP:
 
         By its largest terms, each point counted once: those above and below a tube cancel exactly.
         """
-        held = self.held
+        held = self.unwrapped
         index = np.arange(len(b)) if held.index is None else held.index
         coef = np.abs(np.bincount(index, b, held.base.shape[0]))
         with np.errstate(over="ignore"):
@@ -218,7 +218,7 @@ class BoxQP:
         Where the slope points to an infinite bound and no shift bends it back, there is no finite
         bound: that is honest.
         """
-        shift = self.held.shift
+        shift = self.unwrapped.shift
         d = np.zeros(len(b)) if shift is None else shift
         kink, best = self.kinks, np.zeros(len(b))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -38,7 +38,7 @@ class Moments:
     anchor: Array
 
 
-class Shape(ABC):
+class CovarianceStructure(ABC):
     """What covariances look like."""
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Shape(ABC):
         """Return all covariances as matrices: (k, d, d)."""
 
 
-class _Axes(Shape):
+class _Axes(CovarianceStructure):
     """Shapes without covariances between columns: roots are (k, d)."""
 
     def held(self, covariances: Array, floor: float, k: int, d: int) -> Array:
@@ -164,7 +164,7 @@ class Diagonal(_Axes):
         return np.asarray(np.maximum(moments.second / moments.mass[:, None] - shift**2, floor))
 
 
-class Full(Shape):
+class Full(CovarianceStructure):
     """A covariance matrix for each part: (k, d, d)."""
 
     def free(self, k: int, d: int) -> int:

@@ -10,10 +10,10 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.problems.mixture.blocks import added, chunked, slices
-from mercer.problems.mixture.covariance import Moments, Shape, Shared
+from mercer.problems.mixture.covariance import CovarianceStructure, Moments, Shared
 from mercer.problems.mixture.mixture import (
     EMPTY,
-    Look,
+    EStep,
     Mixture,
     extrapolated,
     log_shares,
@@ -72,7 +72,7 @@ class GaussianMix(Mixture):
     X: Array
     weights: Array
     count: int
-    shape: Shape
+    shape: CovarianceStructure
     floor: float
     log_volume: float = 0.0
 
@@ -80,7 +80,7 @@ class GaussianMix(Mixture):
         if self.count < 1 or not self.floor > 0:
             raise ValueError("GaussianMix: count must be at least 1, and floor above 0")
 
-    def look(self, parts: GaussianParts, *, exact: bool = False) -> Look:
+    def e_step(self, parts: GaussianParts, *, exact: bool = False) -> EStep:
         """Take expectations, with products where they are safe and cheaper."""
         k, d = parts.means.shape
         roots = self.shape.roots(parts.covariances, k, d)
@@ -89,9 +89,9 @@ class GaussianMix(Mixture):
         else:
             total, moments = self._fast(parts, roots)
         total += self.log_volume * self.total
-        return Look(total, total, moments)
+        return EStep(total, total, moments)
 
-    def next(self, parts: GaussianParts, sums: Moments) -> GaussianParts:
+    def m_step(self, parts: GaussianParts, sums: Moments) -> GaussianParts:
         """Fit a Gaussian to each part's share of the rows; parts without rows stay."""
         empty = sums.mass < EMPTY * self.total
         mass = np.where(empty, 1.0, sums.mass)
@@ -119,9 +119,9 @@ class GaussianMix(Mixture):
         second = np.sum(seconds, axis=0) if pooled else np.array(seconds)
         blank = self.shape.lifted(np.zeros_like(second), max(self.floor, 1.0))
         parts = GaussianParts(mass / mass.sum(), anchor, blank)
-        return self.next(parts, Moments(mass, first, second, anchor))
+        return self.m_step(parts, Moments(mass, first, second, anchor))
 
-    def leap(
+    def extrapolate(
         self, zero: GaussianParts, one: GaussianParts, two: GaussianParts
     ) -> GaussianParts | None:
         """Extrapolate log-shares, means and covariances."""

@@ -37,7 +37,7 @@ class Moments:
     seen: float
     log_likelihood: float
 
-    def next(self, model: Plane, floor: float) -> Plane:
+    def m_step(self, model: Plane, floor: float) -> Plane:
         """Return the parameters that are best for these expectations."""
         solved = self._regressed()
         left = self.squares.sum() - np.einsum("ij,ij->", solved, self.first)

@@ -1,7 +1,7 @@
 """Rows that come from one of k sources, and nobody said which: what all mixtures share.
 
 P(x) = sum_j share_j P(x | part j). A pass over the rows takes expectations of the hidden sources
-(`look`), and the best parts for them follow in closed form (`next`): the likelihood cannot fall.
+(`e_step`), the best parts follow in closed form (`m_step`): the likelihood cannot fall.
 What a mixture is made of (Gaussians, coins, words) is in the files beside this one.
 """
 
@@ -17,7 +17,7 @@ from mercer.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class EStep:
     """What a pass over the rows found.
 
     Attributes
@@ -50,11 +50,11 @@ class Mixture(ABC):
     count: int
 
     @abstractmethod
-    def look(self, parts: Any, *, exact: bool = False) -> Look:
+    def e_step(self, parts: Any, *, exact: bool = False) -> EStep:
         """Take expectations under the parts; `exact` forbids formulas that lose digits."""
 
     @abstractmethod
-    def next(self, parts: Any, sums: Any) -> Any:
+    def m_step(self, parts: Any, sums: Any) -> Any:
         """Return the best parts for expected sums."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Mixture(ABC):
         """Return parts to begin with."""
 
     @abstractmethod
-    def leap(self, zero: Any, one: Any, two: Any) -> Any | None:
+    def extrapolate(self, zero: Any, one: Any, two: Any) -> Any | None:
         """Extrapolate two steps, or give None where that leads nowhere."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from mercer.points import row_count, take, to_dense
 from mercer.problems.mixture.blocks import added, chunked, slices
 from mercer.problems.mixture.mixture import (
     EMPTY,
-    Look,
+    EStep,
     Mixture,
     extrapolated,
     log_shares,
@@ -90,7 +90,7 @@ class TableMix(Mixture):
     def prior(self, table: Array) -> float:
         """Return the logarithm of the prior."""
 
-    def look(self, parts: TableParts, *, exact: bool = False) -> Look:
+    def e_step(self, parts: TableParts, *, exact: bool = False) -> EStep:
         """Take expectations."""
         coefficients, constants = self.linear(parts)
         found = chunked(
@@ -98,7 +98,7 @@ class TableMix(Mixture):
         )
         total = float(added(found, 0))
         mass, first = added(found, 1), added(found, 2)
-        return Look(total, total + self.prior(parts.table), TableSums(mass, first.T))
+        return EStep(total, total + self.prior(parts.table), TableSums(mass, first.T))
 
     def _chunk(
         self, coefficients: Array, constants: Array, chunk: slice
@@ -113,7 +113,7 @@ class TableMix(Mixture):
             first += np.asarray(X.T @ scores.T)
         return total, mass, first
 
-    def next(self, parts: TableParts, sums: TableSums) -> TableParts:
+    def m_step(self, parts: TableParts, sums: TableSums) -> TableParts:
         """Count; parts without rows stay as they are."""
         empty = (sums.mass < EMPTY * self.total)[:, None] & (self.smoothing == 0)
         table = np.where(empty, parts.table, self.table(sums))
@@ -190,7 +190,7 @@ class BernoulliMix(TableMix):
         """Say how far shares are from a distribution; chances must be one at most."""
         return np.inf if (parts.table > 1).any() else super().faults(parts)
 
-    def leap(self, zero: TableParts, one: TableParts, two: TableParts) -> TableParts | None:
+    def extrapolate(self, zero: TableParts, one: TableParts, two: TableParts) -> TableParts | None:
         """Extrapolate log-shares and chances."""
         found = extrapolated(*map(_packed, (zero, one, two)))
         if found is None:
@@ -230,7 +230,7 @@ class MultinomialMix(TableMix):
             return 0.0
         return float(self.smoothing * np.log(np.maximum(table, _RARE)).sum())
 
-    def leap(self, zero: TableParts, one: TableParts, two: TableParts) -> TableParts | None:
+    def extrapolate(self, zero: TableParts, one: TableParts, two: TableParts) -> TableParts | None:
         """Extrapolate log-shares and chances."""
         found = extrapolated(*map(_packed, (zero, one, two)))
         if found is None:

@@ -17,7 +17,7 @@ from mercer.points import is_sparse
 from mercer.problems.mixture.blocks import chunked, slices
 from mercer.problems.mixture.mixture import (
     EMPTY,
-    Look,
+    EStep,
     Mixture,
     extrapolated,
     simplex,
@@ -81,7 +81,7 @@ class TopicMix(Mixture):
     smoothing: float = 0.0
     document_smoothing: float = 0.0
 
-    def look(self, parts: TopicParts, *, exact: bool = False) -> Look:
+    def e_step(self, parts: TopicParts, *, exact: bool = False) -> EStep:
         """Take expectations."""
         topics = np.ascontiguousarray(parts.table.T)
         ratio, each = ratios(self.X, topics, parts.proportions)
@@ -92,9 +92,9 @@ class TopicMix(Mixture):
         if self.document_smoothing:
             logs = np.log(np.maximum(parts.proportions, _RARE)).sum(axis=1)
             prior += self.document_smoothing * float(self.weights @ logs)
-        return Look(total, total + prior, TopicSums(documents, words.T))
+        return EStep(total, total + prior, TopicSums(documents, words.T))
 
-    def next(self, parts: TopicParts, sums: TopicSums) -> TopicParts:
+    def m_step(self, parts: TopicParts, sums: TopicSums) -> TopicParts:
         """Count."""
         table = frequencies(sums.words, self.smoothing)
         return TopicParts(table, frequencies(sums.documents, self.document_smoothing))
@@ -108,7 +108,7 @@ class TopicMix(Mixture):
         n, k = self.X.shape[0], self.count
         return TopicParts(0.5 * table, np.full((n, k), 1.0 / k))
 
-    def leap(self, zero: TopicParts, one: TopicParts, two: TopicParts) -> TopicParts | None:
+    def extrapolate(self, zero: TopicParts, one: TopicParts, two: TopicParts) -> TopicParts | None:
         """Extrapolate chances and proportions."""
         found = extrapolated(*map(_packed, (zero, one, two)))
         if found is None:

@@ -16,7 +16,7 @@ from mercer.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Bend:
+class LossCurvature:
     """Second derivatives of a loss at each row.
 
     Attributes
@@ -30,9 +30,9 @@ class Bend:
     own: Array
     shares: Array | None = None
 
-    def convex(self) -> Bend:
+    def convex(self) -> LossCurvature:
         """Return the same with all curvature upwards, by its size: as far as it reaches, go."""
-        return self if self.shares is not None else Bend(np.abs(self.own))
+        return self if self.shares is not None else LossCurvature(np.abs(self.own))
 
     def times(self, V: Array) -> Array:
         """Multiply a change of scores (n, k) by the curvature of its row."""
@@ -85,7 +85,7 @@ class Loss(ABC):
         return self.values(f, codes), self.slopes(f, codes)
 
     @abstractmethod
-    def bend(self, f: Array, codes: Array) -> Bend:
+    def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return its second derivatives."""
 
     @abstractmethod
@@ -136,12 +136,12 @@ class LogLoss(Loss):
         p[rows, codes] = -others / total
         return values, p
 
-    def bend(self, f: Array, codes: Array) -> Bend:
+    def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return p (1 - p), or diag(p) - p p'."""
         if f.shape[1] == 1:
-            return Bend(expit(f) * expit(-f))
+            return LossCurvature(expit(f) * expit(-f))
         p = softmax(f)
-        return Bend(p, p)
+        return LossCurvature(p, p)
 
     def conjugates(self, u: Array, codes: Array) -> Array:
         """Return the negative entropy of the probabilities that have these slopes."""
@@ -180,9 +180,9 @@ class SquaredLoss(Loss):
         """Return f - y."""
         return np.asarray(f - targets(codes, f.shape[1]))
 
-    def bend(self, f: Array, codes: Array) -> Bend:
+    def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return one."""
-        return Bend(np.ones_like(f))
+        return LossCurvature(np.ones_like(f))
 
     def conjugates(self, u: Array, codes: Array) -> Array:
         """Return u^2 / 2 + u y."""
@@ -213,10 +213,10 @@ class TanhLoss(Loss):
         """Return -y (1 - tanh(f)^2)."""
         return np.asarray(-targets(codes, f.shape[1]) * _square_sech(f))
 
-    def bend(self, f: Array, codes: Array) -> Bend:
+    def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return 2 y tanh(f) (1 - tanh(f)^2)."""
         y = targets(codes, f.shape[1])
-        return Bend(2 * y * np.tanh(f) * _square_sech(f))
+        return LossCurvature(2 * y * np.tanh(f) * _square_sech(f))
 
     def conjugates(self, u: Array, codes: Array) -> Array:
         """Return infinity: below a bounded function there is no line that rises."""

@@ -55,7 +55,7 @@ class SmoothRisk:
         """Return the weighted loss of scores (n, columns)."""
         return float(self.weights @ self.loss.values(f, self.codes))
 
-    def pulls(self, f: Array) -> Array:
+    def weighted_slopes(self, f: Array) -> Array:
         """Return the weighted slopes of the loss: (n, columns)."""
         return np.asarray(self.weights[:, None] * self.loss.slopes(f, self.codes))
 
@@ -64,14 +64,14 @@ class SmoothRisk:
         values, slopes = self.loss.both(f, self.codes)
         return float(self.weights @ values), np.asarray(self.weights[:, None] * slopes)
 
-    def sizes(self, pulls: Array) -> Array:
+    def sizes(self, weighted_slopes: Array) -> Array:
         """Return what pulls are measured by: their sizes, (n, columns).
 
         Of a bounded loss, the sizes they can have anywhere: its slopes all vanish together when a
         bias runs away, where there is no minimum to come near to.
         """
         if self.loss.convex:
-            return np.abs(pulls)
+            return np.abs(weighted_slopes)
         return np.repeat(self.weights[:, None], self.columns, axis=1)
 
     def objective(self, value: Coefficients) -> float:

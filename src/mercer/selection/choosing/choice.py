@@ -22,9 +22,9 @@ from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strin
 from mercer.selection.default_grids import known_axes
 from mercer.selection.outcome import NothingJudgedError, Tuning
 from mercer.selection.running.progress import TuningCallback, TuningProgress
-from mercer.selection.running.question import folds_of
 from mercer.selection.running.rows import count_rows, indexable, shuffled, take_rows
 from mercer.selection.running.task import machine_at
+from mercer.selection.running.task_setup import folds_of
 from mercer.selection.tuning import tune
 
 _MANY = 30  # different whole numbers: more are a quantity, not labels

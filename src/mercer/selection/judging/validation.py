@@ -12,8 +12,8 @@ from sklearn.base import clone, is_classifier
 
 from mercer.array_types import Array
 from mercer.selection.running.evaluator import Evaluator
-from mercer.selection.running.question import question
 from mercer.selection.running.task import Task
+from mercer.selection.running.task_setup import make_task
 
 _PLAIN: dict[str, Any] = {
     "sample_weight": None,
@@ -114,7 +114,7 @@ def cross_validate(
     >>> found.mean > 0.9
     True
     """
-    task = question(clone(machine), X, y, cv=cv, scoring=scoring, **_PLAIN)
+    task = make_task(clone(machine), X, y, cv=cv, scoring=scoring, **_PLAIN)
     tests, trains, seconds = _judged(task)
     return Validation(tests, trains, seconds)
 
@@ -163,7 +163,7 @@ def learning_curve(
     >>> curve.scores.shape
     (5, 4)
     """
-    task = question(clone(machine), X, y, cv=cv, scoring=scoring, **_PLAIN)
+    task = make_task(clone(machine), X, y, cv=cv, scoring=scoring, **_PLAIN)
     rng = np.random.default_rng(random_state)
     splits = [(rng.permutation(train), test) for train, test in task.splits]
     counts = _counts(sizes, min(len(train) for train, _ in splits))

@@ -13,7 +13,7 @@ from mercer.machines.base.machine import is_precomputed
 from mercer.points import take
 from mercer.problems import KernelAlignment
 from mercer.selection.learning.labelled import labelled
-from mercer.selection.learning.wanted import check_flag
+from mercer.selection.learning.parameters import check_flag
 
 
 def alignment(

@@ -21,7 +21,7 @@ from mercer.selection.learning.combined import Combined
 from mercer.selection.learning.kernel_loss import Hinge, KernelLoss, Squares
 from mercer.selection.learning.kernel_set import KernelSet, given_matrices, kernel_set
 from mercer.selection.learning.labelled import Labelled, labelled
-from mercer.selection.learning.wanted import check_flag, check_limits, one_of
+from mercer.selection.learning.parameters import check_flag, check_limits, one_of
 from mercer.solvers import Callback, Nonnegative, SimplexNewton, Solution, solve
 
 _METHODS = ("alignment", "margin", "ridge")

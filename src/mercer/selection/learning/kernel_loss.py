@@ -14,12 +14,12 @@ from mercer.gram import Gram
 from mercer.gram.transformed.shifted import shifted
 from mercer.machines.base.labels import check_class_weight, class_weights
 from mercer.machines.base.weights import DistinctRows
-from mercer.machines.margin.multiclass import Question, scheme_of
+from mercer.machines.margin.multiclass import Programmes, scheme_of
 from mercer.machines.margin.two_class import HingeBox, SquaredHingeBox
 from mercer.problems import BoxQP, Many
 from mercer.problems.margin.costs import HARDEST
 from mercer.selection.learning.labelled import Labelled
-from mercer.selection.learning.wanted import check_flag, checked, one_of
+from mercer.selection.learning.parameters import check_flag, checked, one_of
 
 
 class KernelLoss(ABC):
@@ -79,7 +79,7 @@ class Hinge(KernelLoss):
         if factors is not None:
             amount = amount * np.repeat(factors, np.diff(scheme.ends))
         box = {"l1": HingeBox, "l2": SquaredHingeBox}[self.slack](amount)
-        return Question(scheme.parts(), box)
+        return Programmes(scheme.parts(), box)
 
 
 @dataclass(frozen=True, eq=False)

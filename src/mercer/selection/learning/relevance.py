@@ -21,8 +21,8 @@ from mercer.problems.kernel_learning.relevance import (
 from mercer.resources import require_memory
 from mercer.selection.learning.effects import effects
 from mercer.selection.learning.labelled import labelled
+from mercer.selection.learning.parameters import check_flag, check_limits, checked, counted, one_of
 from mercer.selection.learning.scale_family import ScaleFamily, scale_family
-from mercer.selection.learning.wanted import check_flag, check_limits, checked, counted, one_of
 from mercer.solvers import Callback, ScaleDescent, Solution, solve
 
 _MEASURES: dict[str, RidgeMeasure] = {"loo": LeaveOneOut(), "likelihood": Likelihood()}

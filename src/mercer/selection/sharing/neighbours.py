@@ -16,7 +16,7 @@ from typing import Any
 from mercer.array_types import Array, Points
 from mercer.machines import NearestNeighbors
 from mercer.machines.base.parameters import is_real
-from mercer.machines.classification.nearest import Found, Search
+from mercer.machines.classification.nearest import Found, NeighbourSearch
 from mercer.selection.running.rows import Rows, take_rows
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
@@ -26,7 +26,7 @@ from mercer.selection.sharing.share import register
 
 
 @dataclass(frozen=True, eq=False)
-class _Remembered(Search):
+class _Remembered(NeighbourSearch):
     """A search whose answer is known, for rows that are known, too."""
 
     found: Found

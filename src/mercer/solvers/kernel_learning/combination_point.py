@@ -16,7 +16,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import FactoredGram
 from mercer.gram.policy import DECOMPOSED_ROWS, STIFF
-from mercer.gram.transformed.mixed import MixedGram
+from mercer.gram.transformed.weighted_sum import WeightedSumGram
 from mercer.points import to_dense
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.problems.kernel_learning.kernel_combination import (
@@ -111,7 +111,7 @@ def answered(
     n = problem.grams[0].shape[0]
     direct = is_linear(_first(problem.question(problem.grams[0])))
     kind = np.float64 if direct else dtype
-    gram = MixedGram(problem.grams, weights * problem.factors, kind)
+    gram = WeightedSumGram(problem.grams, weights * problem.factors, kind)
     programmes = problem.programmes(gram)
     if direct:
         duals, status = Duals(tuple(map(_solved, programmes))), Status.SOLVED
@@ -122,7 +122,7 @@ def answered(
     value, gap, halves = 0.0, 0.0, np.zeros(len(weights))
     for k, (programme, b, dual) in enumerate(zip(programmes, coefs, duals.parts, strict=True)):
         own = np.stack([on_own_rows(programme, column) for column in products[:, :, k]])
-        shift = programme.held.shift
+        shift = programme.unwrapped.shift
         Kb = weights @ own + (0.0 if shift is None else shift * b)
         F = programme.linear - Kb
         lost = float(programme.kinks @ np.abs(b))
@@ -152,7 +152,7 @@ def _descended(
     left = None if watch.time_limit is None else max(watch.time_limit - watch.seconds, 1e-9)
     inner = Watch(_polled(watch), left)
     solver: Solver = SMO(tol=tol, criterion=Gap())
-    if isinstance(_first(asked).held.base, FactoredGram):
+    if isinstance(_first(asked).unwrapped.base, FactoredGram):
         solver = InteriorPoint(tol=tol, criterion=Gap())
         solver = Each(solver) if isinstance(asked, Many) else solver
     solution = solver.run(asked, inner, start)
@@ -165,7 +165,7 @@ def _first(asked: BoxQP | Many) -> BoxQP:
     return asked.problems[0] if isinstance(asked, Many) else asked
 
 
-def _written(problem: KernelCombination, gram: MixedGram) -> BoxQP | Many:
+def _written(problem: KernelCombination, gram: WeightedSumGram) -> BoxQP | Many:
     """Write the programmes; by features where pair steps would crawl and the matrix is small."""
     asked = problem.question(gram)
     if gram.shape[0] > DECOMPOSED_ROWS or not any(map(_is_stiff, problem.programmes(gram))):
@@ -177,7 +177,7 @@ def _written(problem: KernelCombination, gram: MixedGram) -> BoxQP | Many:
 
 def _is_stiff(problem: BoxQP) -> bool:
     """Return whether a coefficient at its bound, or where slack holds it, moves f by thousands."""
-    shift = problem.held.shift
+    shift = problem.unwrapped.shift
     wide = np.maximum(problem.upper, -problem.lower)
     reach = wide if shift is None else np.minimum(wide, 0.5 / np.maximum(shift, 1e-300))
     own = 0.0 if shift is None else shift
@@ -215,7 +215,7 @@ def _curvature(problem: BoxQP, b: Array, products: Array) -> Array:
     count = len(products)
     if len(free) < 2:
         return np.zeros((count, count))
-    held = problem.held
+    held = problem.unwrapped
     rows = free if held.index is None else held.index[free]
     A = np.asarray(held.base.rows(rows)[:, rows], dtype=np.float64)
     if held.shift is not None:

@@ -58,7 +58,7 @@ class SimplexNewton(Solver):
         """Step until the gap is below the tolerance, nothing is gained, or a limit is reached."""
         count = len(problem.grams)
         weights = np.full(count, 1.0 / count) if start is None else _on_simplex(start.weights)
-        search = _Search(problem, watch, max(_FINER * self.tol, _FINEST))
+        search = _SimplexRun(problem, watch, max(_FINER * self.tol, _FINEST))
         point = search.at(weights, None)
         iteration, status = 0, Status.ITERATION_LIMIT
         while iteration < self.max_iter:
@@ -83,7 +83,7 @@ class SimplexNewton(Solver):
 
 
 @dataclass
-class _Search:
+class _SimplexRun:
     """What is remembered from step to step.
 
     Attributes

@@ -33,7 +33,7 @@ _STALLED = 12  # steps that bring nothing, in a row
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RowBlock:
     """Rows of a programme, and what all the others add up to.
 
     Attributes
@@ -65,7 +65,7 @@ class Halves:
     cancel.
     """
 
-    def __init__(self, part: Part, F: Array, mu: float, usual: float, own: float) -> None:
+    def __init__(self, part: RowBlock, F: Array, mu: float, usual: float, own: float) -> None:
         n = len(part.linear)
         self.split = np.flatnonzero((part.kink > 0) & (part.lower < 0) & (part.upper > 0))
         self.sign = np.concatenate([np.ones(n), -np.ones(len(self.split))])
@@ -204,7 +204,9 @@ class Goal:
 Tick = Callable[[float], bool]
 
 
-def barrier(part: Part, v: Array, mu: float, usual: float, goal: Goal, tick: Tick) -> BarrierAnswer:
+def barrier(
+    part: RowBlock, v: Array, mu: float, usual: float, goal: Goal, tick: Tick
+) -> BarrierAnswer:
     """Follow the central path until the gap is at most `goal`, or nothing moves any more.
 
     Parameters
@@ -245,9 +247,9 @@ def barrier(part: Part, v: Array, mu: float, usual: float, goal: Goal, tick: Tic
 
 
 class _Newton:
-    def __init__(self, part: Part, v: Array, mu: float, usual: float) -> None:
+    def __init__(self, part: RowBlock, v: Array, mu: float, usual: float) -> None:
         self.part, self.v = part, v.copy()
-        self.Av = part.rows.times(v)
+        self.Av = part.rows.matvec(v)
         self.length = part.rows.length()
         own = 0.0 if v.any() else self.length**2  # forces that nothing answers yet will fall
         self.halves = Halves(part, part.linear - self.Av, mu, usual, own)
@@ -265,7 +267,7 @@ class _Newton:
         part, h = self.part, self.halves
         self.b = h.b()
         self.F = part.linear - self.Av - part.shift * self.b
-        Mv, pulled = part.matrix @ self.v, part.rows.pull(self.b)
+        Mv, pulled = part.matrix @ self.v, part.rows.rmatvec(self.b)
         self.pulled = pulled
         self.unbalanced = Mv - part.pulled - pulled
         size = np.abs(Mv) + np.abs(part.pulled) + np.abs(pulled)
@@ -298,7 +300,7 @@ class _Newton:
             return False
         part, b = self.part, self.b
         grows = self.hard & np.isinf(np.where(b > 0, part.upper, part.lower))
-        pulled = self.pulled if grows.all() else part.rows.pull(np.where(grows, b, 0.0))
+        pulled = self.pulled if grows.all() else part.rows.rmatvec(np.where(grows, b, 0.0))
         b = np.where(grows, b, 0.0)
         gain = _dot(part.linear, b) - _dot(part.kink, np.abs(b))
         asked = float(np.abs(part.linear).max(initial=0.0))
@@ -344,8 +346,8 @@ class _Newton:
         c_high[~h.has_high] = 0.0
         push = -self.slack - c_high + c_low
         e = h.fold(h.sign * self.theta * push) * self.damp
-        dv = solve(part.rows.pull(e) - self.unbalanced)
-        self.Adv = part.rows.times(dv)
+        dv = solve(part.rows.rmatvec(e) - self.unbalanced)
+        self.Adv = part.rows.matvec(dv)
         db = e - self.bar * self.Adv
         dF = -self.Adv - part.shift * db
         dx = self._halves_of(db, dF, push)

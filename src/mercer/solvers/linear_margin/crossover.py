@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.solvers.linear_margin.barrier import BarrierAnswer, Part
+from mercer.solvers.linear_margin.barrier import BarrierAnswer, RowBlock
 from mercer.solvers.linear_margin.saddle import Saddle
-from mercer.solvers.linear_margin.screening import Piece, Programme
+from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
 
 _ROUNDS = 20
 _NARROW = 128  # unknowns up to which a round costs next to nothing
@@ -42,7 +42,12 @@ class Vertex:
 
 
 def crossover(
-    P: Programme, part: Part, near: Array, piece: Piece, answer: BarrierAnswer, told: float
+    P: FeatureProgramme,
+    part: RowBlock,
+    near: Array,
+    piece: Piece,
+    answer: BarrierAnswer,
+    told: float,
 ) -> Vertex:
     """Assign the bounds of the rows `near`, keep the pieces of all others.
 
@@ -61,22 +66,24 @@ def crossover(
     told : float
         A force that the solver can tell from none.
     """
-    local = Programme(
+    local = FeatureProgramme(
         part.rows, part.linear, part.lower, part.upper, part.shift, part.kink, P.totals
     )
     v, inside = answer.v, np.clip(answer.b, part.lower, part.upper)
-    walk = _Walk(local, part, v, inside, told)
+    active_set = _ActiveSet(local, part, v, inside, told)
     for _ in range(_ROUNDS if len(v) > _NARROW else _MORE_ROUNDS):
-        walk.solve()
-        if walk.least <= walk.enough or not walk.exchange():
+        active_set.solve()
+        if active_set.least <= active_set.enough or not active_set.exchange():
             break
-    return assembled(P, near, piece, *walk.best)
+    return assembled(P, near, piece, *active_set.best)
 
 
-class _Walk:
+class _ActiveSet:
     """Which rows are free, changed one at a time until all are where their forces put them."""
 
-    def __init__(self, local: Programme, part: Part, v: Array, inside: Array, told: float) -> None:
+    def __init__(
+        self, local: FeatureProgramme, part: RowBlock, v: Array, inside: Array, told: float
+    ) -> None:
         self.local, self.part, self.v = local, part, v
         t = local.forces(v)
         self.at = local.settle(t)
@@ -87,7 +94,7 @@ class _Walk:
         self.bottom, self.top = _room(part, inside)
         doubt = min(self.force, np.sqrt(told * self.force))
         with np.errstate(invalid="ignore"):
-            doubtful = np.abs(inside - self.at.b) / self.width > self.at.apart / doubt
+            doubtful = np.abs(inside - self.at.b) / self.width > self.at.distance_to_corner / doubt
         self.free = doubtful & (part.shift == 0) & (part.lower < part.upper)
         b = np.where(self.free, inside, self.at.b)
         self.b = np.where(np.isfinite(b), b, inside)
@@ -141,9 +148,9 @@ class _Walk:
         if self.excess.max(initial=0.0) > 0:
             free[int(np.argmax(self.excess))] = False
             return True
-        wrong = np.where(~free & ~at.curved & (at.b != b), at.apart, 0.0)
+        wrong = np.where(~free & ~at.curved & (at.b != b), at.distance_to_corner, 0.0)
         # rows that depend on other free ones do not reach their corner
-        astray = np.where(free & np.isfinite(at.b), at.apart, 0.0)
+        astray = np.where(free & np.isfinite(at.b), at.distance_to_corner, 0.0)
         if astray.max(initial=0.0) > max(1e-9 * self.force, wrong.max(initial=0.0)):
             k = int(np.argmax(astray))
             self.b = b.copy()
@@ -155,24 +162,26 @@ class _Walk:
         return False
 
 
-def _force(part: Part, t: Array, b: Array) -> float:
+def _force(part: RowBlock, t: Array, b: Array) -> float:
     """Return the size of forces; where all vanish, what rounding leaves of those that cancel."""
     rounding = _CANCELLED * part.rows.length() ** 2 * float(np.abs(b).sum())
     sizes = np.abs(part.linear).max(initial=0.0), np.abs(t).max(initial=0.0), rounding
     return float(max(sizes)) or 1.0
 
 
-def _error(local: Programme, part: Part, v: Array, b: Array, free: Array) -> float:
+def _error(local: FeatureProgramme, part: RowBlock, v: Array, b: Array, free: Array) -> float:
     """Return the largest force that is wrong for where its row is, or that v and b disagree by."""
     at = local.settle(local.forces(v))
-    off = np.where(free, at.apart, np.where((at.b != b) & ~at.curved, at.apart, 0.0))
+    off = np.where(
+        free, at.distance_to_corner, np.where((at.b != b) & ~at.curved, at.distance_to_corner, 0.0)
+    )
     off[part.lower == part.upper] = 0.0
-    unbalanced = part.matrix @ v - part.pulled - part.rows.pull(b)
+    unbalanced = part.matrix @ v - part.pulled - part.rows.rmatvec(b)
     weights = unbalanced[: len(v) - part.rows.offsets]
     return max(float(off.max(initial=0.0)), part.rows.length() * float(np.linalg.norm(weights)))
 
 
-def assembled(P: Programme, near: Array, piece: Piece, v: Array, b: Array) -> Vertex:
+def assembled(P: FeatureProgramme, near: Array, piece: Piece, v: Array, b: Array) -> Vertex:
     """Put the rows `near` and all others together, their sums repaired."""
     every = piece.b.copy()
     if len(near) < len(every):
@@ -182,7 +191,7 @@ def assembled(P: Programme, near: Array, piece: Piece, v: Array, b: Array) -> Ve
     return Vertex(with_sums(P, every), v)
 
 
-def with_sums(P: Programme, b: Array) -> Array:
+def with_sums(P: FeatureProgramme, b: Array) -> Array:
     """Take what rounding left of the sums from free variables, bounds being kept."""
     inside = np.flatnonzero((b > P.lower) & (b < P.upper))
     room = np.minimum(b[inside] - P.lower[inside], P.upper[inside] - b[inside])
@@ -200,21 +209,21 @@ def with_sums(P: Programme, b: Array) -> Array:
     return b
 
 
-def _room(part: Part, b: Array) -> tuple[Array, Array]:
+def _room(part: RowBlock, b: Array) -> tuple[Array, Array]:
     """Return the box of each row, cut at the kink on the side that b is on."""
     split = (part.kink > 0) & (part.lower < 0) & (part.upper > 0)
     bottom = np.where(split & (b > 0), 0.0, part.lower)
     return bottom, np.where(split & (b <= 0), 0.0, part.upper)
 
 
-def _widths(part: Part, b: Array, force: float) -> Array:
+def _widths(part: RowBlock, b: Array, force: float) -> Array:
     width = part.upper - part.lower
     usual = max(float(np.abs(b).max(initial=0.0)), _CANCELLED * force / part.rows.length() ** 2)
     return np.maximum(np.where(np.isfinite(width), width, usual), np.finfo(float).tiny)
 
 
 def _solve_free(
-    local: Programme, part: Part, v: Array, b: Array, free: Array
+    local: FeatureProgramme, part: RowBlock, v: Array, b: Array, free: Array
 ) -> tuple[Vertex, Array]:
     """Solve M v = g + A'b with t at its corner on free rows; repeated against rounding."""
     which, t = np.flatnonzero(free), local.forces(v)
@@ -223,7 +232,7 @@ def _solve_free(
     inverse = np.where(curved, 1.0 / np.where(curved, part.shift, 1.0), 0.0)
     # rows at the corner resist as soon as it is passed: without them steps overshoot
     stiff = curved | (
-        ~free & (part.shift > 0) & (at.apart <= _AT_CORNER * np.abs(t).max(initial=0))
+        ~free & (part.shift > 0) & (at.distance_to_corner <= _AT_CORNER * np.abs(t).max(initial=0))
     )
     resist = np.where(stiff, 1.0 / np.where(stiff, part.shift, 1.0), 0.0)
     matrix = part.matrix + part.rows.gram(resist) if stiff.any() else part.matrix
@@ -237,19 +246,19 @@ def _solve_free(
     least = np.inf
     for _ in range(_REPEATS):
         off = corner - t[which]
-        unbalanced = part.matrix @ v - part.pulled - part.rows.pull(b)
+        unbalanced = part.matrix @ v - part.pulled - part.rows.rmatvec(b)
         left = float(np.linalg.norm(unbalanced) + np.linalg.norm(off))
         if not left < 0.5 * least:
             break
         least = left
         dv, dx = saddle.solve(-unbalanced, -off)
         v, t = v + dv, local.forces(v + dv)
-        b = b - inverse * part.rows.times(dv)  # not from t, whose rounding the inverse multiplies
+        b = b - inverse * part.rows.matvec(dv)  # not from t, whose rounding the inverse multiplies
         b[which] += dx
     return Vertex(b, v), curved
 
 
-def _corners(part: Part, which: Array, t: Array) -> Array:
+def _corners(part: RowBlock, which: Array, t: Array) -> Array:
     """Return the force at which each free row rests: its kink, signed by the side it is on."""
     kink = part.kink[which]
     split = (part.lower[which] < 0) & (part.upper[which] > 0)

@@ -25,7 +25,7 @@ from mercer.solvers.linear_margin.linear_answer import (
     linear_refusal,
     meets,
 )
-from mercer.solvers.linear_margin.screening import Programme
+from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.margin.criteria import VIOLATION, Criterion
 
 _EPOCHS = 1000
@@ -59,7 +59,7 @@ class DualDescent(Solver):
 
     def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
         """Descend, repair the sums, judge; go on while that helps."""
-        P = Programme.of(problem)
+        P = FeatureProgramme.of(problem)
         rows = choose_backend().features(P.rows.factor, P.rows.index)
         n = len(problem.linear)
         b = problem.feasible_near(np.zeros(n) if start is None else start.coef)
@@ -94,10 +94,10 @@ class DualDescent(Solver):
         return report(self, Dual(b, problem.offsets(b, F)), status, epochs, watch)
 
 
-def _contradictory(P: Programme, b: Array) -> bool:
+def _contradictory(P: FeatureProgramme, b: Array) -> bool:
     """Return whether b, grown without bound, points where nothing pulls back but all is gained."""
     if not (np.isinf(P.upper - P.lower) & (P.shift == 0)).any():
         return False
-    pull = float(np.linalg.norm(P.rows.pull(b))) / P.rows.length()
+    pull = float(np.linalg.norm(P.rows.rmatvec(b))) / P.rows.length()
     gain = float(P.linear @ b - P.kink @ np.abs(b))
     return gain > 0 and pull <= _NO_PULL * float(np.abs(b).sum())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mercer.array_types import Array
 from mercer.backends.contract import FeatureBox
-from mercer.solvers.linear_margin.screening import Programme
+from mercer.solvers.linear_margin.screening import FeatureProgramme
 
 
-def feature_box(P: Programme, b: Array, offsets: Array) -> FeatureBox:
+def feature_box(P: FeatureProgramme, b: Array, offsets: Array) -> FeatureBox:
     """Write the programme, from b and the multipliers of its sums."""
     return FeatureBox(
         P.linear,

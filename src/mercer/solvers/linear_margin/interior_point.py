@@ -16,8 +16,9 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.problems import BoxQP, Dual
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.linear_margin.barrier import BarrierAnswer, Goal, Part, barrier
+from mercer.solvers.linear_margin.barrier import BarrierAnswer, Goal, RowBlock, barrier
 from mercer.solvers.linear_margin.crossover import Vertex, assembled, crossover
+from mercer.solvers.linear_margin.fallback import fall_back
 from mercer.solvers.linear_margin.linear_answer import (
     admissible,
     exact_forces,
@@ -26,8 +27,7 @@ from mercer.solvers.linear_margin.linear_answer import (
     meets,
     rounding_of,
 )
-from mercer.solvers.linear_margin.linear_rescue import rescue
-from mercer.solvers.linear_margin.screening import Piece, Programme
+from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
 from mercer.solvers.margin.criteria import VIOLATION, Criterion
 
 _GROWTH = 8  # of one sample to the next
@@ -71,13 +71,13 @@ class InteriorPoint(Solver):
 
     def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
         """Sample, screen, solve, check all rows."""
-        programme = Programme.of(problem)
+        programme = FeatureProgramme.of(problem)
         b = problem.feasible_near(np.zeros(len(problem.linear)))
         F = problem.linear
         if problem.scale is None and self.criterion is VIOLATION:
             F = exact_forces(problem, programme, b)
         told = _TOLD * self.criterion.first(problem, F, self.tol)
-        search = _Search(programme, watch, told, self.max_iter)
+        search = _InteriorPointRun(programme, watch, told, self.max_iter)
         if watch.tick(0, np.inf):
             b, status, F = self._found(problem, b, search)
         else:
@@ -86,11 +86,11 @@ class InteriorPoint(Solver):
             programme, b
         ) > self.tol * problem.unit(b, F)
         if status in (Status.INACCURATE, Status.NOT_FINITE) and not hopeless:
-            b, status, F = self._rescued(problem, b, status, F, search)
+            b, status, F = self._after_fallback(problem, b, status, F, search)
         status = fallen_short(status, problem, b, F)
         return report(self, Dual(b, problem.offsets(b, F)), status, search.steps, watch)
 
-    def _searched(self, problem: BoxQP, search: _Search) -> tuple[Array, Status, Array]:
+    def _searched(self, problem: BoxQP, search: _InteriorPointRun) -> tuple[Array, Status, Array]:
         """Search; where the answer itself says what is allowed, once more with that in mind."""
         start = problem.feasible_near(np.zeros(len(problem.linear)))
         while True:
@@ -105,24 +105,26 @@ class InteriorPoint(Solver):
                 return b, status, F
             search.told = told
 
-    def _found(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Array, Status, Array]:
+    def _found(
+        self, problem: BoxQP, b: Array, search: _InteriorPointRun
+    ) -> tuple[Array, Status, Array]:
         b = admissible(problem, search.programme, b)
         return b, *self._judge(problem, b, search)
 
-    def _judge(self, problem: BoxQP, b: Array, search: _Search) -> tuple[Status, Array]:
+    def _judge(self, problem: BoxQP, b: Array, search: _InteriorPointRun) -> tuple[Status, Array]:
         F = exact_forces(problem, search.programme, b)
         if search.unbounded:
             return Status.INFEASIBLE, F
         met = meets(self.criterion, problem, search.programme, b, F, self.tol)
         return met if met.ok or met is Status.NOT_FINITE else search.stopped or met, F
 
-    def _rescued(
-        self, problem: BoxQP, b: Array, status: Status, F: Array, search: _Search
+    def _after_fallback(
+        self, problem: BoxQP, b: Array, status: Status, F: Array, search: _InteriorPointRun
     ) -> tuple[Array, Status, Array]:
         """Let descents go on; keep what is better."""
         P, criterion = search.programme, self.criterion
         left = None if self.max_iter is None else self.max_iter - search.steps
-        found, steps = rescue(problem, P, b, criterion, _SHARPER * self.tol, search.watch, left)
+        found, steps = fall_back(problem, P, b, criterion, _SHARPER * self.tol, search.watch, left)
         search.steps += steps
         found = admissible(problem, P, found)
         ending, forces = self._judge(problem, found, search)
@@ -133,8 +135,8 @@ class InteriorPoint(Solver):
 
 
 @dataclass
-class _Search:
-    programme: Programme
+class _InteriorPointRun:
+    programme: FeatureProgramme
     watch: Watch
     told: float
     limit: int | None = None
@@ -151,13 +153,13 @@ class _Search:
         self.force = float(np.abs(P.linear).mean())
         v, before = np.zeros(P.rows.width), None
         sizes = self._sizes()
-        lottery = _Lottery.of(P) if sizes else _Lottery(())
+        lottery = _StratifiedSample.of(P) if sizes else _StratifiedSample(())
         for size in sizes:
             part = P.sample(*lottery.draw(size))
             fresh = self._rough(part, v, before)
             if self.stopped or self.unbounded:
                 return Vertex(np.zeros(len(P.linear)), v)
-            moved = part.rows.times(fresh - v)
+            moved = part.rows.matvec(fresh - v)
             first = before is None
             before, v = size, fresh
             self.spread = np.inf if first else float(np.sqrt(np.mean(moved**2)))
@@ -181,14 +183,14 @@ class _Search:
         limited = self.limit is not None and self.steps >= self.limit
         return self.watch.stopped or (Status.ITERATION_LIMIT if limited else None)
 
-    def _barrier(self, part: Part, v: Array, band: float, goal: float) -> BarrierAnswer:
+    def _barrier(self, part: RowBlock, v: Array, band: float, goal: float) -> BarrierAnswer:
         usual = _usual_width(part.upper - part.lower) or self.usual
         told = _told(part, self.told) if goal == _FINE else np.inf
         answer = barrier(part, v, band * usual, usual, Goal(goal, told), self._tick)
         self.unbounded = answer.unbounded
         return answer
 
-    def _rough(self, P: Programme, v: Array, before: int | None) -> Array:
+    def _rough(self, P: FeatureProgramme, v: Array, before: int | None) -> Array:
         """Improve v on a sample."""
         t = P.forces(v)
         piece = P.settle(t)
@@ -196,7 +198,7 @@ class _Search:
         size = self._size(P, t)
         band = size if before is None else self._band(before, t)
         while not self.stopped:
-            near = np.flatnonzero(piece.apart <= band)
+            near = np.flatnonzero(piece.distance_to_corner <= band)
             if before is None or self._too_many(near, piece, band):
                 return self._barrier(P.everything(piece)[1], v, min(size, band), _ROUGH).v
             at = self._barrier(P.near(near, piece), v, _WARM * band, _ROUGH).v
@@ -221,7 +223,7 @@ class _Search:
         band = np.inf if before is None else self._band(before, t)
         for done in range(_ROUNDS + 1):
             value = P.value(v, t, piece.b)
-            near = np.union1d(np.flatnonzero(piece.apart <= band), wrong)
+            near = np.union1d(np.flatnonzero(piece.distance_to_corner <= band), wrong)
             if done == _ROUNDS or self._too_many(near, piece, band):
                 return self._all(v, t, band)
             goal = _FINE if done or len(near) * _FEW_OF < len(t) else _ROUGHLY
@@ -241,7 +243,9 @@ class _Search:
 
     def _too_many(self, near: Array, piece: Piece, band: float) -> bool:
         """Return whether screening pays no more, or is not possible."""
-        return 2 * len(near) > len(piece.b) or bool(np.isinf(piece.b[piece.apart > band]).any())
+        return 2 * len(near) > len(piece.b) or bool(
+            np.isinf(piece.b[piece.distance_to_corner > band]).any()
+        )
 
     def _all(self, v: Array, t: Array, band: float) -> Vertex:
         P = self.programme
@@ -259,7 +263,7 @@ class _Search:
             return assembled(P, every, piece, answer.v, answer.b)
         return crossover(P, part, every, piece, answer, self.told)
 
-    def _size(self, P: Programme, t: Array) -> float:
+    def _size(self, P: FeatureProgramme, t: Array) -> float:
         """Return a usual force: what is asked, what is there, or what a usual b makes."""
         asked = float(np.abs(P.linear).mean()) or float(np.abs(t).mean())
         return asked or P.rows.length() ** 2 * self.usual or 1.0
@@ -280,13 +284,13 @@ class _Search:
 
 def _crossed(piece: Piece, near: Array, t: Array, t_new: Array) -> tuple[Array, float]:
     """Return the rows that were thought to be settled but went beyond a corner, and how far."""
-    depth = np.abs(t_new - t) - piece.apart
+    depth = np.abs(t_new - t) - piece.distance_to_corner
     depth[near] = -np.inf
     wrong = np.flatnonzero(depth > 0)
     return wrong, float(depth[wrong].max(initial=0.0))
 
 
-def _usual(P: Programme) -> float:
+def _usual(P: FeatureProgramme) -> float:
     """Guess the size of a coefficient where no bound tells it: forces over curvature."""
     width = _usual_width(P.upper - P.lower)
     if width:
@@ -297,7 +301,7 @@ def _usual(P: Programme) -> float:
     return min(1e8 * alone, force * float((1.0 / bent).mean())) if len(bent) else 10.0 * alone
 
 
-def _told(part: Part, force: float) -> float:
+def _told(part: RowBlock, force: float) -> float:
     """Return the gap at which even the narrowest boxes are far from the middle.
 
     Where there is no width, a variable is small that makes no such force on a row like itself.
@@ -315,13 +319,13 @@ def _usual_width(width: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Lottery:
+class _StratifiedSample:
     """Rows in random order, each kind by itself: samples of growing size contain one another."""
 
     kinds: tuple[Array, ...]
 
     @classmethod
-    def of(cls, P: Programme) -> _Lottery:
+    def of(cls, P: FeatureProgramme) -> _StratifiedSample:
         with np.errstate(invalid="ignore"):
             side = np.nan_to_num(np.maximum(P.upper, 0.0) + np.minimum(P.lower, 0.0))
         key = np.sign(side).astype(np.int8) + 3 * P.rows.group

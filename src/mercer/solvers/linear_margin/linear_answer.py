@@ -16,7 +16,7 @@ from mercer.gram import FactoredGram, exact
 from mercer.problems import BoxQP
 from mercer.solvers.base import Status
 from mercer.solvers.linear_margin.crossover import with_sums
-from mercer.solvers.linear_margin.screening import Programme
+from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.margin.criteria import Criterion
 from mercer.solvers.margin.descent import filled
 
@@ -29,7 +29,7 @@ def linear_refusal(name: str, problem: Any) -> str | None:
     """Say why a problem is not a box programme in the space of features."""
     if not isinstance(problem, BoxQP):
         return f"{name} answers BoxQP problems, not {type(problem).__name__}"
-    if not isinstance(problem.held.base, FactoredGram):
+    if not isinstance(problem.unwrapped.base, FactoredGram):
         return (
             f"{name} needs a kernel with an explicit finite feature map (Linear, low-degree "
             "Polynomial); use solver=SMO()"
@@ -39,7 +39,7 @@ def linear_refusal(name: str, problem: Any) -> str | None:
     return None
 
 
-def admissible(problem: BoxQP, P: Programme, b: Array) -> Array:
+def admissible(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     """Return b inside its box and with its sums, moved as little as that takes."""
     shut = replace(problem, lower=P.lower, upper=P.upper)  # what cannot move does not
     b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), P.lower, P.upper)
@@ -72,9 +72,9 @@ def _filled(problem: BoxQP, b: Array, F: Array) -> Array:
     return b
 
 
-def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
+def _with_idle(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     """Set the rows that were left out where their own shift holds them."""
-    shift = problem.held.shift
+    shift = problem.unwrapped.shift
     if shift is None or not (idle := shift > P.shift).any():
         return b
     F = exact_forces(problem, P, b)
@@ -88,16 +88,16 @@ def _with_idle(problem: BoxQP, P: Programme, b: Array) -> Array:
     return b
 
 
-def exact_forces(problem: BoxQP, P: Programme, b: Array) -> Array:
+def exact_forces(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     """Return F = p - K b from the features, nothing else being trusted."""
-    rows, shift = P.rows, problem.held.shift
+    rows, shift = P.rows, problem.unwrapped.shift
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
-        F = problem.linear - rows.features.times(rows.features.pull(b))
+        F = problem.linear - rows.features.matvec(rows.features.rmatvec(b))
         return np.asarray(F if shift is None else F - shift * b)
 
 
 def meets(
-    criterion: Criterion, problem: BoxQP, P: Programme, b: Array, F: Array, tol: float
+    criterion: Criterion, problem: BoxQP, P: FeatureProgramme, b: Array, F: Array, tol: float
 ) -> Status:
     """Judge an answer by the criterion, F being exact; where rounding could matter, twice."""
     if not (np.isfinite(F).all() and np.isfinite(b).all()):
@@ -118,6 +118,6 @@ def fallen_short(status: Status, problem: BoxQP, b: Array, F: Array) -> Status:
     return Status.NO_MARGIN if ended and problem.marginless(b, F) else status
 
 
-def rounding_of(P: Programme, b: Array) -> float:
+def rounding_of(P: FeatureProgramme, b: Array) -> float:
     """Return what forces made of sums of this size are known to."""
     return float(np.finfo(float).eps * P.rows.length() ** 2 * np.abs(b).sum())

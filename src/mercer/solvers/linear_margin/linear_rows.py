@@ -93,19 +93,19 @@ class LinearRows:
         beside = (self.group[:, None] == np.arange(self.offsets)).astype(np.float64)
         return np.hstack([some - self.centre, beside])
 
-    def times(self, v: Array) -> Array:
+    def matvec(self, v: Array) -> Array:
         """Return A v."""
         d = self.factor.shape[1]
-        out = self.features.times(v[:d])
+        out = self.features.matvec(v[:d])
         if self.offsets:
             # the last entry is for rows without an offset
             out += np.append(v[d:] - self.centre @ v[:d], 0.0)[self.group]
         return out
 
-    def pull(self, x: Array) -> Array:
+    def rmatvec(self, x: Array) -> Array:
         """Return A'x."""
         sums = self.sums(x)
-        return np.concatenate([self.features.pull(x) - self.centre * sums.sum(), sums])
+        return np.concatenate([self.features.rmatvec(x) - self.centre * sums.sum(), sums])
 
     def sums(self, x: Array) -> Array:
         """Return the sum of x over each group."""

@@ -18,7 +18,7 @@ from mercer.array_types import Array
 from mercer.gram import FactoredGram
 from mercer.points import is_sparse
 from mercer.problems import BoxQP
-from mercer.solvers.linear_margin.barrier import Part
+from mercer.solvers.linear_margin.barrier import RowBlock
 from mercer.solvers.linear_margin.linear_rows import LinearRows
 
 _ROUNDING = 1e-13  # of a sum
@@ -41,12 +41,12 @@ class Piece:
     """
 
     b: Array
-    apart: Array
+    distance_to_corner: Array
     curved: Array
 
 
 @dataclass(frozen=True, eq=False)
-class Programme:
+class FeatureProgramme:
     """min |w|^2/2 + total'r + sum_i phi_i(p_i - F_i w - r_g(i)), the primal of a `BoxQP`.
 
     Attributes
@@ -68,9 +68,9 @@ class Programme:
     totals: Array
 
     @classmethod
-    def of(cls, problem: BoxQP) -> Programme:
+    def of(cls, problem: BoxQP) -> FeatureProgramme:
         """Read a box programme."""
-        under, n = problem.held, len(problem.linear)
+        under, n = problem.unwrapped, len(problem.linear)
         assert isinstance(under.base, FactoredGram)
         group = np.zeros(n, dtype=np.int8) if problem.group is None else problem.group
         F, index = under.base.factor, under.index
@@ -87,7 +87,7 @@ class Programme:
             shift = np.where(idle, 0.0, shift)
         return cls(rows, problem.linear, lower, upper, shift, kinks, problem.totals)
 
-    def sample(self, which: Array, ratio: Array) -> Programme:
+    def sample(self, which: Array, ratio: Array) -> FeatureProgramme:
         """Take some rows, each counting `ratio` times."""
         return replace(
             self,
@@ -120,7 +120,7 @@ class Programme:
         high, low = self._corners
         above, below = t >= high, t <= low
         b = np.where(above, self.upper, self.lower)
-        apart = np.minimum(np.abs(t - high), np.abs(t - low))
+        distance_to_corner = np.minimum(np.abs(t - high), np.abs(t - low))
         curved = np.zeros(len(t), dtype=bool)
         between = np.flatnonzero(~(above | below))
         if len(between):
@@ -135,11 +135,11 @@ class Programme:
             curved[between] = moves
         if len(self._split):
             inner = np.abs(np.abs(t[self._split]) - self.kink[self._split])
-            apart[self._split] = np.minimum(apart[self._split], inner)
+            distance_to_corner[self._split] = np.minimum(distance_to_corner[self._split], inner)
         fixed = self._fixed
         if len(fixed):
-            b[fixed], apart[fixed], curved[fixed] = self.lower[fixed], np.inf, False
-        return Piece(b, apart, curved)
+            b[fixed], distance_to_corner[fixed], curved[fixed] = self.lower[fixed], np.inf, False
+        return Piece(b, distance_to_corner, curved)
 
     @cached_property
     def _fixed(self) -> Array:
@@ -147,7 +147,7 @@ class Programme:
 
     def forces(self, v: Array) -> Array:
         """Return t = p - A v."""
-        return np.asarray(self.linear - self.rows.times(v))
+        return np.asarray(self.linear - self.rows.matvec(v))
 
     def value(self, v: Array, t: Array, b: Array) -> float:
         """Return the primal objective at v, where t and b belong to it."""
@@ -159,20 +159,20 @@ class Programme:
     def _pull_of_totals(self) -> Array:
         return np.concatenate([self.rows.centre * self.totals.sum(), -self.totals])
 
-    def everything(self, piece: Piece) -> tuple[Array, Part]:
+    def everything(self, piece: Piece) -> tuple[Array, RowBlock]:
         """Return all rows that can move to the solver, and their numbers."""
         if not len(self._fixed):
             return np.arange(len(self.linear)), self.whole()
         open_rows = np.flatnonzero(self.lower < self.upper)
         return open_rows, self.near(open_rows, piece)
 
-    def whole(self) -> Part:
+    def whole(self) -> RowBlock:
         """Return all rows to the solver."""
         d = self.rows.width - len(self.totals)
         # an offset that no row can move with is held
         held = self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0
         matrix = np.diag(np.concatenate([np.ones(d), held.astype(np.float64)]))
-        return Part(
+        return RowBlock(
             self.rows,
             self.linear,
             self.lower,
@@ -183,7 +183,7 @@ class Programme:
             self._pull_of_totals(),
         )
 
-    def near(self, which: Array, piece: Piece) -> Part:
+    def near(self, which: Array, piece: Piece) -> RowBlock:
         """Return some rows to the solver; all others stay on their pieces."""
         whole = self.whole()
         others = np.ones(len(self.linear), dtype=bool)
@@ -200,7 +200,7 @@ class Programme:
             pull[curved] = (self.linear - aim)[curved] * inverse[curved]
             part = self.rows if 2 * len(curved) > len(inverse) else self.rows.take(curved)
             matrix = matrix + part.gram(inverse if part is self.rows else inverse[curved])
-        return Part(
+        return RowBlock(
             self.rows.take(which),
             self.linear[which],
             self.lower[which],
@@ -208,7 +208,7 @@ class Programme:
             self.shift[which],
             self.kink[which],
             matrix,
-            whole.pulled + self.rows.pull(pull),
+            whole.pulled + self.rows.rmatvec(pull),
         )
 
 

@@ -8,14 +8,14 @@ from mercer.array_types import Array
 from mercer.gram.base import Gram
 from mercer.gram.exact import exact_block, exact_rows
 from mercer.gram.storage.precomputed import PrecomputedGram
-from mercer.gram.transformed.part import layers
-from mercer.solvers.margin.descent import Part
+from mercer.gram.transformed.part import unwrap
+from mercer.solvers.margin.descent import BoxState
 
 _SAMPLE = 64
 _ROUNDING = {8: 1e-9, 4: 1e-6}  # of the diagonal, by bytes: matrices may be given in float32
 
 
-def bend_along(part: Part, size: float) -> float | None:
+def curvature_along(part: BoxState, size: float) -> float | None:
     """Return the curvature b'Kb / b'b along an answer, where it is below zero beyond rounding.
 
     A positive semidefinite K has no such direction. With one, a descent ends at a stationary point
@@ -33,12 +33,12 @@ def bend_along(part: Part, size: float) -> float | None:
     return bend if bend < -_rounding(problem.gram) * size else None
 
 
-def bend_among(parts: list[Part]) -> float | None:
+def curvature_among(parts: list[BoxState]) -> float | None:
     """Return the smallest eigenvalue of K among a few points, if below zero: support vectors first.
 
     Where sums are fixed, only on vectors that sum to zero.
     """
-    gram, points = parts[0].held.base, [_points(part) for part in parts]
+    gram, points = parts[0].unwrapped.base, [_points(part) for part in parts]
     used = np.unique(np.concatenate(points))
     few = used[:: max(1, len(used) // _SAMPLE)][:_SAMPLE]
     if not len(few):
@@ -59,14 +59,14 @@ def bend_among(parts: list[Part]) -> float | None:
     return None
 
 
-def sums_are_fixed(parts: list[Part]) -> bool:
+def sums_are_fixed(parts: list[BoxState]) -> bool:
     """Return whether every variable is in a sum, so that answers differ by vectors of sum zero."""
     groups = (part.problem.group for part in parts)
     return all(group is None or bool((group >= 0).all()) for group in groups)
 
 
-def _points(part: Part) -> Array:
-    used, index = np.flatnonzero(part.b)[: 8 * _SAMPLE], part.held.index
+def _points(part: BoxState) -> Array:
+    used, index = np.flatnonzero(part.b)[: 8 * _SAMPLE], part.unwrapped.index
     return used if index is None else index[used]
 
 
@@ -76,5 +76,5 @@ def largest_diagonal(gram: Gram) -> float:
 
 
 def _rounding(gram: Gram) -> float:
-    base = layers(gram).base  # only a given matrix cannot be evaluated anew from points
+    base = unwrap(gram).base  # only a given matrix cannot be evaluated anew from points
     return _ROUNDING[np.dtype(base.dtype if isinstance(base, PrecomputedGram) else float).itemsize]

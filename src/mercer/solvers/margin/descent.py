@@ -1,7 +1,7 @@
 """Box programmes on their way down: where each stands, and the engine that moves them.
 
-`Part` is one programme with its variables b and gradient F = p - K b. An `Engine` moves parts that
-share a K: `stored.Stored` where K is a matrix, `working_sets.Sets` where its entries are made anew.
+`BoxState` is one programme with variables b and gradient F = p - K b. An `Engine` moves states that
+share a K: `StoredEngine` where K is a matrix, `working_sets.Sets` where its entries are made anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.boxes import Box
-from mercer.gram.transformed.part import Layers
+from mercer.gram.transformed.part import Unwrapped
 from mercer.problems import BoxQP
 from mercer.solvers.base import Watch
 
@@ -21,7 +21,7 @@ _SAMPLE = 1024  # points that stand for all where only an order is wanted
 
 
 @dataclass
-class Part:
+class BoxState:
     """A programme, where it stands, and what is known about that.
 
     Attributes
@@ -49,13 +49,13 @@ class Part:
     aim: float = np.inf
 
     @property
-    def held(self) -> Layers:
+    def unwrapped(self) -> Unwrapped:
         """Return the Gram without its wrappers."""
-        return self.problem.held
+        return self.problem.unwrapped
 
     def box(self) -> Box:
         """Write the programme, from here, for a backend."""
-        problem, held = self.problem, self.held
+        problem, held = self.problem, self.unwrapped
         return Box(
             np.ascontiguousarray(self.F, dtype=np.float64),
             self.b,
@@ -86,11 +86,11 @@ class Part:
 
     def points(self, index: Array) -> Array:
         """Return the points of the base that some variables stand at."""
-        return index if self.held.index is None else self.held.index[index]
+        return index if self.unwrapped.index is None else self.unwrapped.index[index]
 
     def on_base(self, changed: Array, step: Array) -> tuple[Array, Array]:
         """Return the points of the base that steps of some variables add up at, and the sums."""
-        index = self.held.index
+        index = self.unwrapped.index
         if index is None:
             return changed, step
         points, where = np.unique(index[changed], return_inverse=True)
@@ -115,17 +115,17 @@ class Engine(ABC):
         self.steps = 0
 
     @abstractmethod
-    def descend(self, parts: list[Part], tol: float) -> None:
+    def descend(self, parts: list[BoxState], tol: float) -> None:
         """Move all parts until none violates its conditions by more than `tol`."""
 
     @abstractmethod
-    def applied(self, part: Part, changed: Array, step: Array) -> Array:
+    def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
         """Return K times a step of some variables, for all variables of the part: a new array."""
 
 
-def begin(engine: Engine, problem: BoxQP, start: Array | None) -> Part:
+def begin(engine: Engine, problem: BoxQP, start: Array | None) -> BoxState:
     """Return a feasible point to start from, and its gradient."""
-    part = Part(problem, np.zeros(len(problem.linear)), problem.linear.astype(np.float64))
+    part = BoxState(problem, np.zeros(len(problem.linear)), problem.linear.astype(np.float64))
     part.b = problem.feasible_near(part.b if start is None else start)
     if start is None and part.b.any():
         part.b = _greedy(engine, part)
@@ -135,7 +135,7 @@ def begin(engine: Engine, problem: BoxQP, start: Array | None) -> Part:
     return part
 
 
-def _greedy(engine: Engine, part: Part) -> Array:
+def _greedy(engine: Engine, part: BoxState) -> Array:
     """Fill the sums with the variables that a start spread evenly would raise first.
 
     Points far from the middle of the others carry most machines whose sums are not zero.

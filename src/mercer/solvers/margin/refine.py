@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.exact import exact_rows
-from mercer.solvers.margin.descent import Engine, Part
+from mercer.solvers.margin.descent import BoxState, Engine
 
 SHARE = 0.9  # of the tolerance: what a first descent aims at, so that small errors are allowed
 _AGAIN = 0.7  # of the tolerance: what later descents aim at
@@ -47,7 +47,7 @@ class Refined:
     width: float
 
 
-def astray(engine: Engine, parts: list[Part]) -> list[Part]:
+def inaccurate_parts(engine: Engine, parts: list[BoxState]) -> list[BoxState]:
     """Return the parts whose F is wrong by more than a small share of their aim, by a sample.
 
     The error is in proportion to the coefficients, so the parts with the largest speak for all.
@@ -56,7 +56,7 @@ def astray(engine: Engine, parts: list[Part]) -> list[Part]:
         return []
     sizes = [float(np.abs(part.b).sum()) for part in parts]
     if engine.rounding < 1e-10:
-        largest = float(np.abs(parts[0].held.base.diag()).max(initial=0.0))
+        largest = float(np.abs(parts[0].unwrapped.base.diag()).max(initial=0.0))
         allowed = _NEGLIGIBLE * min(part.aim for part in parts)
         shifts = [_largest_shift(part) for part in parts]
         if all(
@@ -81,11 +81,11 @@ def astray(engine: Engine, parts: list[Part]) -> list[Part]:
     return [part for part in parts if not part.error <= _bearable(part)]
 
 
-def _bearable(part: Part) -> float:
+def _bearable(part: BoxState) -> float:
     return max(_NEGLIGIBLE * part.aim, (part.aim - part.violation) / 3)
 
 
-def _sample(part: Part, count: int) -> Array:
+def _sample(part: BoxState, count: int) -> Array:
     """Return the rows nearest to deciding, and free ones evenly spaced: always the same."""
     problem, free = part.problem, np.flatnonzero(part.free())
     rising, falling = problem.rising(part.b, part.F), problem.falling(part.b, part.F)
@@ -95,25 +95,25 @@ def _sample(part: Part, count: int) -> Array:
     return np.unique(np.concatenate([top, bottom, free[:: max(1, 3 * len(free) // count)]]))
 
 
-def _largest_shift(part: Part) -> float:
-    shift = part.held.shift
+def _largest_shift(part: BoxState) -> float:
+    shift = part.unwrapped.shift
     return 0.0 if shift is None else float(shift.max(initial=0.0))
 
 
-def _snapped(part: Part, allowed: float) -> Array:
+def _snapped(part: BoxState, allowed: float) -> Array:
     """Return the variables whose own F would move by more than `allowed` were they off their bound.
 
     Squared slack of a row that hardly counts shifts its diagonal so far that a coefficient below
     the rounding of sums of b is a slack of its own. A descent takes it for zero, and F as it was.
     """
-    shift = part.held.shift
+    shift = part.unwrapped.shift
     if shift is None:
         return np.zeros(0, dtype=np.int64)
     near = _SNAPPED * float(np.abs(part.b).sum())
     return np.flatnonzero((shift * near > allowed) & ~part.free())
 
 
-def _release(engine: Engine, part: Part, tol: float) -> None:
+def _release(engine: Engine, part: BoxState, tol: float) -> None:
     """Take those variables to the lowest point of their own parabola.
 
     So short a step moves no F but their own, and the sums of b by less than their rounding.
@@ -133,7 +133,7 @@ def _release(engine: Engine, part: Part, tol: float) -> None:
     part.violation = problem.violation(part.b, part.F)
 
 
-def refine(engine: Engine, part: Part, tol: float) -> Refined:
+def refine(engine: Engine, part: BoxState, tol: float) -> Refined:
     """Go on from the exact gradient until its violation is at most `tol`, or nothing helps."""
     known, least = np.isfinite(part.error), max(10 * tol, _snapping(part))
     width = max(10 * part.error, least) if known else max(_WIDTH * tol, least)
@@ -156,13 +156,13 @@ def refine(engine: Engine, part: Part, tol: float) -> Refined:
     return Refined(False, rows, seen)
 
 
-def _snapping(part: Part) -> float:
+def _snapping(part: BoxState) -> float:
     """Return how far off F may be after a descent that put variables on their bounds."""
-    largest = float(np.abs(part.held.base.diag()).max(initial=0.0))
+    largest = float(np.abs(part.unwrapped.base.diag()).max(initial=0.0))
     return 2 * _SNAPPED * largest * float(np.abs(part.b).sum())
 
 
-def _look(part: Part, rows: Array) -> float:
+def _look(part: BoxState, rows: Array) -> float:
     """Evaluate F on some rows in float64; return and note the largest correction."""
     true = part.problem.linear[rows] - exact_rows(part.problem.gram, rows, part.b)
     part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
@@ -171,20 +171,20 @@ def _look(part: Part, rows: Array) -> float:
     return part.error
 
 
-def _go_on(engine: Engine, part: Part, rows: Array, tol: float) -> None:
+def _go_on(engine: Engine, part: BoxState, rows: Array, tol: float) -> None:
     """Move the given rows only, from their exact gradient.
 
     The multiplier is taken off F: float32 then resolves the small rest of it.
     """
     level = part.problem.spread(part.problem.offsets(part.b, part.F))[rows]
-    few = Part(part.problem.among(rows, part.b), part.b[rows], part.F[rows] - level)
+    few = BoxState(part.problem.among(rows, part.b), part.b[rows], part.F[rows] - level)
     few.steps = part.steps
     engine.descend([few], tol)
     part.steps = few.steps
     adopt(engine, part, rows, few.b, few.F + level)
 
 
-def adopt(engine: Engine, part: Part, rows: Array, b: Array, F: Array) -> float:
+def adopt(engine: Engine, part: BoxState, rows: Array, b: Array, F: Array) -> float:
     """Take over new values of some variables, and their gradient; correct that of the others.
 
     Returns the largest correction of the others.

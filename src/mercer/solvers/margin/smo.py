@@ -11,12 +11,17 @@ from mercer.array_types import Array
 from mercer.gram import DenseGram, PrecomputedGram
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.margin.convergence import converge
 from mercer.solvers.margin.criteria import VIOLATION, Criterion
-from mercer.solvers.margin.curvature import bend_along, bend_among, largest_diagonal
-from mercer.solvers.margin.descent import Engine, Part, begin
-from mercer.solvers.margin.hard import LEVELS, capped, pressing, unbounded
-from mercer.solvers.margin.settle import settle
-from mercer.solvers.margin.stored import Stored
+from mercer.solvers.margin.curvature import curvature_along, curvature_among, largest_diagonal
+from mercer.solvers.margin.descent import BoxState, Engine, begin
+from mercer.solvers.margin.hard_margin import (
+    LEVELS,
+    at_artificial_bound,
+    unbounded,
+    with_finite_bounds,
+)
+from mercer.solvers.margin.stored_engine import StoredEngine
 
 _ITERATIONS_PER_ROW = 100
 _LEAST_ITERATIONS = 10_000_000
@@ -51,7 +56,7 @@ class SMO(Solver):
         refused = refusal("SMO", problem)
         if refused is not None:
             return refused
-        if not isinstance(programmes(problem)[0].held.base, DenseGram | PrecomputedGram):
+        if not isinstance(programmes(problem)[0].unwrapped.base, DenseGram | PrecomputedGram):
             return "SMO is for a stored Gram; use WorkingSets() or InteriorPoint()"
         return None
 
@@ -63,8 +68,8 @@ class SMO(Solver):
         if watch.tick(0, np.inf):  # compiled loops are done with small problems before they ask
             parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
-        base: Any = problems[0].held.base
-        engine = Stored(base.dense(), watch, limit)
+        base: Any = problems[0].unwrapped.base
+        engine = StoredEngine(base.dense(), watch, limit)
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
         return conclude(self, problem, parts, ends, watch)
@@ -77,8 +82,8 @@ def refusal(name: str, problem: Any) -> str | None:
     problems = programmes(problem)
     if not problems:
         return "there is no programme to answer"
-    base = problems[0].held.base
-    if any(p.held.base is not base for p in problems):
+    base = problems[0].unwrapped.base
+    if any(p.unwrapped.base is not base for p in problems):
         return "the programmes do not share a Gram: answer them one by one, with Each()"
     if any(p.group is not None and (p.group < 0).any() for p in problems):
         return f"{name} moves pairs within a sum; for variables in no sum factor the Gram"
@@ -108,17 +113,17 @@ def limit_of(problems: tuple[BoxQP, ...]) -> int:
     return max(least, _ITERATIONS_PER_ROW * largest)
 
 
-def answer(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
+def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float) -> list[Status]:
     """Settle all parts; where bounds are infinite, under ones that are raised while they press."""
     problems, ends = [part.problem for part in parts], [Status.SOLVED] * len(parts)
     left = list(range(len(parts)))
     for level in range(LEVELS):
         for k in left:
-            parts[k].problem = capped(problems[k], level)
+            parts[k].problem = with_finite_bounds(problems[k], level)
         found = [Status.TIME_LIMIT] * len(left)
         with engine.watch.keeping():  # parts are feasible at all times
-            found = settle(engine, [parts[k] for k in left], criterion, tol)
-        pressed = [pressing(parts[k].problem, problems[k], parts[k].b) for k in left]
+            found = converge(engine, [parts[k] for k in left], criterion, tol)
+        pressed = [at_artificial_bound(parts[k].problem, problems[k], parts[k].b) for k in left]
         for k, end in zip(left, found, strict=True):
             ends[k], parts[k].problem = end, problems[k]
         left = [k for k, presses in zip(left, pressed, strict=True) if presses]
@@ -132,15 +137,17 @@ def answer(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) 
 
 
 def conclude(
-    solver: Solver, problem: BoxQP | Many, parts: list[Part], ends: list[Status], watch: Watch
+    solver: Solver, problem: BoxQP | Many, parts: list[BoxState], ends: list[Status], watch: Watch
 ) -> Solution:
     """Put the answers together; the ending is the first that is not the wished one."""
-    bends = {} if parts[0].held.base.valid else _bends(parts, ends)
-    for k in bends:
+    curvatures = {} if parts[0].unwrapped.base.valid else _negative_curvatures(parts, ends)
+    for k in curvatures:
         ends[k] = Status.NOT_CONVEX
     wrong = [k for k, end in enumerate(ends) if not end.ok]
     status = watch.stopped or (ends[wrong[0]] if wrong else Status.SOLVED)
-    seen = [f"a direction of curvature {min(bends.values()):.2g} was seen"] if bends else []
+    seen = (
+        [f"a direction of curvature {min(curvatures.values()):.2g} was seen"] if curvatures else []
+    )
     if wrong and len(parts) > 1:
         seen.insert(0, f"{len(wrong)} of {len(parts)} programmes, number {wrong[0]} first")
     duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
@@ -148,18 +155,22 @@ def conclude(
     return report(solver, value, status, sum(p.steps for p in parts), watch, "; ".join(seen))
 
 
-def _bends(parts: list[Part], ends: list[Status]) -> dict[int, float]:
+def _negative_curvatures(parts: list[BoxState], ends: list[Status]) -> dict[int, float]:
     """Return the negative curvature that was seen in parts that think they are done."""
     done = (Status.SOLVED, Status.INACCURATE, Status.NO_MARGIN)
     settled = [k for k, end in enumerate(ends) if end in done]
-    size = largest_diagonal(parts[0].held.base)
-    bends = {k: bend for k in settled if (bend := bend_along(parts[k], size)) is not None}
-    if settled and not bends and (bend := bend_among([parts[k] for k in settled])) is not None:
+    size = largest_diagonal(parts[0].unwrapped.base)
+    curvatures = {k: bend for k in settled if (bend := curvature_along(parts[k], size)) is not None}
+    if (
+        settled
+        and not curvatures
+        and (bend := curvature_among([parts[k] for k in settled])) is not None
+    ):
         return dict.fromkeys(settled, bend)
-    return bends
+    return curvatures
 
 
-def resting(problem: BoxQP, start: Array | None) -> Part:
+def resting(problem: BoxQP, start: Array | None) -> BoxState:
     """Return the feasible point where a run that is stopped at once stands."""
     b = problem.feasible_near(np.zeros(len(problem.linear)) if start is None else start)
-    return Part(problem, b, problem.linear - problem.gram @ b)
+    return BoxState(problem, b, problem.linear - problem.gram @ b)

@@ -22,7 +22,7 @@ from mercer.gram.source import Source
 from mercer.resources import memory_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
 from mercer.solvers.margin.criteria import VIOLATION, Criterion
-from mercer.solvers.margin.descent import Engine, Part, begin
+from mercer.solvers.margin.descent import BoxState, Engine, begin
 from mercer.solvers.margin.row_store import RowStore
 from mercer.solvers.margin.smo import (
     answer,
@@ -66,7 +66,7 @@ class WorkingSets(Solver):
         refused = refusal("WorkingSets", problem)
         if refused is not None:
             return refused
-        if not isinstance(programmes(problem)[0].held.base, LazyGram | CachedGram):
+        if not isinstance(programmes(problem)[0].unwrapped.base, LazyGram | CachedGram):
             return "WorkingSets is for a Gram that is not stored; use SMO()"
         return None
 
@@ -76,7 +76,7 @@ class WorkingSets(Solver):
         if watch.tick(0, np.inf):
             parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
-        base: Any = problems[0].held.base
+        base: Any = problems[0].unwrapped.base
         engine = Sets(base.source, watch, self.max_iter or limit_of(problems))
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
@@ -104,16 +104,16 @@ class Sets(Engine):
         self.store = RowStore(source, self._room)
         self._last: tuple[Array, RowStore] | None = None
 
-    def descend(self, parts: list[Part], tol: float) -> None:
+    def descend(self, parts: list[BoxState], tol: float) -> None:
         """Solve set after set of each part."""
         for part in parts:
             self._one(part, tol)
             if self.watch.stopped:
                 return
 
-    def applied(self, part: Part, changed: Array, step: Array) -> Array:
+    def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
         """Multiply by kept rows, or by entries that live only for it."""
-        held = part.held
+        held = part.unwrapped
         if held.index is None or 2 * len(held.index) > self.source.n:
             product = self.store.product(*part.on_base(changed, step))
             product = product if held.index is None else product[held.index]
@@ -134,7 +134,7 @@ class Sets(Engine):
             self._last = (index, RowStore(self.source.only(index), self._room // 2))
         return self._last[1]
 
-    def _one(self, part: Part, tol: float) -> None:
+    def _one(self, part: BoxState, tol: float) -> None:
         chosen, outer = np.zeros(0, dtype=np.int64), 0
         part.violation = part.problem.violation(part.b, part.F)
         while part.violation > tol and part.steps < self.limit:
@@ -147,9 +147,9 @@ class Sets(Engine):
             if not moved:
                 return
 
-    def _solve(self, part: Part, W: Array, tol: float) -> int:
+    def _solve(self, part: BoxState, W: Array, tol: float) -> int:
         """Solve in the variables W alone; return how many moved."""
-        problem, held = part.problem, part.held
+        problem, held = part.problem, part.unwrapped
         points, rows = (W, None) if held.index is None else _distinct(held.index[W])
         K = self.source.only(points).pairs().dense()
         level = problem.spread(problem.offsets(part.b, part.F))[W]
@@ -187,7 +187,7 @@ def _distinct(index: Array) -> tuple[Array, Array | None]:
     return (index, None) if len(points) == len(index) else (points, rows.astype(np.int64))
 
 
-def choose_set(part: Part, last: Array, usual: int, largest: int) -> Array:
+def choose_set(part: BoxState, last: Array, usual: int, largest: int) -> Array:
     """Choose the next set: the free of the last, the worst violators, others of the last.
 
     Of `usual` size, unless the free variables ask for more; never more than `largest`, which is

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.blas import one_blas_thread
-from mercer.problems.mixture.mixture import Look, Mixture
+from mercer.problems.mixture.mixture import EStep, Mixture
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 
 _SHORT = 12  # passes before starts are compared
@@ -54,42 +54,42 @@ class EM(Solver):
         """Go a short way from each start, and on from the best."""
         with one_blas_thread():  # blocks are small, and chunks of them have threads of their own
             if start is None:
-                walk = self._best(problem, watch)
+                em_run = self._best(problem, watch)
             else:
-                walk = _Walk(self, problem, watch, start)
-                walk.on(self.max_iter)
-        value = replace(walk.parts, likelihoods=np.array(walk.objectives))
-        status = walk.status if walk.status is Status.SOLVED else watch.stopped or walk.status
-        return report(self, value, status, walk.passes, watch)
+                em_run = _EMRun(self, problem, watch, start)
+                em_run.on(self.max_iter)
+        value = replace(em_run.parts, likelihoods=np.array(em_run.objectives))
+        status = em_run.status if em_run.status is Status.SOLVED else watch.stopped or em_run.status
+        return report(self, value, status, em_run.passes, watch)
 
-    def _best(self, problem: Mixture, watch: Watch) -> _Walk:
-        rng, walks = np.random.RandomState(self.random_state), list[_Walk]()
+    def _best(self, problem: Mixture, watch: Watch) -> _EMRun:
+        rng, walks = np.random.RandomState(self.random_state), list[_EMRun]()
         for _ in range(self.n_init):
-            with watch.keeping(lambda: any(walk.objectives for walk in walks)):
-                walks.append(_Walk(self, problem, watch, problem.start(rng)))
+            with watch.keeping(lambda: any(em_run.objectives for em_run in walks)):
+                walks.append(_EMRun(self, problem, watch, problem.start(rng)))
                 if self.n_init > 1:
                     walks[-1].on(min(_SHORT, self.max_iter))
             if watch.stopped is not None:
                 break
-        walks = [walk for walk in walks if walk.objectives] or walks
-        walks.sort(key=lambda walk: walk.rank, reverse=True)
-        whole = [walk for walk in walks if walk.rank[0]]
-        tried = list[_Walk]()
-        for walk in whole or walks[:1]:
-            walk.on(self.max_iter)
-            tried.append(walk)
-            if walk.rank[0] or watch.stopped is not None:
+        walks = [em_run for em_run in walks if em_run.objectives] or walks
+        walks.sort(key=lambda em_run: em_run.rank, reverse=True)
+        whole = [em_run for em_run in walks if em_run.rank[0]]
+        tried = list[_EMRun]()
+        for em_run in whole or walks[:1]:
+            em_run.on(self.max_iter)
+            tried.append(em_run)
+            if em_run.rank[0] or watch.stopped is not None:
                 break
-        return max(tried, key=lambda walk: walk.rank)
+        return max(tried, key=lambda em_run: em_run.rank)
 
 
-class _Walk:
+class _EMRun:
     """Where one run stands: parts, what the last pass found, objectives so far."""
 
     def __init__(self, solver: EM, problem: Mixture, watch: Watch, parts: Any) -> None:
         self._solver, self._problem, self._watch = solver, problem, watch
         self.parts, self.passes, self.objectives = parts, 0, list[float]()
-        self._found: Look | None = None
+        self._found: EStep | None = None
         self.status, self._ended = Status.ITERATION_LIMIT, False
 
     @property
@@ -105,26 +105,26 @@ class _Walk:
 
     def _go(self, limit: int) -> None:
         if self._found is None:
-            self._found = self._look(self.parts)
+            self._found = self._e_step(self.parts)
             self.objectives.append(self._found.objective)
         while not self._ended and self.passes < limit and self._watch.stopped is None:
             zero = self.parts
             one, found = self._step(zero, self._found)
             if self._flat(one, found) or self.passes >= limit:
                 return
-            two = self._problem.next(one, found.sums)
+            two = self._problem.m_step(one, found.sums)
             if not self._leapt(zero, one, two, found) and self.passes < limit:
-                self._flat(two, self._look(two))
+                self._flat(two, self._e_step(two))
 
-    def _step(self, parts: Any, found: Look) -> tuple[Any, Look]:
-        after = self._problem.next(parts, found.sums)
-        return after, self._look(after)
+    def _step(self, parts: Any, found: EStep) -> tuple[Any, EStep]:
+        after = self._problem.m_step(parts, found.sums)
+        return after, self._e_step(after)
 
-    def _look(self, parts: Any) -> Look:
+    def _e_step(self, parts: Any) -> EStep:
         self.passes += 1
-        return self._problem.look(parts)
+        return self._problem.e_step(parts)
 
-    def _flat(self, parts: Any, found: Look) -> bool:
+    def _flat(self, parts: Any, found: EStep) -> bool:
         """Move to the parts, note the gain, and tell whether the walk ends."""
         gain = (found.objective - self.objectives[-1]) / self._problem.total
         rounding = 1e-14 * abs(found.objective) / self._problem.total
@@ -140,13 +140,13 @@ class _Walk:
             self.status, self._ended = self._watch.stopped or Status.STOPPED, True
         return self._ended
 
-    def _leapt(self, zero: Any, one: Any, two: Any, found: Look) -> bool:
+    def _leapt(self, zero: Any, one: Any, two: Any, found: EStep) -> bool:
         if not self._solver.accelerate:
             return False
-        ahead = self._problem.leap(zero, one, two)
+        ahead = self._problem.extrapolate(zero, one, two)
         if ahead is None:
             return False
-        beyond = self._look(ahead)
+        beyond = self._e_step(ahead)
         if not beyond.objective >= found.objective:
             return False
         self.parts, self._found = ahead, beyond

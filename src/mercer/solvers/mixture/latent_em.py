@@ -45,13 +45,13 @@ class LatentEM(Solver):
     def run(self, problem: LatentGaussian, watch: Watch, start: Any = None) -> Solution:
         """Alternate two steps and a leap until the likelihood is flat."""
         model = self._start(problem) if start is None else start
-        walk = _Walk(problem, model, watch, self.tol, self.max_iter)
-        with watch.keeping(lambda: bool(walk.likelihoods)):
-            walk.from_here(model)
+        em_run = _LatentEMRun(problem, model, watch, self.tol, self.max_iter)
+        with watch.keeping(lambda: bool(em_run.likelihoods)):
+            em_run.from_here(model)
         if watch.stopped is not None:
-            walk.status = watch.stopped
-        answer = replace(walk.model, likelihoods=np.array(walk.likelihoods))
-        return report(self, answer, walk.status, walk.passes, watch)
+            em_run.status = watch.stopped
+        answer = replace(em_run.model, likelihoods=np.array(em_run.likelihoods))
+        return report(self, answer, em_run.status, em_run.passes, watch)
 
     def _start(self, problem: LatentGaussian) -> Plane:
         """Begin with the observed means, and loadings in random directions."""
@@ -66,7 +66,7 @@ class LatentEM(Solver):
         return Plane(mean, W, max(float(variance.mean()), problem.floor))
 
 
-class _Walk:
+class _LatentEMRun:
     """Where the iteration stands: passes done, likelihoods seen, why it ended."""
 
     def __init__(
@@ -80,15 +80,15 @@ class _Walk:
 
     def from_here(self, model: Plane) -> None:
         """Walk to the end."""
-        sums = self._look(model)
+        sums = self._e_step(model)
         while not self._ended(model, sums):
-            one = sums.next(model, self._problem.floor)
-            after_one = self._look(one)
+            one = sums.m_step(model, self._problem.floor)
+            after_one = self._e_step(one)
             if self._ended(one, after_one):
                 return
-            two = after_one.next(one, self._problem.floor)
-            after_two = self._look(two)
-            ahead = _leap(model, one, two, self._problem.floor)
+            two = after_one.m_step(one, self._problem.floor)
+            after_two = self._e_step(two)
+            ahead = _extrapolate(model, one, two, self._problem.floor)
             beyond = moments(self._problem, ahead)
             self.passes += 1
             model, sums = two, after_two
@@ -96,7 +96,7 @@ class _Walk:
                 model, sums = ahead, beyond
                 self.likelihoods.append(beyond.log_likelihood)
 
-    def _look(self, model: Plane) -> Moments:
+    def _e_step(self, model: Plane) -> Moments:
         sums = moments(self._problem, model)
         self.passes += 1
         self.likelihoods.append(sums.log_likelihood)
@@ -114,7 +114,7 @@ class _Walk:
         return self.passes >= self._limit
 
 
-def _leap(zero: Plane, one: Plane, two: Plane, floor: float) -> Plane:
+def _extrapolate(zero: Plane, one: Plane, two: Plane, floor: float) -> Plane:
     """Extrapolate two steps, in the parameters and the logarithm of the noise."""
     a, b, c = map(_packed, (zero, one, two))
     r, v = b - a, (c - b) - (b - a)

@@ -12,7 +12,7 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.rules import Rules
+from mercer.backends.perceptron_state import LinearFunctions
 from mercer.deadline import TimeLimitError
 from mercer.gram import FactoredGram
 from mercer.problems import Separation, Separator
@@ -97,7 +97,9 @@ class _InFeatures:
         d, k = F.shape[1], problem.columns
         self._F, self._codes = F, problem.codes.astype(np.int64)
         table, constants = np.zeros((d, k)), np.zeros(k)
-        self._rules = Rules(table, constants, problem.bias, table.copy(), constants.copy())
+        self._rules = LinearFunctions(
+            table, constants, problem.bias, table.copy(), constants.copy()
+        )
         self._steps = self._mistakes = 0
 
     def learn(self, order: Array) -> int:

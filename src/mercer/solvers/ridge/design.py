@@ -75,7 +75,7 @@ class Design:
             product += block.T @ (self.s[first : first + height, None] * block)
         return product
 
-    def pull(self, residual: Array) -> Array:
+    def rmatvec(self, residual: Array) -> Array:
         """Return G'S r for a residual that was centred."""
         return np.asarray(self.G.T @ (self.s[:, None] * residual))
 

@@ -63,10 +63,10 @@ def _refined(design: Design, matrix: Array, y: Array, penalty: float) -> Array:
     if info or (np.square(A.diagonal()) <= len(A) * _EPS * diagonal).any():
         return _least_squares(design, y, penalty)[0]
     factor, centred = (A.T, False), design.center(y)
-    w = linalg.cho_solve(factor, design.pull(centred), check_finite=False)
+    w = linalg.cho_solve(factor, design.rmatvec(centred), check_finite=False)
     for _ in range(_REFINEMENTS):
         left = design.center(centred - design.push(w))
-        w = w + linalg.cho_solve(factor, design.pull(left) - penalty * w, check_finite=False)
+        w = w + linalg.cho_solve(factor, design.rmatvec(left) - penalty * w, check_finite=False)
     return np.asarray(w)
 
 

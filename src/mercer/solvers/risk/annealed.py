@@ -19,7 +19,7 @@ from mercer.problems import Coefficients
 from mercer.problems.risk.losses import Loss
 from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.risk.stream_shape import StreamShape
+from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
 
 _LATER = 4.0  # power of the step with which places count in the average, plus one
 
@@ -72,7 +72,7 @@ class AnnealedGradient(Solver):
         F = problem.gram.factor
         n, total = len(problem.codes), float(problem.weights.sum())
         share, rng = problem.penalty / total, np.random.default_rng(self.random_state)
-        walk = Walk(self, F.shape[1], problem.columns, problem.bias)
+        sgd = SGDState(self, F.shape[1], problem.columns, problem.bias)
         weights = problem.weights * n / total
         done, left, status = 0, np.inf, Status.ITERATION_LIMIT
         for done in range(1, self.epochs + 1):
@@ -81,8 +81,8 @@ class AnnealedGradient(Solver):
                 if watch.late:
                     break
                 rows = order[first : first + self.batch]
-                walk.move(F[rows], problem.codes[rows], weights[rows], problem.loss, share)
-            left = _left(problem, *walk.place)
+                sgd.move(F[rows], problem.codes[rows], weights[rows], problem.loss, share)
+            left = _left(problem, *sgd.place)
             if not np.isfinite(left):
                 status = Status.NOT_FINITE
                 break
@@ -91,8 +91,8 @@ class AnnealedGradient(Solver):
                 break
             if watch.tick(done, left):
                 break
-        w, b = walk.place
-        coef = -problem.pulls(np.asarray(F @ w + b)) / problem.penalty
+        w, b = sgd.place
+        coef = -problem.weighted_slopes(np.asarray(F @ w + b)) / problem.penalty
         seen = (
             f"{done} passes of gradient steps; the gradient is {left:.1e} of what pulls on the "
             "function, and more epochs bring it down"
@@ -106,18 +106,20 @@ def _left(problem: SmoothRisk, w: Array, b: Array) -> float:
     """Return the size of the gradient, relative to what pulls on the function before it cancels."""
     F, diagonal = problem.gram.factor, problem.gram.diag()
     with np.errstate(over="ignore", invalid="ignore"):
-        pulls = problem.pulls(np.asarray(F @ w + b))
-        sizes = problem.sizes(pulls)
-        gradient = problem.penalty * w + F.T @ pulls
+        weighted_slopes = problem.weighted_slopes(np.asarray(F @ w + b))
+        sizes = problem.sizes(weighted_slopes)
+        gradient = problem.penalty * w + F.T @ weighted_slopes
         reach = float((np.sqrt(diagonal) @ sizes).sum())
         left = float(np.sqrt(np.square(gradient).sum())) / reach if reach > 0 else 0.0
         if problem.bias:
-            left = max(left, float(np.abs(pulls.sum(axis=0)).max() / max(sizes.sum(), 1e-300)))
+            left = max(
+                left, float(np.abs(weighted_slopes.sum(axis=0)).max() / max(sizes.sum(), 1e-300))
+            )
     return left
 
 
 @dataclass(eq=False)
-class Walk:
+class SGDState:
     """Where a descent stands on its stream; `move` takes one batch."""
 
     solver: AnnealedGradient
@@ -129,14 +131,14 @@ class Walk:
     b: Array = field(init=False)
     mean_w: Array = field(init=False)
     mean_b: Array = field(init=False)
-    shape: StreamShape = field(init=False)
+    shape: StreamPreconditioner = field(init=False)
 
     def __post_init__(self) -> None:
         self.w, self.b = np.zeros((self.features, self.columns)), np.zeros(self.columns)
         self.mean_w, self.mean_b = self.w.copy(), self.b.copy()
-        self.shape = StreamShape(self.features)
+        self.shape = StreamPreconditioner(self.features)
 
-    def copy(self) -> Walk:
+    def copy(self) -> SGDState:
         """Return a walk that goes on alone from here."""
         twin = copy.copy(self)
         twin.shape = copy.copy(self.shape)
@@ -153,13 +155,13 @@ class Walk:
         if not weights.any():
             return
         scores = np.asarray(F @ self.w + self.b)
-        bend, slopes = loss.bend(scores, codes), loss.slopes(scores, codes)
+        bend, slopes = loss.curvature(scores, codes), loss.slopes(scores, codes)
         self.shape.see(F, weights, bend, loss, share)
         pace = self.solver.step * self.shape.pace(F, weights)
         pace *= (1.0 + self.steps / self.solver.hold) ** -self.solver.power
-        pulls = weights[:, None] * slopes / len(codes)
-        change = np.asarray(F.T @ pulls) + share * self.w
-        change, change_b = self.shape.undo(change, pulls.sum(axis=0))
+        weighted_slopes = weights[:, None] * slopes / len(codes)
+        change = np.asarray(F.T @ weighted_slopes) + share * self.w
+        change, change_b = self.shape.undo(change, weighted_slopes.sum(axis=0))
         self.w = self.w - pace * change
         if self.bias:
             self.b = self.b - pace * change_b

@@ -23,7 +23,7 @@ _FLAT = 1e-11  # descent still promised, relative, below which objectives no lon
 
 
 @dataclass(frozen=True, eq=False)
-class Arrival:
+class DescentResult:
     """Where a descent ended."""
 
     element: Element
@@ -34,23 +34,23 @@ class Arrival:
 
 def descend(
     space: Space, start: Element, direction: Direction, tol: float, max_iter: int, watch: Watch
-) -> Arrival:
+) -> DescentResult:
     """Go downhill until the gradient is `tol` times what pulls on the function.
 
     Of a convex loss the duality gap, by which the answer will be judged, must be small, too.
     """
-    at = Arrival(start, space.objective(start), Status.ITERATION_LIMIT, 0)
+    at = DescentResult(start, space.objective(start), Status.ITERATION_LIMIT, 0)
     cut = True
     with watch.keeping():
-        for place in _way(space, at, direction, tol, max_iter, watch):
+        for place in _iterates(space, at, direction, tol, max_iter, watch):
             at = place
         cut = False
     return replace(at, status=Status.TIME_LIMIT) if cut else at
 
 
-def _way(
-    space: Space, at: Arrival, direction: Direction, tol: float, max_iter: int, watch: Watch
-) -> Iterator[Arrival]:
+def _iterates(
+    space: Space, at: DescentResult, direction: Direction, tol: float, max_iter: int, watch: Watch
+) -> Iterator[DescentResult]:
     """Go from place to place; the last one says why it is the last."""
     for step in range(max_iter):
         u, value = at.element, at.objective
@@ -77,7 +77,7 @@ def _way(
             arrived = flat or left <= max(_CLOSE, tol)
             yield replace(at, status=Status.SOLVED if arrived else Status.INACCURATE)
             return
-        at = Arrival(*ahead, Status.ITERATION_LIMIT, step + 1)
+        at = DescentResult(*ahead, Status.ITERATION_LIMIT, step + 1)
         yield at
 
 

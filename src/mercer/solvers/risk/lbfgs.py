@@ -8,7 +8,7 @@ from typing import Any
 from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.solvers.base import Solution, Solver, Watch, report
 from mercer.solvers.risk.newton import best_of
-from mercer.solvers.risk.quasi_newton import Remembered
+from mercer.solvers.risk.quasi_newton import LBFGSMemory
 from mercer.solvers.risk.space import space_of
 
 
@@ -42,6 +42,6 @@ class LBFGSRisk(Solver):
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""
         space = space_of(problem.of_weight_one())
-        best = best_of(space, self, watch, lambda: Remembered(space, self.memory))
+        best = best_of(space, self, watch, lambda: LBFGSMemory(space, self.memory))
         value = space.answer(best.arrival.element)
         return report(self, value, best.arrival.status, best.steps, watch, best.detail)

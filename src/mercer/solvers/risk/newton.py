@@ -12,12 +12,12 @@ from scipy import linalg
 from mercer.array_types import Array
 from mercer.gram import DenseGram, FactoredGram, PrecomputedGram
 from mercer.points import is_sparse, to_dense
-from mercer.problems.risk.losses import Bend, LogLoss, SquaredLoss
+from mercer.problems.risk.losses import LogLoss, LossCurvature, SquaredLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.risk.descent import Arrival, Direction, descend, near
-from mercer.solvers.risk.preconditioned import WIDEST, Shape
-from mercer.solvers.risk.quasi_newton import Remembered
+from mercer.solvers.risk.descent import DescentResult, Direction, descend, near
+from mercer.solvers.risk.preconditioned import WIDEST, HessianPreconditioner
+from mercer.solvers.risk.quasi_newton import LBFGSMemory
 from mercer.solvers.risk.space import (
     Element,
     FeatureSpace,
@@ -86,7 +86,7 @@ class NewtonRisk(Solver):
 class Best:
     """The best of several descents, the steps of all, and what is to be said of it."""
 
-    arrival: Arrival
+    arrival: DescentResult
     steps: int
     detail: str
 
@@ -159,8 +159,8 @@ class _Shaped:
 
     def __init__(self, space: FeatureSpace, tol: float, watch: Watch, small: bool) -> None:
         self._space, self._tol, self._watch, self._small = space, tol, watch, small
-        self._shape = Shape(space)
-        self._easy = Remembered(space, _MEMORY, self._shape)
+        self._shape = HessianPreconditioner(space)
+        self._easy = LBFGSMemory(space, _MEMORY, self._shape)
         self._few = True
 
     def __call__(self, u: Element, g: Element) -> Element:
@@ -178,7 +178,7 @@ class _Shaped:
 def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:
     """Solve for the step."""
     problem = space.problem
-    bend = problem.loss.bend(u.scores, problem.codes)
+    bend = problem.loss.curvature(u.scores, problem.codes)
     right = np.concatenate([g.coef, g.bias[None, :] / space.scale]).T.ravel()
     d, k = space.F.shape[1], problem.columns
     # a loss that is not convex may bend down here: then go by what bends up
@@ -198,7 +198,7 @@ def _exact(space: FeatureSpace, u: Element, g: Element) -> Element:
     return g.times(-1.0)
 
 
-def _matrix(space: FeatureSpace, bend: Bend) -> Array:
+def _matrix(space: FeatureSpace, bend: LossCurvature) -> Array:
     """Return the second derivatives by weights and biases, function after function."""
     problem, F = space.problem, space.F
     d, k = F.shape[1], problem.columns
@@ -231,7 +231,7 @@ def _product(F: Any, h: Array) -> Array:
 
 def _by_gradients(space: Space, u: Element, g: Element, watch: Watch) -> Element:
     """Solve for the step by conjugate gradients, the more exactly the nearer the end."""
-    bend = space.problem.loss.bend(u.scores, space.problem.codes)
+    bend = space.problem.loss.curvature(u.scores, space.problem.codes)
     step, left = space.zero(), g.times(-1.0)
     way, size = left, space.inner(left, left)
     scale = space.tolerance(u)

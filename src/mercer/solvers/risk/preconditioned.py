@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.interruptible import interruptible
-from mercer.problems.risk.losses import Bend
+from mercer.problems.risk.losses import LossCurvature
 from mercer.solvers.base import Watch
 from mercer.solvers.risk.space import Element, FeatureSpace
 
@@ -23,7 +23,7 @@ _SHARPEST = 1e-5  # of a gradient: what one solve is asked to leave of it, at th
 _EPS = float(np.finfo(float).eps)
 
 
-class Shape:
+class HessianPreconditioner:
     """The shape of a risk in a space of features that are dense and centred.
 
     Parameters
@@ -44,7 +44,7 @@ class Shape:
     def at(self, u: Element) -> Callable[[Element], Element]:
         """Return what undoes the curvature of the risk at u, were all rows bent as on average."""
         space = self._space
-        bend = space.problem.loss.bend(u.scores, space.problem.codes)
+        bend = space.problem.loss.curvature(u.scores, space.problem.codes)
         undo = self._inverse(bend)
 
         def undone(g: Element) -> Element:
@@ -58,7 +58,7 @@ class Shape:
     ) -> tuple[Element, bool]:
         """Return Newton's step from u, and whether `most` conjugate gradients were enough."""
         space, problem = self._space, self._space.problem
-        bend = problem.loss.bend(u.scores, problem.codes)
+        bend = problem.loss.curvature(u.scores, problem.codes)
         undo = self._inverse(bend)
         left, left_b = -g.coef, -g.bias / space.scale
         step, step_b = np.zeros_like(left), np.zeros_like(left_b)
@@ -91,7 +91,7 @@ class Shape:
         goal = 0.3 * tol / left if left > 0 else 0.0
         return float(goal if goal >= _SHARPEST else min(0.1, np.sqrt(left)))
 
-    def _times(self, bend: Bend, D: Array, b: Array) -> tuple[Array, Array]:
+    def _times(self, bend: LossCurvature, D: Array, b: Array) -> tuple[Array, Array]:
         """Multiply by the second derivatives."""
         space, problem = self._space, self._space.problem
         scores = space.scored(D)
@@ -101,7 +101,7 @@ class Shape:
         sums = moved.sum(axis=0) if problem.bias else np.zeros_like(b)
         return problem.penalty * D + space.lift(moved), sums
 
-    def _inverse(self, bend: Bend) -> Callable[[Array, Array], tuple[Array, Array]]:
+    def _inverse(self, bend: LossCurvature) -> Callable[[Array, Array], tuple[Array, Array]]:
         """Return what undoes the second derivatives, were all rows bent as they are on average."""
         problem, U = self._space.problem, self._axes
         sizes, V = np.linalg.eigh(bend.mean(problem.weights))

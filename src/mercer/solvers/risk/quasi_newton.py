@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from mercer.solvers.risk.preconditioned import Shape
+from mercer.solvers.risk.preconditioned import HessianPreconditioner
 from mercer.solvers.risk.space import Element, Space
 
 
-class Remembered:
+class LBFGSMemory:
     """The last changes of place and gradient, and the direction they suggest.
 
     Parameters
@@ -23,7 +23,7 @@ class Remembered:
         ... steps. None for nothing.
     """
 
-    def __init__(self, space: Space, size: int, shape: Shape | None = None) -> None:
+    def __init__(self, space: Space, size: int, shape: HessianPreconditioner | None = None) -> None:
         self._space, self._shape, self.steps = space, shape, 0
         self._undo: Callable[[Element], Element] | None = None
         self._changes: deque[tuple[Element, Element, float]] = deque(maxlen=size)

@@ -106,7 +106,7 @@ class Space(ABC):
         """Return the scores of the rows, without a bias."""
 
     @abstractmethod
-    def lift(self, pulls: Array) -> Array:
+    def lift(self, weighted_slopes: Array) -> Array:
         """Return the coordinates of sum_i pulls_i k(x_i, .)."""
 
     @abstractmethod
@@ -131,19 +131,21 @@ class Space(ABC):
 
     def objective(self, u: Element) -> float:
         """Return the weighted loss and the penalty."""
-        risk, pulls = self.problem.both(u.scores)
-        self._pulled = u, pulls
+        risk, weighted_slopes = self.problem.both(u.scores)
+        self._pulled = u, weighted_slopes
         return risk + 0.5 * self.problem.penalty * self.squared(u)
 
     def gradient(self, u: Element) -> Element:
         """Return the element whose products with others are the derivatives of the objective."""
-        pulls = self.pulls(u)
-        return self._dual(self.problem.penalty * u.coef + self.lift(pulls), pulls)
+        weighted_slopes = self.weighted_slopes(u)
+        return self._dual(
+            self.problem.penalty * u.coef + self.lift(weighted_slopes), weighted_slopes
+        )
 
-    def pulls(self, u: Element) -> Array:
+    def weighted_slopes(self, u: Element) -> Array:
         """Return the weighted slopes of the loss; several ask for those of one element."""
         if self._pulled is None or self._pulled[0] is not u:
-            self._pulled = u, self.problem.pulls(u.scores)
+            self._pulled = u, self.problem.weighted_slopes(u.scores)
         return self._pulled[1]
 
     def curved(self, bend: Any, v: Element) -> Element:
@@ -154,19 +156,19 @@ class Space(ABC):
     def tolerance(self, u: Element) -> float:
         """Return what pulls on the function before it cancels: gradients are small beside it."""
         if self._scale_of is None or self._scale_of[0] is not u:
-            sizes = self.problem.sizes(self.pulls(u))
+            sizes = self.problem.sizes(self.weighted_slopes(u))
             reach = np.sqrt(np.square(self.lengths) + (self.scale if self.problem.bias else 0.0))
             self._scale_of = u, float((reach @ sizes).sum())
         return self._scale_of[1]
 
     def coef_of(self, u: Element) -> Array:
         """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""
-        return np.asarray(-self.pulls(u) / self.problem.penalty)
+        return np.asarray(-self.weighted_slopes(u) / self.problem.penalty)
 
-    def _dual(self, coef: Array, pulls: Array) -> Element:
+    def _dual(self, coef: Array, weighted_slopes: Array) -> Element:
         bias = np.zeros(self.problem.columns)
         if self.problem.bias:
-            bias = self.scale * pulls.sum(axis=0)
+            bias = self.scale * weighted_slopes.sum(axis=0)
         return self.element(coef, bias)
 
 
@@ -201,14 +203,14 @@ class FeatureSpace(Space):
             return np.asfortranarray(self.F @ coef)
         return np.asarray((coef.T @ self.F.T).T)
 
-    def lift(self, pulls: Array) -> Array:
+    def lift(self, weighted_slopes: Array) -> Array:
         """Pull on the weights; by blocks of rows, which stay in the cache while they are summed."""
         if is_sparse(self.F):
-            return np.asarray(self.F.T @ pulls)
-        total = np.zeros((pulls.shape[1], self.F.shape[1]))
+            return np.asarray(self.F.T @ weighted_slopes)
+        total = np.zeros((weighted_slopes.shape[1], self.F.shape[1]))
         for first in range(0, len(self.F), _ROWS):
             part = slice(first, first + _ROWS)
-            total += pulls[part].T @ self.F[part]
+            total += weighted_slopes[part].T @ self.F[part]
         return total.T
 
     def inner(self, u: Element, v: Element) -> float:
@@ -277,9 +279,9 @@ class RowSpace(Space):
         """Multiply by K."""
         return np.asarray(self.gram @ coef)
 
-    def lift(self, pulls: Array) -> Array:
+    def lift(self, weighted_slopes: Array) -> Array:
         """Take the pulls as they are."""
-        return pulls
+        return weighted_slopes
 
     def inner(self, u: Element, v: Element) -> float:
         """Multiply in the metric of K."""

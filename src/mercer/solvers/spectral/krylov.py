@@ -122,7 +122,7 @@ def largest_pairs(
     longest = _longest(n, count, width, outside)
     basis = Basis(apply, n, longest + 2 * width, known)
     basis.begin(first)
-    return _Search(basis, count, width, (tol, noise), longest).run(max_iter, watch)
+    return _BlockLanczosRun(basis, count, width, (tol, noise), longest).run(max_iter, watch)
 
 
 def allowed(values: Array, tol: float, norm: float, noise: float = 0.0) -> Array:
@@ -133,7 +133,7 @@ def allowed(values: Array, tol: float, norm: float, noise: float = 0.0) -> Array
     return np.asarray(np.maximum(tol * np.maximum(sizes, floor), least))
 
 
-class _Search:
+class _BlockLanczosRun:
     """Passes until the wanted pairs stand still."""
 
     def __init__(

@@ -57,7 +57,7 @@ class LOBPCG(Solver):
             return self._improved(problem, watch, start)
 
     def _improved(self, problem: Eigenproblem, watch: Watch, start: Any) -> Solution:
-        search = _Search(problem, self._block(problem, start))
+        search = _LOBPCGRun(problem, self._block(problem, start))
         status, iteration = Status.ITERATION_LIMIT, 0
         for iteration in range(1, self.max_iter + 1):
             worst = search.residual(problem.count)
@@ -89,7 +89,7 @@ def _locked(problem: Eigenproblem) -> int:
     return 0 if problem.known is None else int(problem.known.shape[1])
 
 
-class _Search:
+class _LOBPCGRun:
     """The block X, its product and values, and the last direction P."""
 
     def __init__(self, problem: Eigenproblem, block: Array) -> None:

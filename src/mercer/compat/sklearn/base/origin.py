@@ -22,7 +22,7 @@ from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
 from mercer.kernels import Linear
-from mercer.machines.base.certified import Certified, promise
+from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.margin.multiclass import parts_of
 from mercer.points import as_points, is_sparse, take
 from mercer.problems import BoxQP, Dual, Duals, Many
@@ -34,7 +34,7 @@ _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, m
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class OriginProgramme:
     """One function to be found.
 
     Attributes
@@ -61,10 +61,10 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Programmes:
     """All functions, asked of one Gram."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[OriginProgramme, ...]
 
     def __call__(self, gram: Gram) -> BoxQP | Many:
         """Return one programme, or several that share the Gram."""
@@ -87,11 +87,13 @@ class OriginMachine(Certified):
     fit_intercept: bool
     intercept_scaling: float
 
-    def _weigh(self, X: Points, rows: Array, parts: tuple[Part, ...]) -> tuple[Array, Array]:
+    def _weigh(
+        self, X: Points, rows: Array, parts: tuple[OriginProgramme, ...]
+    ) -> tuple[Array, Array]:
         """Return the weights (parts, features) and constants (parts,) of the functions."""
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         padded = with_origin(X, rows, scaling)
-        gram, question = _gram(type(self).__name__, padded), Question(parts)
+        gram, question = _gram(type(self).__name__, padded), Programmes(parts)
         problem = question(gram) if gram.factor is None else question.without_equality(gram)
         solution = solve(problem, _aiming_at(_SOLVE_BELOW * self.tol, choose(problem)))
         self._keep_answer(gram, question, solution)
@@ -101,11 +103,11 @@ class OriginMachine(Certified):
             return weights, np.zeros(len(parts))
         return np.ascontiguousarray(weights[:, :-1]), scaling * weights[:, -1]
 
-    def _keep_answer(self, gram: Gram, question: Question, solution: Solution) -> None:
+    def _keep_answer(self, gram: Gram, question: Programmes, solution: Solution) -> None:
         self.solution_ = solution
         self.n_iter_ = max(1, int(solution.iterations))
         judge = partial(certify, tol=float(self.tol))
-        self._judgement = promise(gram, question, question.answered(solution.value), judge)
+        self._judgement = lazy_certificate(gram, question, question.answered(solution.value), judge)
 
 
 def with_origin(X: Points, rows: Array, scaling: float) -> Points:

@@ -1,7 +1,7 @@
 """All settings of a question in one walk: each starts where a neighbour ended, and is then checked.
 
 K is stored in float32 where that resolves the tolerance; what it could spoil is settled in float64
-(`doubts.py`).
+(`unsettled.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mercer.backends import choose_backend
 from mercer.backends.boxes import Chain
 from mercer.problems import BoxQP
 from mercer.selection.sharing.base import Stop, Stopped
-from mercer.selection.sharing.margin.doubts import Walked, Wide, doubts, settle
-from mercer.selection.sharing.margin.questions import Question, Setting
+from mercer.selection.sharing.margin.accuracy import PathAnswers, Wide, settle, unsettled
+from mercer.selection.sharing.margin.fold_programmes import FoldProgrammes, Setting
 from mercer.solvers.base import Watch
-from mercer.solvers.margin.descent import Part, begin
+from mercer.solvers.margin.descent import BoxState, begin
 from mercer.solvers.margin.refine import SHARE
 from mercer.solvers.margin.smo import limit_of
-from mercer.solvers.margin.stored import Stored
+from mercer.solvers.margin.stored_engine import StoredEngine
 
 _FARTHEST = 30.0  # times C: what a walk makes in one step
 _BELOW = 0.99  # of tol: what fits of a machine aim at
@@ -47,19 +47,19 @@ def ladder(settings: Sequence[Setting]) -> tuple[tuple[Setting, ...], tuple[int,
     return tuple(ordered), tuple(starts)
 
 
-def walk(
-    question: Question,
+def solve_chains(
+    question: FoldProgrammes,
     settings: Sequence[Setting],
     starts: Sequence[int],
     judged: Array,
     tol: float,
     wide: Wide,
     stop: Stop,
-) -> Walked:
+) -> PathAnswers:
     """Answer a question at settings in the order of a `ladder`."""
     problems = [question.problem(k, question.base) for k in range(question.count)]
-    base = problems[0].held.base
-    engine = Stored(base.dense(), Watch(lambda _: stop()), limit_of(tuple(problems)))
+    base = problems[0].unwrapped.base
+    engine = StoredEngine(base.dense(), Watch(lambda _: stop()), limit_of(tuple(problems)))
     stages = [
         replace(question.stage(setting), start=start)
         for setting, start in zip(settings, starts, strict=True)
@@ -73,16 +73,16 @@ def walk(
     )
     if stop():
         raise Stopped
-    walked = Walked(question, settings, judged, ends, np.ones(len(settings), dtype=bool))
-    settle(engine, walked, doubts(engine, walked, tol, wide), aim, wide)
+    answers = PathAnswers(question, settings, judged, ends, np.ones(len(settings), dtype=bool))
+    settle(engine, answers, unsettled(engine, answers, tol, wide), aim, wide)
     if stop():
         raise Stopped
-    return walked
+    return answers
 
 
-def _begun(engine: Stored, problem: BoxQP) -> Part:
+def _begun(engine: StoredEngine, problem: BoxQP) -> BoxState:
     """Return a place to start from, and the linear term in place of F."""
     start = np.zeros(len(problem.linear))
     if problem.totals.any():
         start = begin(engine, problem, None).b
-    return Part(problem, start, problem.linear)
+    return BoxState(problem, start, problem.linear)

@@ -30,16 +30,16 @@ from mercer.selection.running.rows import Rows, take_rows
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.known import asks_only_for_answers
-from mercer.selection.sharing.margin.chains import ladder, walk
-from mercer.selection.sharing.margin.matrices import indefinite, of_answers, of_matrix
-from mercer.selection.sharing.margin.questions import (
+from mercer.selection.sharing.margin.chains import ladder, solve_chains
+from mercer.selection.sharing.margin.fold_programmes import (
     QUESTIONS,
+    FoldProgrammes,
     Learnt,
-    Question,
     Setting,
     same_question,
     setting_of,
 )
+from mercer.selection.sharing.margin.matrices import indefinite, of_answers, of_matrix
 from mercer.selection.sharing.margin.sorted_rows import Sorted, sorted_rows
 from mercer.selection.sharing.parts import Parts, costly
 from mercer.selection.sharing.refit import judge_fit, score
@@ -160,14 +160,16 @@ class Margins(Group):
         settings, starts = ladder([member.setting for member in good])
         scored = self._scored(fold)
         judged = self.rows.place[np.concatenate([index for index, _ in scored])]
-        walked = walk(question, settings, starts, judged, float(machine.tol), self._widen, stop)
+        answers = solve_chains(
+            question, settings, starts, judged, float(machine.tol), self._widen, stop
+        )
         seconds = (time.perf_counter() - started) / len(members)
         number = {setting: s for s, setting in enumerate(settings)}
         for member in good:
             s = number[member.setting]
             one = None
-            if walked.settled[s]:
-                one = self._score(question, (*walked.answer(s), member.setting), scored, seconds)
+            if answers.settled[s]:
+                one = self._score(question, (*answers.answer(s), member.setting), scored, seconds)
             out.append((member, one or self._refit(member, fold, stop)))
         return out
 
@@ -184,7 +186,9 @@ class Margins(Group):
             found.append((index, y))
         return found
 
-    def _question(self, machine: Any, train: Array, settings: list[Setting]) -> Question | None:
+    def _question(
+        self, machine: Any, train: Array, settings: list[Setting]
+    ) -> FoldProgrammes | None:
         """Write the programmes of a fold; None where no fit is possible, which a fit explains."""
         rows, gram = self.rows, self.gram
         places = np.sort(rows.place[train])
@@ -193,7 +197,7 @@ class Margins(Group):
             return None
         learnt = Learnt(gram, places, rows.targets[places], rows.weight[places])
         try:
-            question: Question = QUESTIONS[type(machine)](learnt, machine, settings)
+            question: FoldProgrammes = QUESTIONS[type(machine)](learnt, machine, settings)
         except ValueError:
             return None
         return question
@@ -212,7 +216,7 @@ class Margins(Group):
 
     def _score(
         self,
-        question: Question,
+        question: FoldProgrammes,
         answer: tuple[Array, Array, Setting],
         scored: Sequence[tuple[Array, tuple[Any, ...]]],
         seconds: float,
@@ -263,7 +267,7 @@ def margins(task: Task, points: Sequence[Point]) -> list[Group]:
     members = [
         Member(position, point, machine, setting_of(machine))
         for position, (point, machine) in enumerate(zip(points, machines, strict=True))
-        if _walkable(machine)
+        if _shareable(machine)
     ]
     try:
         return _grouped(task, members)
@@ -271,7 +275,7 @@ def margins(task: Task, points: Sequence[Point]) -> list[Group]:
         return []  # fits will say, each, what is wrong
 
 
-def _walkable(machine: Any) -> bool:
+def _shareable(machine: Any) -> bool:
     """Return whether a machine asks for nothing but programmes that differ by factors."""
     try:  # what a fit would refuse is fitted, so that it is refused
         getattr(machine, "_check_parameters", machine._check_solving)()
@@ -361,7 +365,7 @@ def _questions(members: Sequence[Member]) -> list[list[Member]]:
     return [some for _, some in found]
 
 
-def _feasible(question: Question, member: Member) -> bool:
+def _feasible(question: FoldProgrammes, member: Member) -> bool:
     """Return whether there is an answer: not for every nu."""
     if member.machine.nu is None:
         return True

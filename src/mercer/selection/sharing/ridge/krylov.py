@@ -24,9 +24,9 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.blas import one_blas_thread
 from mercer.selection.sharing.base import Stop, Stopped
-from mercer.selection.sharing.ridge.chain import Chain
+from mercer.selection.sharing.ridge.krylov_subspace import KrylovSubspace
 from mercer.selection.sharing.ridge.parts import FoldParts
-from mercer.selection.sharing.ridge.pole import Pole
+from mercer.selection.sharing.ridge.shifted_inverse import ShiftedInverse
 from mercer.selection.sharing.ridge.system import FoldAnswer, FoldSystem
 
 # costs, in passes over the matrix
@@ -48,7 +48,7 @@ def by_krylov(systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> li
     # passes over the matrix have threads; the rest is small, or would depend on how many there are
     with one_blas_thread():
         for first in range(0, len(systems), _TOGETHER):
-            search = _Search(systems[first : first + _TOGETHER], penalties, stop)
+            search = _FoldsRun(systems[first : first + _TOGETHER], penalties, stop)
             answers += search.answers()
     return answers
 
@@ -74,7 +74,7 @@ class _Plan:
     cost: float
 
 
-class _Search:
+class _FoldsRun:
     """Subspaces of several folds that grow together."""
 
     def __init__(self, systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> None:
@@ -82,7 +82,7 @@ class _Search:
         self.stop = stop
         self.parts = FoldParts([system.rows for system in systems], len(self.K))
         self.most = _most(min(len(system.rows) for system in systems))
-        self.chains = [Chain(system, penalties, self.most) for system in systems]
+        self.chains = [KrylovSubspace(system, penalties, self.most) for system in systems]
         largest = [(s.root**2 * self.K.diagonal()[s.rows]).max(initial=0.0) for s in systems]
         self._floor = float(np.finfo(np.float32).eps / 2 * len(self.K) * max(largest))
 
@@ -115,7 +115,7 @@ class _Search:
                     return
                 before = other
 
-    def _rounds(self, pole: Pole, plan: _Plan) -> bool:
+    def _rounds(self, pole: ShiftedInverse, plan: _Plan) -> bool:
         """Widen all subspaces until what the plan is for is met; tell whether it is."""
         for _ in range(10 + 2 * int(plan.rounds)):
             worst = [chain.worst(plan.chosen, _WIDE, _SPARE) for chain in self.chains]
@@ -176,11 +176,11 @@ class _Search:
         cubes = sum(len(system.rows) ** 3 for system in self.systems)
         return float(np.sum(chosen) * cubes / (_FACTOR * len(self.K) ** 2))
 
-    def _invert(self, plan: _Plan) -> Pole | None:
+    def _invert(self, plan: _Plan) -> ShiftedInverse | None:
         """Invert as planned, else in float64; nothing where the matrix is not positive definite."""
         for dtype in dict.fromkeys((plan.dtype, np.float64)):
             try:
-                return Pole(self.systems, plan.shift, dtype)
+                return ShiftedInverse(self.systems, plan.shift, dtype)
             except np.linalg.LinAlgError:
                 continue
         return None

@@ -8,7 +8,7 @@ from mercer.certificates import Certificate
 from mercer.solvers import Solution
 
 
-class Inside:
+class WrappedMachine:
     """A class with a fitted Mercer machine inside."""
 
     machine_: Any

@@ -9,7 +9,7 @@ from mercer.array_types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class LinearFunctions:
     """Linear functions of rows that a perceptron changes in place: one, or one for each class.
 
     Attributes
@@ -35,7 +35,7 @@ class Rules:
     tally: Array | None = None
 
 
-class Walked(NamedTuple):
+class PassCounts(NamedTuple):
     """What a walk over rows met.
 
     Attributes

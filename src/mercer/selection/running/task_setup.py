@@ -22,7 +22,7 @@ from mercer.selection.running.task import Task
 ONLY = "score"  # name of a score that is alone, as in scikit-learn
 
 
-def question(
+def make_task(
     machine: Any,
     X: Any,
     y: Any,

@@ -24,7 +24,7 @@ _NEW = 1e-6  # of a vector's length: less than that beside the subspace is round
 _PURE = 1e-3  # the same: with more than that, a vector is orthogonal to it at once
 
 
-class Chain:
+class KrylovSubspace:
     """The subspace of one fold, with the residual of each penalty.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.points import is_sparse, to_dense
-from mercer.problems.risk.losses import Bend, Loss
+from mercer.problems.risk.losses import Loss, LossCurvature
 
 WIDEST = 256  # features: up to here their scatter is kept
 _GROWTH = 1.5  # batches until the shape is looked at anew, times those so far
@@ -20,7 +20,7 @@ _FLATTEST = 0.1  # share of the steepest curvature that is always reckoned with
 _SINGULAR = 1e-10
 
 
-class StreamShape:
+class StreamPreconditioner:
     """The mean curvature of what has been seen of a stream; a constant feature goes last.
 
     Parameters
@@ -36,7 +36,7 @@ class StreamShape:
         self._bend: Any = 0.0
         self._weight, self._batches, self._next = 0.0, 0, 0.0
 
-    def see(self, F: Any, weights: Array, bend: Bend, loss: Loss, share: float) -> None:
+    def see(self, F: Any, weights: Array, bend: LossCurvature, loss: Loss, share: float) -> None:
         """Take a batch into account; `share` is the penalty of the squared norm for one row."""
         total = float(weights.sum())
         self._weight += total

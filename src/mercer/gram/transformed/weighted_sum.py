@@ -15,7 +15,7 @@ from mercer.resources import rows_at_once
 _ROWS_AT_ONCE = 512  # so that no second matrix is made on the way
 
 
-class MixedGram(PrecomputedGram):
+class WeightedSumGram(PrecomputedGram):
     """K = sum_m weight_m K_m as one stored matrix; Grams of weight zero are not looked at.
 
     Parameters

@@ -14,28 +14,28 @@ from mercer.kernels import Constant, Gaussian, Kernel, Matern, RationalQuadratic
 from mercer.kernels.algebra import Product, Sum
 
 
-def pull_of(kernel: Kernel) -> Kernel | None:
+def preimage_weight(kernel: Kernel) -> Kernel | None:
     """Return p for kernels of a distance that are smooth at zero; None for all others."""
     if isinstance(kernel, Gaussian):
         return kernel  # up to a factor; with one scale per feature, the pull is the same for each
     if isinstance(kernel, Product) and len(kernel.parts) == 1:
-        return pull_of(kernel.parts[0])
-    return _pull(kernel)
+        return preimage_weight(kernel.parts[0])
+    return _weight_kernel(kernel)
 
 
 @singledispatch
-def _pull(kernel: Kernel) -> Kernel | None:
+def _weight_kernel(kernel: Kernel) -> Kernel | None:
     return None
 
 
-@_pull.register
+@_weight_kernel.register
 def _(kernel: Gaussian) -> Kernel | None:
     if isinstance(kernel.scale, FrozenArray):
         return None  # beside others: each feature would have a pull of its own
     return float(kernel.scale) ** -2 * kernel  # type: ignore[arg-type]
 
 
-@_pull.register
+@_weight_kernel.register
 def _(kernel: RationalQuadratic) -> Kernel | None:
     if isinstance(kernel.scale, FrozenArray):
         return None
@@ -43,7 +43,7 @@ def _(kernel: RationalQuadratic) -> Kernel | None:
     return scale**-2 * RationalQuadratic(alpha + 1.0, scale * sqrt(alpha / (alpha + 1.0)))
 
 
-@_pull.register
+@_weight_kernel.register
 def _(kernel: Matern) -> Kernel | None:
     if isinstance(kernel.scale, FrozenArray) or kernel.nu <= 1:
         return None  # at nu <= 1 the pull at zero distance is infinite
@@ -54,16 +54,16 @@ def _(kernel: Matern) -> Kernel | None:
     return factor * Matern(nu - 1.0, scale * sqrt((nu - 1.0) / nu))
 
 
-@_pull.register
+@_weight_kernel.register
 def _(kernel: Product) -> Kernel | None:
-    inner = _pull(kernel.parts[0]) if len(kernel.parts) == 1 else None
+    inner = _weight_kernel(kernel.parts[0]) if len(kernel.parts) == 1 else None
     return None if inner is None or kernel.factor == 0 else kernel.factor * inner
 
 
-@_pull.register
+@_weight_kernel.register
 def _(kernel: Sum) -> Kernel | None:
     moving = [part for part in kernel.parts if not isinstance(part, Constant)]
-    pulls = [_pull(part) for part in moving]
+    pulls = [_weight_kernel(part) for part in moving]
     if not pulls or any(pull is None for pull in pulls):
         return None
     return Sum(tuple(pull for pull in pulls if pull is not None))

@@ -44,7 +44,7 @@ class _Place:
             W[self.outside] -= self.S @ X[self.outside].astype(self.S.dtype)
 
 
-class Pole:
+class ShiftedInverse:
     """The inverse at one shift.
 
     Parameters

@@ -24,7 +24,9 @@ _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
 
 
-def is_ordinary(gram: Gram, value: Any, weights: Array | None, penalty: float | None) -> bool:
+def is_well_conditioned(
+    gram: Gram, value: Any, weights: Array | None, penalty: float | None
+) -> bool:
     """Return whether rounding is far from deciding anything about an answer.
 
     Parameters

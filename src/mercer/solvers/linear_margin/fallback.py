@@ -15,19 +15,19 @@ from mercer.problems import BoxQP
 from mercer.resources import within_budget
 from mercer.solvers.base import Watch
 from mercer.solvers.linear_margin.feature_box import feature_box
-from mercer.solvers.linear_margin.screening import Programme
+from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.margin.criteria import Criterion
 from mercer.solvers.margin.descent import begin
 from mercer.solvers.margin.smo import answer
-from mercer.solvers.margin.stored import Stored
+from mercer.solvers.margin.stored_engine import StoredEngine
 
 _STEPS, _STEPS_PER_ROW = 1_000_000, 100
 _EPOCHS = 300
 
 
-def rescue(
+def fall_back(
     problem: BoxQP,
-    P: Programme,
+    P: FeatureProgramme,
     b: Array,
     criterion: Criterion,
     tol: float,
@@ -38,12 +38,12 @@ def rescue(
 
     The b given must be inside its box and have its sums.
     """
-    base = problem.held.base
+    base = problem.unwrapped.base
     n, points = len(b), base.shape[0]
     alone = problem.group is not None and bool((problem.group < 0).any())
     # K, and room for the copies that are made of parts of it
     if not alone and max(n, points) <= LARGEST_STORED and within_budget(2 * 8 * points * points):
-        engine = Stored(base.dense(), watch, most or max(_STEPS, _STEPS_PER_ROW * n))
+        engine = StoredEngine(base.dense(), watch, most or max(_STEPS, _STEPS_PER_ROW * n))
         part = begin(engine, problem, b)
         answer(engine, [part], criterion, tol)
         return part.b, part.steps

@@ -6,9 +6,9 @@ import numpy as np
 
 from mercer.solvers.base import Status
 from mercer.solvers.margin.criteria import Criterion, Gap, Violation
-from mercer.solvers.margin.descent import Engine, Part
+from mercer.solvers.margin.descent import BoxState, Engine
 from mercer.solvers.margin.newton import largest, newton
-from mercer.solvers.margin.refine import SHARE, adopt, astray, refine
+from mercer.solvers.margin.refine import SHARE, adopt, inaccurate_parts, refine
 
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve before its level is taken off
 _NEAR_ENOUGH = 1e-2  # of the spread of F: from farther away Newton steps cycle
@@ -19,7 +19,9 @@ _ROUNDS = 24
 _TRIES = 4
 
 
-def settle(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) -> list[Status]:
+def converge(
+    engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float
+) -> list[Status]:
     """Descend with all parts together, then check, refine and finish those that need it."""
     if not all(np.isfinite(part.F).all() for part in parts):
         return [Status.NOT_FINITE] * len(parts)
@@ -36,7 +38,7 @@ def settle(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) 
     if engine.watch.stopped:
         return [_ending(engine, part) for part in parts]
     sound = [part for part in parts if not _failed(engine, part)]
-    wrong = {id(part) for part in astray(engine, sound)}
+    wrong = {id(part) for part in inaccurate_parts(engine, sound)}
     ends = []
     for part in parts:
         if _failed(engine, part):
@@ -53,7 +55,7 @@ def settle(engine: Engine, parts: list[Part], criterion: Criterion, tol: float) 
 
 
 def _to_own_scale(
-    engine: Engine, parts: list[Part], criterion: Violation, tol: float, resolved: float
+    engine: Engine, parts: list[BoxState], criterion: Violation, tol: float, resolved: float
 ) -> None:
     """Descend on where the answer, now that there is one, says that less is allowed.
 
@@ -77,25 +79,25 @@ def _to_own_scale(
         left = [part for part in left if id(part) not in stuck]
 
 
-def _lower(part: Part, criterion: Criterion, tol: float) -> float:
+def _lower(part: BoxState, criterion: Criterion, tol: float) -> float:
     """Return the violation to aim at: what the answer allows, or less where it has no margin."""
     allowed = criterion.allowed(part.problem, part.b, part.F, tol)
     return allowed if allowed > 0 else _FINER * min(part.aim, max(part.violation, 0.0))
 
 
-def _smallest(part: Part) -> float:
+def _smallest(part: BoxState) -> float:
     """Return a violation that float64 just resolves."""
     return _SMALLEST * float(part.problem.gram.diag().max(initial=0.0) * np.abs(part.b).sum())
 
 
-def _refined(engine: Engine, part: Part, criterion: Criterion, tol: float) -> Status:
+def _refined(engine: Engine, part: BoxState, criterion: Criterion, tol: float) -> Status:
     if not criterion.settled(part.problem):
         return _finish(engine, part, criterion, tol)
     done = refine(engine, part, part.aim).confirmed
     return Status.SOLVED if done else _ending(engine, part)
 
 
-def _finish(engine: Engine, part: Part, criterion: Criterion, tol: float) -> Status:
+def _finish(engine: Engine, part: BoxState, criterion: Criterion, tol: float) -> Status:
     """Lower the violation until the criterion is met, by Newton steps once they are safe."""
     spread = max(float(np.ptp(part.F)), np.finfo(float).tiny)
     tries, aim, smallest = _TRIES, part.aim, _smallest(part)
@@ -130,12 +132,12 @@ def _finish(engine: Engine, part: Part, criterion: Criterion, tol: float) -> Sta
     return _ending(engine, part)
 
 
-def _failed(engine: Engine, part: Part) -> bool:
+def _failed(engine: Engine, part: BoxState) -> bool:
     unknown = not np.isfinite(part.violation) and part.violation != -np.inf
     return unknown or (part.violation > part.aim and part.steps >= engine.limit)
 
 
-def _ending(engine: Engine, part: Part) -> Status:
+def _ending(engine: Engine, part: BoxState) -> Status:
     if engine.watch.stopped:
         return engine.watch.stopped
     if not np.isfinite(part.violation):

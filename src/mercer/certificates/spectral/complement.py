@@ -31,14 +31,14 @@ _SINGLE = 1e-4  # of the largest eigenvalue: below, float32 is not asked
 
 
 @dataclass(frozen=True)
-class Outside:
+class Complement:
     """What lies outside: the largest Rayleigh quotient, and a bound that holds almost surely."""
 
     found: float
     bound: float
 
 
-def look_outside(gram: Gram, V: Array, least: float, top: float) -> Outside:
+def probe_complement(gram: Gram, V: Array, least: float, top: float) -> Complement:
     """Look for an eigenvalue above `least` among vectors orthogonal to V.
 
     Parameters
@@ -59,7 +59,7 @@ def look_outside(gram: Gram, V: Array, least: float, top: float) -> Outside:
     """
     n, k = V.shape
     if k >= n:
-        return Outside(0.0, 0.0)
+        return Complement(0.0, 0.0)
     if n <= _WHOLE:
         return _whole(exact(gram), V)
     if least > _SINGLE * top and _in_range(gram):
@@ -74,14 +74,14 @@ def _in_range(gram: Gram) -> bool:
     return FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
 
 
-def _whole(gram: Gram, V: Array) -> Outside:
+def _whole(gram: Gram, V: Array) -> Complement:
     A = np.asarray(gram.dense(), dtype=np.float64)
     Q = np.linalg.qr(V, mode="complete")[0][:, V.shape[1] :]
     largest = float(np.linalg.eigvalsh(_symmetric(Q.T @ A @ Q))[-1])
-    return Outside(largest, largest)
+    return Complement(largest, largest)
 
 
-def _probe(gram: Gram, V: Array, least: float, top: float) -> Outside:
+def _probe(gram: Gram, V: Array, least: float, top: float) -> Complement:
     """Grow the space until its best quotient is settled, and clearly below what was given."""
     n, k = V.shape
     width = min(_PROBES, n - k)
@@ -94,10 +94,10 @@ def _probe(gram: Gram, V: Array, least: float, top: float) -> Outside:
         (found,), _, (residual,) = basis.ritz(1)
         nothing = basis.norm <= _NOTHING * top
         if nothing or (basis.closed and steps > 1 and found <= least):
-            return Outside(float(found), float(found))  # the space is exhausted
+            return Complement(float(found), float(found))  # the space is exhausted
         if found > least or (steps >= _LEAST_STEPS and found + 2 * residual <= least):
             break
-    return Outside(float(found), _bound(found, n, width, steps) if gram.valid else np.inf)
+    return Complement(float(found), _bound(found, n, width, steps) if gram.valid else np.inf)
 
 
 def _bound(found: float, n: int, width: int, steps: int) -> float:

@@ -21,7 +21,7 @@ from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.agreement import agree
-from mercer.machines.base.ordinary import is_ordinary
+from mercer.machines.base.conditioning import is_well_conditioned
 from mercer.solvers import Solution, Status
 
 Judge = Callable[[Any, Any], Certificate]
@@ -30,7 +30,7 @@ _FEASIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Pending:
+class LazyPointsCertificate:
     """A certificate to be made: the kernel on the rows, what is asked of their Gram, the answer.
 
     Attributes
@@ -58,13 +58,13 @@ class Pending:
         """Count the rows to evaluate the kernel on."""
         return self.source.n
 
-    def made(self) -> Certificate:
+    def compute(self) -> Certificate:
         """Evaluate the kernel anew in float64, and judge."""
         return self.judge(self.question(exact(self.source)), self.value)
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class LazyDataCertificate:
     """A certificate to be made from a Gram that is the data itself: a matrix, or features."""
 
     problem: Any
@@ -73,12 +73,12 @@ class Kept:
     doubtful: bool = False
     rows: int = 0
 
-    def made(self) -> Certificate:
+    def compute(self) -> Certificate:
         """Judge."""
         return self.judge(self.problem, self.value)
 
 
-def promise(
+def lazy_certificate(
     gram: Gram,
     question: Callable[[Gram], Any],
     value: Any,
@@ -87,7 +87,7 @@ def promise(
     penalty: float | None = None,
     *,
     doubtful: bool = False,
-) -> Pending | Kept | Certificate:
+) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
     Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
@@ -96,31 +96,33 @@ def promise(
     """
     doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
     if gram.source is not None:
-        doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
-        return Pending(gram.source, question, value, judge, doubtful)
+        doubtful = doubtful or not is_well_conditioned(gram, value, weights, penalty)
+        return LazyPointsCertificate(gram.source, question, value, judge, doubtful)
     if gram.csr is not None:
-        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
+        return LazyDataCertificate(question(gram), value, judge, doubtful, gram.shape[0])
     if _to_be_factored(gram):
-        doubtful = doubtful or not is_ordinary(gram, value, weights, penalty)
-        return Kept(question(gram), value, judge, doubtful, gram.shape[0])
-    return judged_in_time(gram, question, value, judge)
+        doubtful = doubtful or not is_well_conditioned(gram, value, weights, penalty)
+        return LazyDataCertificate(question(gram), value, judge, doubtful, gram.shape[0])
+    return certificate_in_time(gram, question, value, judge)
 
 
-def judged_in_time(
+def certificate_in_time(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
-) -> Pending | Kept | Certificate:
+) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Judge at once, if the time limit of the fit allows it; else as soon as it does."""
     later = _later(gram, question, value, judge)
     if not deadline.is_over():
         with deadline.cut_short():
-            return later.made()
+            return later.compute()
     return later
 
 
-def _later(gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge) -> Pending | Kept:
+def _later(
+    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+) -> LazyPointsCertificate | LazyDataCertificate:
     if gram.source is not None:
-        return Pending(gram.source, question, value, judge, doubtful=True)
-    return Kept(question(gram), value, judge, doubtful=True, rows=gram.shape[0])
+        return LazyPointsCertificate(gram.source, question, value, judge, doubtful=True)
+    return LazyDataCertificate(question(gram), value, judge, doubtful=True, rows=gram.shape[0])
 
 
 def _to_be_factored(gram: Gram) -> bool:
@@ -154,7 +156,7 @@ def not_convex(solution: Solution, gram: Gram) -> Solution:
 class Certified:
     """A machine with a `certificate_` that is made when it is first read, copied or pickled."""
 
-    _judgement: Pending | Kept | Certificate
+    _judgement: LazyPointsCertificate | LazyDataCertificate | Certificate
 
     @property
     def certificate_(self) -> Certificate:
@@ -164,8 +166,8 @@ class Certified:
             raise AttributeError(
                 f"{type(self).__name__} has no certificate_ before it is fitted; call fit first"
             )
-        if isinstance(held, Pending | Kept):
-            held = held.made()
+        if isinstance(held, LazyPointsCertificate | LazyDataCertificate):
+            held = held.compute()
             self._judgement = held
             agree(self, stacklevel=3)
         return held

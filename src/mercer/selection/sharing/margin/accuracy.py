@@ -18,10 +18,10 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Chain, ChainAnswer, Stage
 from mercer.gram.exact import exact_sums
-from mercer.selection.sharing.margin.questions import Question, Setting
-from mercer.solvers.margin.descent import Part
+from mercer.selection.sharing.margin.fold_programmes import FoldProgrammes, Setting
+from mercer.solvers.margin.descent import BoxState
 from mercer.solvers.margin.refine import refine
-from mercer.solvers.margin.stored import Stored
+from mercer.solvers.margin.stored_engine import StoredEngine
 
 Wide = Callable[[float], Array | None]
 """Gives K in float64 where so many of its entries, in every fold, are more work than all of it."""
@@ -36,7 +36,7 @@ _ALLOWED = 0.2  # of tol: errors in a sample that leave the largest, too, within
 
 
 @dataclass(frozen=True, eq=False)
-class Walked:
+class PathAnswers:
     """Where all settings of a question ended.
 
     Attributes
@@ -54,7 +54,7 @@ class Walked:
         Whether there is an answer within the tolerance.
     """
 
-    question: Question
+    question: FoldProgrammes
     settings: Sequence[Setting]
     judged: Array
     ends: Sequence[ChainAnswer]
@@ -70,10 +70,10 @@ class Walked:
         values = np.array([end.values[s] for end in self.ends])
         return values, np.array([end.offsets[s] for end in self.ends])
 
-    def part(self, s: int, k: int) -> Part:
+    def part(self, s: int, k: int) -> BoxState:
         """Return where a programme of a setting stands."""
         end, problem = self.ends[k], self.question.problem(k, self.settings[s])
-        return Part(problem, end.b[s].copy(), end.gradient[s].copy(), float(end.violation[s]))
+        return BoxState(problem, end.b[s].copy(), end.gradient[s].copy(), float(end.violation[s]))
 
     def used(self, s: int, k: int) -> int:
         """Count the support vectors of a programme."""
@@ -85,53 +85,55 @@ class Walked:
         self.settled[s] &= good
 
 
-def doubts(engine: Stored, walked: Walked, tol: float, wide: Wide) -> list[tuple[int, int, float]]:
+def unsettled(
+    engine: StoredEngine, answers: PathAnswers, tol: float, wide: Wide
+) -> list[tuple[int, int, float]]:
     """Return settings and programmes whose F, or sums, are too wrong, and by how much F is.
 
     Errors are in proportion to the coefficients; infinite where a descent did not end well. F may
     be right where sums at other rows are not: large coefficients of opposite signs, whose terms
     cancel, are rounded before they are added.
     """
-    sizes = walked.sizes
-    wrong = ~(np.stack([end.violation for end in walked.ends], axis=1) <= tol)
+    sizes = answers.sizes
+    wrong = ~(np.stack([end.violation for end in answers.ends], axis=1) <= tol)
     rates = np.zeros(2)
     if engine.rounding > _EXACT or _seen_in_float64(engine.K, sizes, tol):
         order = np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1]
-        looks = [divmod(int(at), len(walked.ends)) for at in order[:_LOOKS]]
-        K = wide(sum(2 * _SAMPLE * walked.used(s, k) + _ASKING for s, k in looks))
+        looks = [divmod(int(at), len(answers.ends)) for at in order[:_LOOKS]]
+        K = wide(sum(2 * _SAMPLE * answers.used(s, k) + _ASKING for s, k in looks))
         scale = np.maximum([sizes[look] for look in looks], np.finfo(float).tiny)
-        rates = (_errors(walked, looks, K) / scale).max(axis=1)
+        rates = (_errors(answers, looks, K) / scale).max(axis=1)
     errors = np.where(wrong, np.inf, rates[0] * sizes)
     doubtful = (errors > _ALLOWED * tol) | (rates[1] * sizes > tol)
     return [(int(s), int(k), float(errors[s, k])) for s, k in np.argwhere(doubtful)]
 
 
 def settle(
-    engine: Stored,
-    walked: Walked,
+    engine: StoredEngine,
+    answers: PathAnswers,
     doubtful: Sequence[tuple[int, int, float]],
     aim: float,
     wide: Wide,
 ) -> None:
     """Answer what is in doubt in float64, until no violation is above `aim`."""
-    work = sum(_ROUNDS * (walked.used(s, k) ** 2 + _ASKING) for s, k, _ in doubtful)
+    work = sum(_ROUNDS * (answers.used(s, k) ** 2 + _ASKING) for s, k, _ in doubtful)
     K = wide(work) if doubtful else None
     if K is not None:
-        _descend(engine, walked, doubtful, aim, K)
+        _descend(engine, answers, doubtful, aim, K)
         return
     for s, k, error in doubtful:
-        part = walked.part(s, k)
+        part = answers.part(s, k)
         part.error = error
         good = refine(engine, part, aim).confirmed
         if engine.watch.stopped:
             return
-        values = _sums([part], walked.judged)[:, 0]
-        walked.keep(s, k, values, part.problem.offsets(part.b, part.F), good)
+        values = _sums([part], answers.judged)[:, 0]
+        answers.keep(s, k, values, part.problem.offsets(part.b, part.F), good)
 
 
 def _descend(
-    engine: Stored,
-    walked: Walked,
+    engine: StoredEngine,
+    answers: PathAnswers,
     doubtful: Sequence[tuple[int, int, float]],
     aim: float,
     K: Array,
@@ -139,12 +141,12 @@ def _descend(
     """Take pair steps on K in float64; F is computed anew at their start."""
     chains = []
     for s, k, _ in doubtful:
-        problem = walked.question.problem(k, walked.settings[s])
-        box = Part(problem, walked.ends[k].b[s], problem.linear).box()
-        chains.append(Chain(box, problem.totals, [Stage()], walked.judged))
+        problem = answers.question.problem(k, answers.settings[s])
+        box = BoxState(problem, answers.ends[k].b[s], problem.linear).box()
+        chains.append(Chain(box, problem.totals, [Stage()], answers.judged))
     ends = choose_backend().box_chains(K, chains, aim, engine.limit, engine.watch.tick)
     for (s, k, _), end in zip(doubtful, ends, strict=True):
-        walked.keep(s, k, end.values[0], end.offsets[0], bool(end.violation[0] <= aim))
+        answers.keep(s, k, end.values[0], end.offsets[0], bool(end.violation[0] <= aim))
 
 
 def _seen_in_float64(K: Array, sizes: Array, tol: float) -> bool:
@@ -152,29 +154,29 @@ def _seen_in_float64(K: Array, sizes: Array, tol: float) -> bool:
     return _DOUBLE * entries * float(sizes.max(initial=0.0)) > _ALLOWED * tol
 
 
-def _errors(walked: Walked, looks: Sequence[tuple[int, int]], K: Array | None) -> Array:
+def _errors(answers: PathAnswers, looks: Sequence[tuple[int, int]], K: Array | None) -> Array:
     """Return errors of F at support vectors, and of sums at judged rows: the largest of a sample.
 
     A column for each of some settings and programmes, all evaluated together.
     """
-    parts = [walked.part(s, k) for s, k in looks]
+    parts = [answers.part(s, k) for s, k in looks]
     own = [_some_used(part) for part in parts]
-    others = _some(np.arange(len(walked.judged)))
+    others = _some(np.arange(len(answers.judged)))
     rows = [part.points(index) for part, index in zip(parts, own, strict=True)]
-    true = _sums(parts, np.concatenate([*rows, walked.judged[others]]), K)
+    true = _sums(parts, np.concatenate([*rows, answers.judged[others]]), K)
     ends = np.cumsum([len(index) for index in own])
     errors = np.empty((2, len(looks)))
     for number, ((s, k), part, index) in enumerate(zip(looks, parts, own, strict=True)):
         at_own = true[ends[number] - len(index) : ends[number], number]
-        if part.held.shift is not None:
-            at_own = at_own + part.held.shift[index] * part.b[index]
+        if part.unwrapped.shift is not None:
+            at_own = at_own + part.unwrapped.shift[index] * part.b[index]
         of_F = part.problem.linear[index] - at_own - part.F[index]
-        of_sums = true[ends[-1] :, number] - walked.ends[k].values[s, others]
+        of_sums = true[ends[-1] :, number] - answers.ends[k].values[s, others]
         errors[:, number] = [np.abs(e).max(initial=0.0) for e in (of_F, of_sums)]
     return errors
 
 
-def _some_used(part: Part) -> Array:
+def _some_used(part: BoxState) -> Array:
     """Return some support vectors, none of them at its bound where there are others."""
     free = np.flatnonzero(part.free())
     return _some(free if len(free) else np.flatnonzero(part.b))
@@ -184,9 +186,9 @@ def _some(index: Array) -> Array:
     return index[:: max(1, len(index) // _SAMPLE)][:_SAMPLE]
 
 
-def _sums(parts: Sequence[Part], points: Array, K: Array | None = None) -> Array:
+def _sums(parts: Sequence[BoxState], points: Array, K: Array | None = None) -> Array:
     """Return f without its constant (points, parts) in float64: from its matrix, or the points."""
-    base = parts[0].held.base
+    base = parts[0].unwrapped.base
     coef = np.zeros((base.shape[0], len(parts)))
     for column, part in zip(coef.T, parts, strict=True):
         used = np.flatnonzero(part.b)

@@ -14,7 +14,7 @@ from mercer.array_types import Array
 from mercer.points import is_sparse
 
 
-def quick_codes(machine: Any, X: Any, y: Any) -> Array | None:
+def fast_codes(machine: Any, X: Any, y: Any) -> Array | None:
     """Return class numbers where rows and labels are plainly as before; None where in doubt."""
     state = machine.__dict__
     if "feature_names_in_" in state or not _plain(X) or X.shape[1] != state["n_features_in_"]:
@@ -35,7 +35,7 @@ def quick_codes(machine: Any, X: Any, y: Any) -> Array | None:
     return codes if (classes[codes] == y).all() else None
 
 
-def quick_rows(machine: Any, X: Any) -> bool:
+def plain_rows(machine: Any, X: Any) -> bool:
     """Return whether new rows are plainly fine: of the right width, and finite."""
     state = machine.__dict__
     return (

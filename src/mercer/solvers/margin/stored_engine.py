@@ -9,12 +9,12 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram.build import descents_at_once
 from mercer.solvers.base import Watch
-from mercer.solvers.margin.descent import Engine, Part
+from mercer.solvers.margin.descent import BoxState, Engine
 
 _ROWS_AT_ONCE = 256  # summed in the type of K before float64 takes over
 
 
-class Stored(Engine):
+class StoredEngine(Engine):
     """Pair steps on a matrix.
 
     Parameters
@@ -31,13 +31,13 @@ class Stored(Engine):
         super().__init__(watch, limit, float(np.finfo(K.dtype).eps))
         self.K = K
 
-    def descend(self, parts: list[Part], tol: float) -> None:
+    def descend(self, parts: list[BoxState], tol: float) -> None:
         """Run the compiled loop on all parts together, or on as many as the memory allows."""
         count = descents_at_once(self.K, max((len(part.b) for part in parts), default=1))
         for first in range(0, len(parts), count):
             self._descend(parts[first : first + count], tol)
 
-    def _descend(self, parts: list[Part], tol: float) -> None:
+    def _descend(self, parts: list[BoxState], tol: float) -> None:
         before = self.steps
         parts = [part for part in parts if part.steps < self.limit]
         if not parts:
@@ -55,9 +55,9 @@ class Stored(Engine):
             part.error, part.steps = np.inf, part.steps + answer.iterations
         self.steps += sum(answer.iterations for answer in answers)
 
-    def applied(self, part: Part, changed: Array, step: Array) -> Array:
+    def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
         """Read the rows of the variables that moved; sums are in float64."""
-        held = part.held
+        held = part.unwrapped
         product = rows_times(self.K, *part.on_base(changed, step))
         product = product if held.index is None else product[held.index]
         if held.shift is not None:

@@ -29,21 +29,21 @@ _RAISE = 100.0
 
 def unit(problem: BoxQP) -> float:
     """Return the size of a coefficient that moves f by as much as the linear term asks."""
-    largest = float(np.abs(problem.held.base.diag()).max(initial=0.0))
+    largest = float(np.abs(problem.unwrapped.base.diag()).max(initial=0.0))
     asked = float(np.abs(problem.linear).max(initial=0.0))
     return (asked or 1.0) / max(largest, np.finfo(float).tiny)
 
 
-def hard(problem: BoxQP) -> tuple[Array, Array]:
+def infinite_bounds(problem: BoxQP) -> tuple[Array, Array]:
     """Return which lower and upper bounds are infinite with nothing on the diagonal to hold b."""
-    shift = problem.held.shift
+    shift = problem.unwrapped.shift
     loose = np.ones(len(problem.linear), dtype=bool) if shift is None else shift == 0
     return np.isinf(problem.lower) & loose, np.isinf(problem.upper) & loose
 
 
-def capped(problem: BoxQP, level: int) -> BoxQP:
+def with_finite_bounds(problem: BoxQP, level: int) -> BoxQP:
     """Return the programme with a finite bound, higher at each level, for infinite ones."""
-    down, up = hard(problem)
+    down, up = infinite_bounds(problem)
     if not (down.any() or up.any()):
         return problem
     cap = min(_FIRST * _RAISE**level, HARDEST) * unit(problem)
@@ -51,7 +51,7 @@ def capped(problem: BoxQP, level: int) -> BoxQP:
     return replace(problem, lower=lower, upper=upper)
 
 
-def pressing(under: BoxQP, problem: BoxQP, b: Array) -> bool:
+def at_artificial_bound(under: BoxQP, problem: BoxQP, b: Array) -> bool:
     """Return whether a variable is at a bound that the programme itself does not have."""
     if under is problem:
         return False
@@ -61,7 +61,7 @@ def pressing(under: BoxQP, problem: BoxQP, b: Array) -> bool:
 
 def unbounded(problem: BoxQP, b: Array) -> bool:
     """Return whether the ray through b shows that no hard margin exists."""
-    down, up = hard(problem)
+    down, up = infinite_bounds(problem)
     if ((b > 0) & ~up | (b < 0) & ~down).any():
         return False  # what has a bound cannot go on for ever
     used = np.flatnonzero(b)

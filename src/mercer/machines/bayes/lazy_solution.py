@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import certify
-from mercer.machines.base.certified import Kept
+from mercer.machines.base.lazy_certificate import LazyDataCertificate
 from mercer.solvers import Solution, solve
 
 
-class Postponed:
+class LazySolution:
     """A problem and, once asked for, its solution.
 
     Parameters
@@ -32,6 +32,6 @@ class Postponed:
             self._solution = solve(self.problem)
         return self._solution
 
-    def kept(self) -> Kept:
+    def kept(self) -> LazyDataCertificate:
         """Return what a certificate is made from."""
-        return Kept(self.problem, self.solution.value, certify)
+        return LazyDataCertificate(self.problem, self.solution.value, certify)

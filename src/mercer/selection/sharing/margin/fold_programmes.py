@@ -1,7 +1,7 @@
 """What support vector machines ask of one fold: the same programmes, but for a few factors.
 
 Settings of C, of the width of a tube and of nu change bounds, kinks, diagonal and sums of a box
-programme by a factor each; everything else is the same for all of them. A `Question` writes the
+programme by a factor each; all else is the same for all of them. A `FoldProgrammes` writes the
 programmes of a setting over the Gram of all rows, and says by which factors they differ from those
 of its base.
 """
@@ -22,7 +22,7 @@ from mercer.gram import Gram
 from mercer.gram.transformed.part import restricted
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.base.labels import class_weights
-from mercer.machines.margin.multiclass import Part, Scheme, scheme_of
+from mercer.machines.margin.multiclass import Scheme, TwoClassProgramme, scheme_of
 from mercer.machines.margin.two_class import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
 from mercer.problems import BoxQP, Dual
 from mercer.problems.margin import svm
@@ -67,7 +67,7 @@ class Learnt:
         return restricted(self.gram, self.rows)
 
 
-class Question(ABC):
+class FoldProgrammes(ABC):
     """The programmes of one machine on one fold, at any setting.
 
     Attributes
@@ -94,7 +94,7 @@ class Question(ABC):
         """Make a machine of the sums at some rows (programmes, rows) and the multipliers."""
 
 
-class Classes(Question):
+class Classes(FoldProgrammes):
     """An `SVC`."""
 
     def __init__(self, learnt: Learnt, machine: SVC, settings: Sequence[Setting]) -> None:
@@ -109,7 +109,7 @@ class Classes(Question):
         self.amount = learnt.weight
         if factors is not None:
             self.amount = learnt.weight * np.repeat(factors, np.diff(ends))
-        self.parts: tuple[Part, ...] = self.scheme.parts()
+        self.parts: tuple[TwoClassProgramme, ...] = self.scheme.parts()
         self.count = len(self.parts)
         self.base = Setting(nu=min(setting.nu for setting in settings))
 
@@ -156,7 +156,7 @@ class Classes(Question):
         return kind(setting.C * self.amount)
 
 
-class Tube(Question):
+class Tube(FoldProgrammes):
     """An `SVR`."""
 
     def __init__(self, learnt: Learnt, machine: SVR, settings: Sequence[Setting]) -> None:
@@ -186,7 +186,7 @@ class Tube(Question):
         return KnownRegressor(values[0] + offsets[0].mean())
 
 
-class Inside(Question):
+class Inside(FoldProgrammes):
     """A `OneClassSVM`."""
 
     def __init__(self, learnt: Learnt, machine: OneClassSVM, settings: Sequence[Setting]) -> None:
