@@ -115,7 +115,8 @@ def svr(trial):
         yield from _gap(trial, answer, primal + machine.nu * C.sum() * eps, dual)
         return
     dual -= eps * abs(answer.b).sum()
-    answer.rounding += ROUNDING * (C @ (abs(f) + abs(y)))
+    sizes = ROUNDING * (abs(f) + abs(y))  # what y - f is known to; a squared loss squares it
+    answer.rounding += C @ (sizes * (sizes + 2 * loss) if squared else sizes)
     yield from _gap(trial, answer, primal, dual)
     if not squared:
         yield from _others(trial, answer, primal, Box(answer.K, y, -C, C, 0.0, kink=eps))

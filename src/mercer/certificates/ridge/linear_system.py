@@ -138,14 +138,16 @@ def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
 def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
     """Compare both forms of an answer: one number for each target.
 
-    A residual is known to rounding of what it is the difference of, row by row.
+    A residual is known to rounding of what it is the difference of; coefficients that were made to
+    agree with the weights (F'a = w) have that of the largest row in all of them.
     """
     F: Any = problem.gram.factor
     s, w = problem.row_weights[:, None], cast(Array, value.weights)
     size = abs(F) @ np.abs(w)
     left = problem.targets - F @ w - value.intercept
     terms = (F.shape[1] + 8) * (size + np.abs(problem.targets) + np.abs(value.intercept))
-    found = _beyond(problem.penalties * value.coef / s - left, _EPS * terms, left)
+    rounding = _EPS * terms.max(axis=0, initial=0.0)
+    found = _beyond(problem.penalties * value.coef / s - left, rounding, left)
     loose = problem.penalties <= _negligible(F, problem.row_weights)
     if loose.any():  # then a is any vector with F'a = w
         a, held = value.coef[:, loose], w[:, loose]

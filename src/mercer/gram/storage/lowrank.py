@@ -70,7 +70,9 @@ def pivoted_cholesky(
         block = np.asarray(gram.rows(batch), dtype=np.float64)
         H = block[:, batch] - F[batch, :done] @ F[batch, :done].T
         accepted, L = _walk(H, left[batch], rng, floor)
-        if not len(accepted):
+        if not len(accepted):  # what is left was rounding, or is less than was thought
+            true = np.diag(H)
+            left[batch] = np.where(true > floor, true, 0.0)
             continue
         kept = batch[accepted]
         new = block[accepted].T - F[:, :done] @ F[kept, :done].T

@@ -51,7 +51,8 @@ class PrimalPath(Solver):
         chosen = problem.penalties[value.best]
         target = EV.T @ (root * (problem.targets - value.intercept))
         weights = V @ (target / (m[:, None] + chosen))
-        value = replace(value, weights=weights, intercept=value.intercept - design.mean @ weights)
+        answer = design.coefficients(weights, problem.targets, chosen, floor=0.0)
+        value = replace(value, coef=answer.coef, weights=weights, intercept=answer.intercept)
         return report(self, value, status, len(points), watch)
 
 
