@@ -13,6 +13,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.problems import Coefficients, LinearSystem, PathValue, RidgePath
+from mercer.problems.ridge.ridge_path import NEGLIGIBLE
 
 _SAME = 1e-6  # of a score: what summing in another order may change, and more
 _TIE = 1e-5  # scores this close count as equal when a penalty is chosen
@@ -24,8 +25,9 @@ def _(problem: RidgePath, value: PathValue, tol: float | None = None) -> Certifi
     system = LinearSystem(problem.gram, problem.targets, chosen, problem.row_weights, problem.bias)
     judged = certify(system, Coefficients(value.coef, value.intercept, value.weights), tol)
     best = value.scores[value.best, np.arange(len(value.best))]
-    consistent = (best <= value.scores.min(axis=0) * (1 + _TIE)).all()
     with np.errstate(over="ignore", invalid="ignore"):  # squares of targets of 1e200 are infinite
+        rounding = 2 * NEGLIGIBLE * np.square(np.abs(problem.targets).max(axis=0, initial=0.0))
+        consistent = (best <= value.scores.min(axis=0) * (1 + _TIE) + rounding).all()
         found = _scores(problem, value)
         agree = (np.abs(best - found) <= _SAME * best + np.finfo(float).tiny) | (best == found)
     statement = (

@@ -16,7 +16,7 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 
 _TIE = 1e-6  # of the smallest error
-_NOTHING = 1e-20  # squared errors, in units of the targets, that are rounding only
+NEGLIGIBLE = 1e-20  # squared errors, in units of the targets, that are rounding only
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def assemble_path(problem: RidgePath, points: list[RidgePoint]) -> PathValue:
         errors = np.array([s @ np.square(point.residuals / unit) for point in points])
         errors[~np.isfinite(errors)] = np.inf
         scores = errors * unit * unit
-    tied = errors <= (1.0 + _TIE) * errors.min(axis=0) + _NOTHING
+    tied = errors <= (1.0 + _TIE) * errors.min(axis=0) + NEGLIGIBLE
     best = np.argmax(np.where(tied, problem.penalties[:, None], -np.inf), axis=0)
     chosen = list(enumerate(best.tolist()))
     return PathValue(
