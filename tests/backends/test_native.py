@@ -310,7 +310,7 @@ def test_fork(rng):
 _LONG = """
 import signal, sys, time
 import numpy as np
-from mercer.backends.native import Native
+from mercer.backends.native.backend import Native
 from mercer.expression import Exp, SqDist, AbsDist
 X = np.random.default_rng(0).standard_normal(({n}, 300))
 pairs = Native().pairs(Exp(-1.0 * AbsDist()), X, None, np.float64)

@@ -292,7 +292,7 @@ FORKS = """
 import os, threading, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np
-from mercer.backends.native import Native
+from mercer.backends.native.backend import Native
 from mercer.expression import Exp, SqDist
 pairs = Native().pairs(Exp(-1.0 * SqDist()), np.random.default_rng(0).standard_normal((200, 3)),
                        None, np.float64)

@@ -108,18 +108,27 @@ void set_program(Pairs<T>& pairs, nb::sequence ops, nb::sequence coefficients, i
 
 // --- evaluating ------------------------------------------------------------------------------
 
+// Blocks that Python evaluated, with their arrays: one that had to be converted (strides, another
+// type) is a copy that nobody else keeps.
 template <class T>
-Externals<T> externals_of(const Blocks& blocks, const Pairs<T>& pairs, RowSet set,
+struct HeldBlocks {
+  std::vector<Matrix<T>> arrays;
+  Externals<T> externals;
+};
+
+template <class T>
+HeldBlocks<T> hold_blocks(const Blocks& blocks, const Pairs<T>& pairs, RowSet set,
                           Size first_column) {
-  Externals<T> out{{}, first_column};
+  HeldBlocks<T> held{
+      read_list<Matrix<T>>(blocks, "blocks are matrices of the type of the pairs"),
+      {{}, first_column}};
   const Size width = pairs.columns() - first_column;
-  for (const nb::handle one : blocks) {
-    const auto block = cast_to<Matrix<T>>(one, "blocks are matrices of the type of the pairs");
+  for (const Matrix<T>& block : held.arrays) {
     require(extent(block, 0) == set.count && extent(block, 1) == width,
             "an evaluated block has the wrong shape");
-    out.blocks.push_back({block.data(), width});
+    held.externals.blocks.push_back({block.data(), width});
   }
-  return out;
+  return held;
 }
 
 // Right-hand sides are counted in 32 bits, with room to round up.
@@ -146,10 +155,10 @@ RowSet gather_of(const Pairs<T>& pairs, const Vector<Size>& index) {
 template <class T>
 Result<T> fill(Pairs<T>& pairs, RowSet set, const Blocks& blocks, int threads) {
   Result<T> out = empty<T>(set.count, pairs.columns());
-  const Externals<T> externals = externals_of(blocks, pairs, set, 0);
+  const HeldBlocks<T> held = hold_blocks(blocks, pairs, set, 0);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.fill(set, externals, out.data(), {usable(threads), &poll});
+  pairs.fill(set, held.externals, out.data(), {usable(threads), &poll});
   return out;
 }
 
@@ -171,10 +180,10 @@ void symmetric(Pairs<T>& pairs, Result<T> out, Size begin, Size end, const Block
   require(pairs.rows() == pairs.columns() && extent(out, 0) == pairs.rows() &&
               extent(out, 1) >= pairs.rows(),
           "the result has the wrong shape");
-  const Externals<T> externals = externals_of(blocks, pairs, set, begin);
+  const HeldBlocks<T> held = hold_blocks(blocks, pairs, set, begin);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.fill_symmetric(set, externals, out.data(), extent(out, 1), {usable(threads), &poll});
+  pairs.fill_symmetric(set, held.externals, out.data(), extent(out, 1), {usable(threads), &poll});
 }
 
 template <class T>
@@ -183,10 +192,10 @@ Result<double> multiply(Pairs<T>& pairs, Matrix<double> v, Size begin, Size end,
   const RowSet set = range_of(pairs, begin, end);
   const int vectors = vectors_of(v, pairs.columns());
   Result<double> out = empty<double>(set.count, vectors);
-  const Externals<T> externals = externals_of(blocks, pairs, set, 0);
+  const HeldBlocks<T> held = hold_blocks(blocks, pairs, set, 0);
   Poll poll;
   nb::gil_scoped_release released;
-  pairs.multiply(set, externals, v.data(), vectors, out.data(),
+  pairs.multiply(set, held.externals, v.data(), vectors, out.data(),
                  {usable(threads), &poll});
   return out;
 }

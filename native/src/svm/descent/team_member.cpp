@@ -29,8 +29,8 @@ TeamMember<Entry>::TeamMember(DescentState<Entry>& level, const Worker& worker, 
       b_(level.b),
       begin_(0),
       end_(level.size),
-      tops_(level.tops.size()),
-      lows_(level.lows.size()),
+      tops_(static_cast<std::size_t>(level.groups)),  // level.tops may be written meanwhile: by
+      lows_(static_cast<std::size_t>(level.groups)),  // thread 0, which works while others come
       remembers_(level.count <= kTeamColumns),
       past_(level),
       window_steps_(std::max<std::int64_t>(kStaleSteps, kStalePerVariable * level.count)) {
