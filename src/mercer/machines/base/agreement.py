@@ -14,6 +14,7 @@ from mercer.solvers import Solution, Solver, Status
 
 _SOLUTIONS = ("solution_", "_solution")  # where machines keep how the solver ended
 _CERTIFICATES = ("_judgement", "certificate_")
+_NEGATIVE = 1e-6  # of the largest: a squared distance below minus this is none
 _QUICK = 10_000  # rows: judging so many takes a fraction of a second
 
 
@@ -35,10 +36,8 @@ def agree(machine: Any, stacklevel: int) -> None:
     solution: Solution | None = None if name is None else held[name]
     if name is None or solution is None or solution.status is not Status.SOLVED:
         return  # another ending has said its own already
-    if _asks_less(machine):
-        return
     certificate = _known(machine)
-    if certificate is None or certificate.ok:
+    if certificate is None or certificate.ok or _asks_less(machine, certificate):
         return
     seen = f"not certified: {certificate.statement}"
     detail = f"{solution.detail}; {seen}" if solution.detail else seen
@@ -49,14 +48,15 @@ def agree(machine: Any, stacklevel: int) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
 
 
-def _asks_less(machine: Any) -> bool:
+def _asks_less(machine: Any, certificate: Certificate) -> bool:
     """Return whether the user asked for less than certificates do; SOLVED means what was asked for.
 
     A solver of the user's choice ends by its own tolerance, Lloyd's steps alone (`refine=False`)
-    where the move of a single point may still gain.
+    where the move of a single point may still gain, if there are distances at all.
     """
     own = isinstance(getattr(machine, "solver", None), Solver)
-    return own or not getattr(machine, "refine", True)
+    distances = getattr(certificate.quantities, "smallest_distance", 0.0) >= -_NEGATIVE
+    return own or (not getattr(machine, "refine", True) and distances)
 
 
 def _known(machine: Any) -> Certificate | None:
