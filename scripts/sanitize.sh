@@ -75,7 +75,7 @@ inside() { # kind minutes command...: with the core of that kind
     timeout "${most}m" env "${settings[@]}" "$@"
   else
     settings+=(LD_PRELOAD="$(library libtsan.so) $(library libstdc++.so)"
-      TSAN_OPTIONS="suppressions=$root/scripts/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 exitcode=66 $log")
+      TSAN_OPTIONS="suppressions=$root/scripts/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 die_after_fork=0 exitcode=66 $log")
     # its memory map does not suit randomised addresses
     timeout "${most}m" setarch "$(uname -m)" -R env "${settings[@]}" "$@"
   fi
