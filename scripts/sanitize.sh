@@ -6,7 +6,7 @@
 #
 # PYTHON   an interpreter with the test dependencies and nanobind
 # CXX      g++, or another with the libraries of the sanitizers
-# TIME     minutes that the tests of one sanitizer may take (they do 15 on two idle cores)
+# TIME     minutes that the tests of one sanitizer may take (with ASan they took 21 on two busy cores)
 # MINUTES  of the fuzzer, for each sanitizer
 # SEED     of the fuzzer
 # TESTS    the tests to run
