@@ -109,7 +109,7 @@ STORAGE = {
     "FactoredGram",
     "GraphGram",
     "LazyGram",
-    "MixedGram",
+    "WeightedSumGram",
     "PartGram",
     "PrecomputedGram",
     "ScaledGram",
@@ -155,13 +155,13 @@ def test_all_storage_classes_are_known():
 STILL = {
     "learning/scale_family.py": "derivatives of a kernel by the scales of its columns",
     "sharing/margin/chains.py": "descents along costs, all folds at once",
-    "sharing/margin/doubts.py": "rows whose side float32 leaves open",
-    "sharing/margin/questions.py": "the programmes of such descents",
+    "sharing/margin/accuracy.py": "rows whose side float32 leaves open",
+    "sharing/margin/fold_programmes.py": "the programmes of such descents",
     "sharing/ridge/band.py": "penalties by a band reduction of each fold",
     "sharing/ridge/cholesky.py": "few penalties by a factor for each",
     "sharing/ridge/left_out.py": "leave-one-out from one band",
     "sharing/ridge/parts.py": "products with rows of folds",
-    "sharing/ridge/pole.py": "a shifted inverse in float32",
+    "sharing/ridge/shifted_inverse.py": "a shifted inverse in float32",
 }
 # no numerics: how many threads BLAS takes is a matter of scheduling
 SCHEDULING = {"mercer.backends.blas"}

@@ -112,7 +112,7 @@ def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, mos
             kinds.append(dtype)
             super().__init__(systems, shift, dtype)
 
-    monkeypatch.setattr(krylov, "Pole", Noted)
+    monkeypatch.setattr(krylov, "ShiftedInverse", Noted)
     penalties, K = np.logspace(least, most, 25), Gaussian(0.7)(X)
     systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal", 600)]
     answers = by_krylov(systems, penalties, GO_ON)

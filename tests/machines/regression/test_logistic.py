@@ -128,7 +128,7 @@ def test_kernels_by_brute_force(loss):
 def test_derivatives_by_finite_differences(name, k):
     loss, rng = LOSSES[name], np.random.default_rng(0)
     f, codes, h = rng.standard_normal((20, k)), rng.integers(max(k, 2), size=20), 1e-6
-    slopes, bend = loss.slopes(f, codes), loss.bend(f, codes)
+    slopes, bend = loss.slopes(f, codes), loss.curvature(f, codes)
     for c in range(k):
         step = h * np.eye(k)[c]
         up, down = loss.values(f + step, codes), loss.values(f - step, codes)
