@@ -155,7 +155,8 @@ def _of_distinct(trial, w):
     C = w / (nu * w.sum()) if nu else w
     if isinstance(trial.machine.kernel_, Precomputed):
         return np.minimum(C, 1)
-    copies = np.unique(trial.X, axis=0, return_inverse=True)[1].ravel()
+    rows = trial.X.astype(float) if trial.X.ndim == 2 else trial.X.astype(str)
+    copies = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
     together = np.bincount(copies, C.astype(float))[copies]
     return C / np.maximum(together, 1)
 

@@ -88,8 +88,8 @@ class Expectations:
     def _rounded(self) -> tuple[Array, Array]:
         """What rounding may do to a feature, and which features are on target but for that."""
         used = self.features[self.prior > 0]
-        unit = np.abs(used).max(axis=0, initial=0.0) + np.abs(self.targets)
-        noise = 2.0 * np.finfo(np.float64).eps * unit
+        rounding = 2.0 * np.finfo(np.float64).eps  # of each, since their sum may overflow
+        noise = rounding * np.abs(used).max(axis=0, initial=0.0) + rounding * np.abs(self.targets)
         return noise, np.abs(used - self.targets).max(axis=0, initial=0.0) <= noise
 
     @cached_property

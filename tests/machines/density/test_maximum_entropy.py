@@ -339,3 +339,12 @@ def test_rounding_makes_nothing_impossible(points, p):
     at = points - points.mean(axis=0)
     width = np.maximum(np.abs(at).max(axis=0), 1e-300)
     np.testing.assert_allclose(found.probabilities_ @ at / width, p @ at / width, atol=1e-5)
+
+
+def test_features_near_the_largest_number_are_not_taken_for_their_targets():
+    rng = np.random.default_rng(3)
+    X = (np.concatenate([rng.normal(size=70), rng.normal(9, 1, 75)])[:, None] + 1e8) * 1e300
+    b = rng.dirichlet(np.ones(145)) @ X
+    machine = MaximumEntropy().fit(X, b)
+    off = np.abs(machine.probabilities_ @ X - b) / np.ptp(X)
+    assert machine.certificate_.ok and off[0] < 1e-6

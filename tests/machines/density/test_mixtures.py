@@ -533,7 +533,7 @@ def test_certificates_look_at_shapes_symmetry_and_conditions():
             assert fitted.certificate_.ok == fitted.converged_
     heads = tosses()
     coins = BernoulliMixture(2).fit(heads)
-    question, value = coins._judgement.problem, coins.solution_.value
+    question, value = coins._question(heads, np.ones(len(heads)), 2), coins.solution_.value
     assert certify(question, value).ok
     assert not certify(question, replace(value, table=value.table + 0.7)).ok
 

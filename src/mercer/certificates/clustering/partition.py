@@ -109,7 +109,7 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
     trace = float(w @ diagonal)
     objective = problem.above_rounding(trace - float((within[filled] / W[filled]).sum()))
     scatter = max(trace - float((w @ sums).sum()) / float(W.sum()), 0.0)
-    size = max(objective, _SCATTER * scatter, _TRACE * trace, np.finfo(float).tiny)
+    size = max(abs(objective), _SCATTER * scatter, _TRACE * abs(trace), np.finfo(float).tiny)
     safe = np.where(filled, W, 1.0)
     D = diagonal[:, None] - 2.0 * sums / safe + within / safe**2
     D[:, ~filled] = np.inf

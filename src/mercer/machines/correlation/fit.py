@@ -26,6 +26,7 @@ from mercer.solvers.spectral.signs import signs_of
 
 Grams = tuple[Gram, Gram]
 
+_SLIGHT = 1e-4  # of the mean of k(x, x): a penalty below leaves K nearly singular
 _QUICK = 3000  # rows: an approximation is judged at once, where all pairs of them are few
 
 
@@ -131,6 +132,10 @@ def promised(
     if is_sparse(first.factor):
         return LazyDataCertificate(question(first), value, judge)
     unseen = any(gram.source is not None and not gram.valid for gram in bases)
-    rough = (unseen or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
+    slight = any(
+        penalty < _SLIGHT * float(np.abs(gram.diag()).mean())
+        for penalty, gram in zip(problem.penalties, bases, strict=True)
+    )
+    rough = (unseen or slight or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
     doubtful = rough or has_negative_curvature(other)
     return lazy_certificate(first, question, value, judge, weights, doubtful=doubtful)

@@ -111,10 +111,10 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
         self._keep(problem, solution.value)
         self._warn_of_collapse(problem, solution.value)
         judge = partial(certify, tol=2.0 * self.tol)
-        # densities of parts on a few rows are huge, and rounding of them is more than a step gains
-        doubtful = bool(self.collapsed_.any())
+        # judged before the fit ends: it takes a pass or two, and densities of parts on a few rows
+        # are so large that rounding of them may be more than a step gains
         self._judgement = LazyDataCertificate(
-            problem, solution.value, judge, doubtful, len(weights)
+            problem, solution.value, judge, doubtful=True, rows=len(weights)
         )
         return self
 
