@@ -55,10 +55,10 @@ def parse(text: str) -> Kernel:
     --------
     >>> parse("gaussian(2) + 0.5 * polynomial(2)[age, income]")
     Gaussian(scale=2.0) + 0.5 * Polynomial(degree=2, offset=1.0).on(['age', 'income'])
-    >>> parse("gausian(2)")
+    >>> parse("matrn(2)")
     Traceback (most recent call last):
-    mercer.kernels.tokens.ParseError: there is no kernel 'gausian'; did you mean 'gaussian'?
-        gausian(2)
+    mercer.kernels.language.tokens.ParseError: there is no kernel 'matrn'; did you mean 'matern'?
+        matrn(2)
         ^
     """
     if len(text) > _MAX_LENGTH:

@@ -22,6 +22,7 @@ from mercer.solvers.spectral.krylov_basis import Basis
 
 FLOOR = 1e-3  # of the largest value: what the residual of a smaller one is measured against
 _EPS = float(np.finfo(np.float64).eps)
+_HELD = 6  # arrays of the size of the basis at once: it, its image, both rotated, and a step's
 _DEEP = 200  # vectors; from here on decomposing the projection costs as much as a pass
 _SAME = 1e-6  # of the largest value: closer values may be copies of one
 
@@ -236,7 +237,7 @@ class _BlockLanczosRun:
 def _longest(n: int, count: int, width: int, outside: int) -> int:
     """Return the size of the basis at which it is cut back: enough to go on, within the budget."""
     least = count + 4 * width
-    room = int(memory_budget() // (4 * 8 * max(n, 1)))
+    room = int(memory_budget() // (_HELD * 8 * max(n, 1)))
     return min(outside - width, max(least, min(max(6 * count, 40 * width), room)))
 
 
