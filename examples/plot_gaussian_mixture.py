@@ -34,9 +34,9 @@ start = np.array([[-2.0, -3.0], [0.0, -3.0], [2.0, -3.0]])
 parts = GaussianParts(np.full(3, 1 / 3), start, np.tile(0.5 * np.eye(2), (3, 1, 1)))
 way, likelihoods = [parts], []
 for _ in range(25):
-    found = problem.look(parts)
+    found = problem.e_step(parts)
     likelihoods.append(found.log_likelihood)
-    parts = problem.next(parts, found.sums)
+    parts = problem.m_step(parts, found.sums)
     way.append(parts)
 
 chosen = GaussianMixture("bic", max_components=7).fit(X)
