@@ -94,23 +94,19 @@ def lazy_certificate(
     products meet negative curvature, where K is not known to be positive semidefinite and small, or
     where the machine itself is `doubtful`, the fit asks for it before it says SOLVED (`agreement`).
     """
+    if gram.source is None and gram.csr is None and not _to_be_factored(gram):
+        return certificate_in_time(gram, question, value, judge)
     doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
-    if gram.source is not None:
+    if gram.csr is None:
         doubtful = doubtful or not is_well_conditioned(gram, value, weights, penalty)
-        return LazyPointsCertificate(gram.source, question, value, judge, doubtful)
-    if gram.csr is not None:
-        return LazyDataCertificate(question(gram), value, judge, doubtful, gram.shape[0])
-    if _to_be_factored(gram):
-        doubtful = doubtful or not is_well_conditioned(gram, value, weights, penalty)
-        return LazyDataCertificate(question(gram), value, judge, doubtful, gram.shape[0])
-    return certificate_in_time(gram, question, value, judge)
+    return _later(gram, question, value, judge, doubtful)
 
 
 def certificate_in_time(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 ) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Judge at once, if the time limit of the fit allows it; else as soon as it does."""
-    later = _later(gram, question, value, judge)
+    later = _later(gram, question, value, judge, doubtful=True)
     if not deadline.is_over():
         with deadline.cut_short():
             return later.compute()
@@ -118,11 +114,11 @@ def certificate_in_time(
 
 
 def _later(
-    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
+    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge, doubtful: bool
 ) -> LazyPointsCertificate | LazyDataCertificate:
     if gram.source is not None:
-        return LazyPointsCertificate(gram.source, question, value, judge, doubtful=True)
-    return LazyDataCertificate(question(gram), value, judge, doubtful=True, rows=gram.shape[0])
+        return LazyPointsCertificate(gram.source, question, value, judge, doubtful)
+    return LazyDataCertificate(question(gram), value, judge, doubtful, gram.shape[0])
 
 
 def _to_be_factored(gram: Gram) -> bool:
