@@ -26,6 +26,7 @@ from mercer.gram.transformed.part import unwrap
 from mercer.resources import within_budget
 
 _WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
+NEGATIVE = 1e-6  # of the longest point: a squared length or distance below minus this is none
 _STEPS = 24  # products, to see a negative eigenvalue before anything is factored
 _EPS = float(np.finfo(np.float64).eps)
 # Of the Frobenius norm: what rounding to float32 of the entries, or of the points they were

@@ -8,10 +8,10 @@ import numpy as np
 
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
+from mercer.gram.definite import NEGATIVE
 from mercer.problems import ClassMeans, Means
 
 _TOL = 1e-9
-_NEGATIVE = 1e-6  # of the longest row: below minus this a squared length is none
 _ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
 
 
@@ -59,7 +59,7 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
         float(np.sqrt(max(pairs.min(initial=np.inf), 0.0) / size)) if len(pairs) else float("inf"),
         least,
     )
-    apart_enough, lengths = quantities.closest_pair > _ROUNDING, least >= -_NEGATIVE
+    apart_enough, lengths = quantities.closest_pair > _ROUNDING, least >= -NEGATIVE
     ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
     statement = (
         f"the {problem.count} points are the means of their classes; the closest two are "

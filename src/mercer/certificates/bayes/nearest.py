@@ -9,13 +9,13 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, exact
+from mercer.gram.definite import NEGATIVE
 from mercer.gram.graphs.neighbours import nearness
 from mercer.problems import Nearest, Neighbourhoods
 from mercer.resources import rows_at_once
 
 _TOL = 1e-9
 _AT_ONCE = 256
-_NEGATIVE = 1e-6  # of the longest point: below minus this a squared distance is none
 _ARRAYS = 4  # of a block: entries of K, distances, their rounding, and their order
 
 
@@ -55,7 +55,7 @@ def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Cert
         worst = max(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
         least = min(least, _smallest(gram, problem.points[part]))
     complete = value.index.shape == (len(problem.points), problem.count)
-    distances = least >= -_NEGATIVE
+    distances = least >= -NEGATIVE
     ok = worst <= tol and invalid == 0 and complete and distances
     found = NearestQuantities(len(problem.points), worst, invalid, least)
     statement = (

@@ -9,10 +9,10 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
+from mercer.gram.definite import NEGATIVE
 from mercer.problems import Clusters, Partition
 
 _TOL = 1e-6
-_NEGATIVE = 1e-6  # of the longest point: below minus this a squared distance is none
 _SUMS = 16 * float(np.finfo(np.float64).eps)  # of k(x, x): rounding of a squared distance
 _SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains are shares; smaller ones are rounding
 
@@ -62,13 +62,13 @@ def _(problem: Partition, value: Clusters, tol: float | None = None) -> Certific
         quantities.empty == 0
         and quantities.reassignment_gain <= tol
         and quantities.move_gain <= tol
-        and quantities.smallest_distance >= -_NEGATIVE
+        and quantities.smallest_distance >= -NEGATIVE
     )
     return Certificate(bool(ok), quantities, tol, _statement(problem, quantities, tol))
 
 
 def _statement(problem: Partition, found: PartitionQuantities, tol: float) -> str:
-    if found.smallest_distance < -_NEGATIVE:
+    if found.smallest_distance < -NEGATIVE:
         return (
             "the kernel matrix is not positive semidefinite: the squared distance between a point "
             f"and a mean is {found.smallest_distance:.2g} of the longest, so none is the nearest"

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.certificates import Certificate, StreamQuantities
+from mercer.gram.definite import NEGATIVE
 from mercer.solvers import Solution, Solver, Status
 
 _SOLUTIONS = ("solution_", "_solution")  # where machines keep how the solver ended
 _CERTIFICATES = ("_judgement", "certificate_")
-_NEGATIVE = 1e-6  # of the largest: a squared distance below minus this is none
 _QUICK = 10_000  # rows: judging so many takes a fraction of a second
 
 
@@ -55,7 +55,7 @@ def _asks_less(machine: Any, certificate: Certificate) -> bool:
     where the move of a single point may still gain, if there are distances at all.
     """
     own = isinstance(getattr(machine, "solver", None), Solver)
-    distances = getattr(certificate.quantities, "smallest_distance", 0.0) >= -_NEGATIVE
+    distances = getattr(certificate.quantities, "smallest_distance", 0.0) >= -NEGATIVE
     return own or (not getattr(machine, "refine", True) and distances)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -42,7 +43,6 @@ from mercer.machines.base.parameters import (
     refuse,
 )
 from mercer.machines.base.weights import check_weights
-from mercer.machines.regression.biases import centred_biases
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
@@ -188,7 +188,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         )
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         solution: Solution = solve(question(gram), self.solver, **options)
-        self.solution_ = solution = centred_biases(solution, self.loss)
+        if self.loss == "log":
+            solution = _without_common_bias(solution)
+        self.solution_ = solution
         self._judgement = lazy_certificate(
             gram, question, solution.value, certify, counted[rows], float(self.penalty)
         )
@@ -398,3 +400,12 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         check_optional_positive(self, "time_limit")
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as NewtonRisk()")
+
+
+def _without_common_bias(solution: Solution) -> Solution:
+    """Take off what is common to the biases of all classes, which the logistic loss never sees."""
+    value: Coefficients = solution.value
+    if len(value.intercept) < 2:
+        return solution
+    centred = value.intercept - value.intercept.mean()
+    return replace(solution, value=replace(value, intercept=centred))
