@@ -152,7 +152,7 @@ def draw() -> None:
     way = [SOURCE / file for file, _ in walk(one_fit)]
     way = [file for file in way if room_of(file)]
     plt.rcParams["svg.hashsalt"] = "mercer"  # the same bytes from the same code
-    figure, axes = plt.subplots(figsize=(11, 0.62 * len(order) + 0.6))
+    figure, axes = plt.subplots(figsize=(15, 0.62 * len(order) + 0.6))
     for room, y in floor.items():
         axes.axhspan(y - 0.46, y + 0.46, color="#eef3fa" if y % 2 else "#f7f9fc", lw=0)
         files, lines = size[room]
@@ -164,7 +164,7 @@ def draw() -> None:
     for k, file in enumerate(way):
         above = 0.2 if k % 2 else -0.26
         axes.text(k, y[k] + above, file.stem, ha="center", va="center", fontsize=6.5, zorder=3)
-    axes.set(xlim=(-8, len(way) + 0.5), ylim=(-0.6, len(order) - 0.4))
+    axes.set(xlim=(-7, len(way) + 0.5), ylim=(-0.6, len(order) - 0.4))
     axes.set_title("imports go down; the line is one fit of KernelRidge, file by file", fontsize=10)
     axes.axis("off")
     figure.savefig(PICTURE, bbox_inches="tight", metadata={"Date": None})
