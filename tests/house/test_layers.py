@@ -20,6 +20,7 @@ LAYERS = [
     {"kernels"},
     {"backends"},
     {
+        "arguments",
         "expression",
         "points",
         "sparse_format",

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mercer.arguments import NamedArguments
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
@@ -40,7 +41,7 @@ _FAR = 1e15  # entries of rows: below, squared distances do not overflow in floa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kernel(ABC):
+class Kernel(NamedArguments, ABC):
     """k(x, y), a similarity of rows: base of all kernels.
 
     Two kernels are equal when they are written alike. `repr` reads back, except for kernels that

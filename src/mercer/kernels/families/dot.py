@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,14 @@ class Polynomial(Kernel):
 
     degree: int = 2
     offset: float = 1.0
+
+    other_names: ClassVar[Mapping[str, str]] = {
+        "coef0": "it is called offset: Polynomial(degree, offset={value})",
+        "gamma": (
+            "(gamma x'y + c)^d is gamma^d (x'y + c / gamma)^d: write gamma**d * Polynomial(d, "
+            "offset=c / gamma), with gamma={value}"
+        ),
+    }
 
     def __post_init__(self) -> None:
         reason = "a negative offset gives negative eigenvalues"
@@ -171,6 +180,11 @@ class Sigmoid(Kernel):
 
     slope: float = 1.0
     offset: float = 0.0
+
+    other_names: ClassVar[Mapping[str, str]] = {
+        "gamma": "it is called slope: Sigmoid(slope={value})",
+        "coef0": "it is called offset: Sigmoid(slope, offset={value})",
+    }
 
     def __post_init__(self) -> None:
         self._store(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mercer import expression as ex
+from mercer.arguments import also_named
 from mercer.expression import Expression
 from mercer.kernels import checks
 from mercer.kernels.base import Kernel
 
 
+@also_named("scale", gamma=checks.reciprocal_each)
 @dataclass(frozen=True, repr=False)
 class ChiSquared(Kernel):
     """k(x, y) = exp(-sum_i (x_i - y_i)^2 / (x_i + y_i) / scale), 0/0 = 0, for nonnegative rows.

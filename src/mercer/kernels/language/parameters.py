@@ -83,5 +83,10 @@ def _is_kernel(value: Any) -> bool:
 
 
 def _unknown(kernel: Kernel, name: str) -> ValueError:
-    valid = ", ".join(deep(kernel)) or "none"
-    return ValueError(f"{type(kernel).__name__} has no parameter {name!r}; it has: {valid}")
+    valid, kind = ", ".join(deep(kernel)) or "none", type(kernel).__name__
+    if name in kernel.alternatives:
+        return ValueError(
+            f"{kind}: {name!r} is another way to write a new kernel, {kind}({name}=...), no "
+            f"parameter of this one; change one of: {valid}"
+        )
+    return ValueError(f"{kind} has no parameter {name!r}; it has: {valid}")

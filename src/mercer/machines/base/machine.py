@@ -23,6 +23,7 @@ from mercer.machines.base.inputs import (
     training_rows,
     training_rows_alone,
 )
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +79,7 @@ def parameters_of(kind: Any) -> frozenset[str]:
     return frozenset(kind._get_param_names())
 
 
-class NestedKernels(BaseEstimator):
+class NestedKernels(Machine, BaseEstimator):
     """Parameters that are kernels, whose own parameters grids can reach."""
 
     @classmethod

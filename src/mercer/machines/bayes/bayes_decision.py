@@ -17,6 +17,7 @@ from mercer.machines.base.decision import check_loss, check_prior, expected_risk
 from mercer.machines.base.labels import classes_of
 from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_choice, is_real, refuse
 from mercer.machines.base.weights import check_weights
 from mercer.machines.bayes.columns import read_table
@@ -36,7 +37,7 @@ from mercer.machines.bayes.symbols import (
 from mercer.solvers import Solution, solve
 
 
-class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
+class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
     """Decides by the joint table of observations x and classes h, without any assumption.
 
     P(h | x) = P(x | h) P(h) / P(x). The decision with the least expected risk

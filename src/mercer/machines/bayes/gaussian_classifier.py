@@ -26,6 +26,7 @@ from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.labels import classes_of
 from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_choice, check_flag, check_real, refuse
 from mercer.machines.base.weights import check_weights
 from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, scatter_of, scores
@@ -34,7 +35,7 @@ from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spr
 from mercer.solvers import Solution
 
 
-class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
+class GaussianClassifier(Certified, ClassifierMixin, Machine, BaseEstimator):
     """Classifies by log P(c) + log N(x; mean_c, E_c), the Gaussians fitted by maximum likelihood.
 
     With one covariance for all classes the border between two of them is a hyperplane, that of

@@ -27,6 +27,7 @@ from mercer.machines.base.decision import (
 from mercer.machines.base.labels import classes_of
 from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_real, refuse
 from mercer.machines.base.weights import check_weights
 from mercer.machines.bayes.class_counts import ClassCounts, Layout, check_range, count
@@ -51,7 +52,7 @@ def _streams(machine: Any) -> bool:
     return True
 
 
-class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
+class NaiveBayes(Certified, ClassifierMixin, Machine, BaseEstimator):
     """Classifies by the class that makes the attributes of a row, each on its own, most likely.
 
     The score of class c is S_c = log P(c) + sum_j log P(x_j | c). A categorical attribute with V_j

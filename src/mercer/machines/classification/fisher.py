@@ -165,7 +165,7 @@ class FisherDiscriminant(
         rows = np.flatnonzero(weights)
         totals = np.bincount(codes[rows], weights[rows], len(self.classes_))
         self.prior_ = prior_of(self, totals)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
         X, self._origin = near_origin(self.kernel_, X, rows, weights)
         gram = make_gram(
             self.kernel_, X, Need.MATRIX, rows=rows, names=self._column_names(), copies=2

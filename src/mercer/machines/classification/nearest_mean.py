@@ -89,7 +89,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         gram = self._gram(X, rows)
         question = partial(

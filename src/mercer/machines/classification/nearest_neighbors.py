@@ -126,7 +126,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
         given = isinstance(self.kernel_, Precomputed)
         rows = rows_as_they_are(codes, weights) if given else distinct_rows(X, codes, weights)
         self._search = self._searched(X, rows)

@@ -315,7 +315,7 @@ class KMeans(
     def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
         if not isinstance(self.kernel, str):
             return resolve(self.kernel)
-        return resolve(self.kernel, take(X, rows.first), rows.weight)
+        return resolve(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
         options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}

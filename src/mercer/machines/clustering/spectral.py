@@ -215,7 +215,9 @@ class SpectralClustering(
         check_parameters(self, tuple(_NORMALIZATIONS), tuple(_WEIGHTS))
         X = self._training_rows(X)
         check_against(self, X)
-        self.kernel_ = resolve(self.kernel, None if self._is_precomputed() else X)
+        self.kernel_ = resolve(
+            self.kernel, None if self._is_precomputed() else X, names=self._column_names()
+        )
         with progress_of(self, self.callback) as callback:
             solving = Solving(float(self.tol), callback, self.time_limit, store)
             for dtype in self._dtypes(X):

@@ -173,9 +173,9 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         rows = np.flatnonzero(weights)
         if len(rows) < 2:
             raise ValueError("CCA: correlations need two rows, but n_samples = 1")
-        self.kernel_x_ = resolve(self.kernel_x, X, weights)
-        self.kernel_y_ = resolve(self.kernel_y, y, weights)
         names = getattr(self, "feature_names_in_", None), self._reader.names
+        self.kernel_x_ = resolve(self.kernel_x, X, weights, names[0])
+        self.kernel_y_ = resolve(self.kernel_y, y, weights, names[1])
         base_x, mean_x = self._gram(self.kernel_x_, X, rows, weights, names[0])
         base_y, mean_y = self._gram(self.kernel_y_, y, rows, weights, names[1])
         bases, means = (base_x, base_y), (mean_x, mean_y)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_choice,
     check_optional_callable,
@@ -32,7 +33,7 @@ _LEAST = 1e-290  # a distance whose reciprocal, times some digits, is a number
 _LIMITS = {"newton": 200, "scaling": 100_000}
 
 
-class MaximumEntropy(BaseEstimator):
+class MaximumEntropy(Machine, BaseEstimator):
     """The distribution on finitely many points with given expectations, closest to a prior.
 
     Minimises KL(p | prior) subject to E_p[f_j] = b_j; with a uniform prior, that is the largest

@@ -21,6 +21,7 @@ from mercer.certificates import certify
 from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.missing import rows_with_gaps
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_count,
     check_optional_callable,
@@ -38,7 +39,7 @@ from mercer.solvers import EM, Solution, solve
 _MANY = 100  # parts
 
 
-class MixtureMachine(Certified, DensityMixin, BaseEstimator):
+class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
     """Base of mixtures: equal rows are merged, so that weights are repetition to the last bit."""
 
     n_components: Any

@@ -75,7 +75,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         """Return the kernel; scales taken from merged rows depend on neither copies nor order."""
         if not isinstance(self.kernel, str):
             return resolve(self.kernel)
-        return resolve(self.kernel, take(X, rows.first), rows.weight)
+        return resolve(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
         small = len(rows.first) <= FLOAT64_ROWS

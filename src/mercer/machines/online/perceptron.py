@@ -187,7 +187,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         X, y = self._training_points(X, y)
         refuse_targets(y)
         self.classes_, codes = classes_of(self, y, np.ones(len(y)))
-        self.kernel_ = resolve(self.kernel, X)
+        self.kernel_ = resolve(self.kernel, X, names=self._column_names())
         gram = self._gram(X)
         question = partial(Separation, codes=codes, count=len(self.classes_), bias=bool(self.bias))
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}

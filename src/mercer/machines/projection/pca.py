@@ -161,7 +161,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         check_components(self, max(float(len(weights)), float(weights.sum())))
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
         question = store.once("rows", partial(centred_rows, self, X, used, rows, s))

@@ -15,6 +15,7 @@ from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.missing import refuse_empty_columns, rows_with_gaps
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     ParameterError,
     check_choice,
@@ -51,7 +52,7 @@ class LatentPosterior:
     covariance: Array
 
 
-class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
     """Rows as points of a plane plus noise: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
 
     The most likely W spans the leading principal components, scaled to sqrt(variance - v), and v is

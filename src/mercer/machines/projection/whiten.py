@@ -16,6 +16,7 @@ from mercer.kernels import Linear
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.missing import rows_with_gaps
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_flag
 from mercer.machines.base.weights import check_weights
 from mercer.machines.projection.inversion import check_scores
@@ -24,7 +25,7 @@ from mercer.points import is_sparse
 from mercer.solvers import Solution
 
 
-class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
     """Takes off the mean and turns rows to directions that are uncorrelated with variance one.
 
     Directions without variance, of which there are some whenever columns depend on one another or

@@ -175,7 +175,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         totals = np.bincount(codes, weights, count)
         by_class = class_weights(self, self.class_weight, self.classes_, totals)
         counted = weights if by_class is None else weights * by_class[codes]
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
         gram = self._gram(X, rows)
         question = partial(
             SmoothRisk,
@@ -236,7 +236,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self.classes_ = classes_for(self, classes, first)
         codes = batch_codes(self, labels, weights)
         if first:
-            self.kernel_ = resolve(self.kernel, rows, weights)
+            self.kernel_ = resolve(self.kernel, rows, weights, self._column_names())
         sgd, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), sgd.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):

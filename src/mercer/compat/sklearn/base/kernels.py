@@ -23,7 +23,7 @@ from mercer.kernels import (
     Precomputed,
     Sigmoid,
 )
-from mercer.kernels.language.resolve import spread_of_entries
+from mercer.kernels.language.default_scales import spread_of_entries
 from mercer.machines.base.weights import distinct_rows
 from mercer.points import take
 
