@@ -9,6 +9,9 @@ Kernels live in `mercer.kernels`, machines here at the top::
     print(machine.certificate_)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mercer.certificates import Certificate, certify
 from mercer.configuration import Config, config, get_config, set_config
 from mercer.deadline import TimeLimitError
@@ -48,7 +51,12 @@ from mercer.machines import (
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import Solution, SolverError, Status, solve
 
+if TYPE_CHECKING:
+    from mercer.selection import Tuned, choose, tune
+
 __version__ = "0.7.0"
+
+_SELECTION = ("Tuned", "choose", "tune")  # a room of its own, imported when first asked for
 
 __all__ = [
     "CCA",
@@ -88,10 +96,23 @@ __all__ = [
     "Status",
     "TimeLimitError",
     "Telling",
+    "Tuned",
     "Whiten",
     "certify",
+    "choose",
     "config",
     "get_config",
     "set_config",
     "solve",
+    "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SELECTION:
+        return getattr(import_module("mercer.selection"), name)
+    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SELECTION})

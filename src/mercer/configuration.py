@@ -1,4 +1,4 @@
-"""The only settings: where arithmetic runs, how much memory it may take, how many threads.
+"""The only settings: where arithmetic runs, memory, threads, and whether progress is shown.
 
 `set_config` changes the process; `config` changes a `with` block of the current thread or task.
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any
 
@@ -30,11 +30,15 @@ class Config:
         Bytes that one call may take; None means a share of the memory that is free.
     threads : int or None
         Upper limit; None means what the environment, the process affinity and the container allow.
+    progress : bool
+        Whether long work shows how far it is, on standard error: a bar with the package `rich`, a
+        line now and then otherwise.
     """
 
     backend: str | None = None
     memory: int | None = None
     threads: int | None = None
+    progress: bool = False
 
 
 _process = Config()
@@ -74,7 +78,7 @@ def config(**settings: Any) -> Iterator[Config]:
     Parameters
     ----------
     **settings
-        Any of `backend`, `memory` (bytes, or text such as "2 GB") and `threads`.
+        Any of `backend`, `memory` (bytes, or text such as "2 GB"), `threads` and `progress`.
 
     Yields
     ------
@@ -107,9 +111,12 @@ def parse_bytes(size: int | float | str) -> int:
 
 
 def _checked(settings: dict[str, Any]) -> dict[str, Any]:
-    unknown = set(settings) - {"backend", "memory", "threads"}
+    known = [field.name for field in fields(Config)]
+    unknown = sorted(set(settings) - set(known))
     if unknown:
-        raise TypeError(f"no setting {sorted(unknown)[0]!r}; there are backend, memory, threads")
+        raise TypeError(f"no setting {unknown[0]!r}; there are {', '.join(known)}")
+    if not isinstance(settings.get("progress", False), bool):
+        raise ValueError(f"progress={settings['progress']!r} must be True or False")
     backend = settings.get("backend")
     if backend is not None and backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")

@@ -21,6 +21,8 @@ LAYERS = [
     {"backends"},
     {
         "arguments",
+        "html",
+        "progress",
         "expression",
         "points",
         "sparse_format",

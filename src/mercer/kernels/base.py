@@ -31,6 +31,7 @@ from mercer.arguments import NamedArguments
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
+from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels.columns import column_names, shared_names
 from mercer.kernels.features import FeatureMap, feature_map
 from mercer.kernels.language import parameters, text
@@ -125,6 +126,9 @@ class Kernel(NamedArguments, ABC):
     def __repr__(self) -> str:
         return text.call(self)
 
+    def _repr_html_(self) -> str:
+        return page(repr(self), {}, picture=_picture(self))
+
     # --- algebra -----------------------------------------------------------------------------
 
     def __add__(self, other: Kernel | float) -> Kernel:
@@ -163,6 +167,19 @@ class Kernel(NamedArguments, ABC):
     def normalized(self) -> Kernel:
         """Return k(x, y) / sqrt(k(x, x) k(y, y)), and 0 where k(x, x) or k(y, y) is 0."""
         return _inputs.Normalized(self)
+
+
+def _picture(kernel: Kernel) -> str:
+    """Draw k(x, 0.5) and the matrix over numbers from -2 to 2; nothing for rows of another kind."""
+    x = np.linspace(-2.0, 2.0, 65)
+    try:
+        curve = kernel(x[:, None], np.array([[0.5]]))[:, 0]
+        matrix = kernel(x[::2, None])
+    except (TypeError, ValueError, IndexError):
+        return ""
+    if not (np.isfinite(curve).all() and np.isfinite(matrix).all()):
+        return ""
+    return curve_picture(x, curve) + matrix_picture(matrix)
 
 
 def _is_operand(other: Any) -> bool:

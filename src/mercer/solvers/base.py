@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,10 @@ from enum import Enum
 from typing import Any
 
 from mercer import deadline
+from mercer.html import page
+from mercer.progress import is_shown, seconds_left, show
+
+_SEEN = 200  # reports that the end is estimated from
 
 
 class Status(Enum):
@@ -87,6 +92,8 @@ class Watch:
         Called with `Progress` now and then.
     time_limit : float, optional
         Seconds after which to stop.
+    goal : float, optional
+        What the measure must fall to; for estimates of the end.
     """
 
     callback: Callback | None = None
@@ -94,6 +101,7 @@ class Watch:
     trace: list[Progress] = field(default_factory=list)
     stopped: Status | None = None
     started: float = field(default_factory=deadline.now)
+    goal: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -110,11 +118,21 @@ class Watch:
         """Note where the solver stands; True means stop now."""
         progress = Progress(iteration, self.seconds, float(measure))
         self.trace.append(progress)
+        if is_shown():
+            self._show(progress)
         if self.callback is not None and self.callback(progress):
             self.stopped = Status.STOPPED
         elif self.late:
             self.stopped = Status.TIME_LIMIT
         return self.stopped is not None
+
+    def _show(self, progress: Progress) -> None:
+        seconds, measures = zip(*((p.seconds, p.measure) for p in self.trace[-_SEEN:]), strict=True)
+        left = seconds_left(seconds, measures, self.goal)
+        goal = f" (goal {self.goal:.1e})" if self.goal > 0 else ""
+        ending = "" if math.isnan(left) else f", about {left:.0f} s to go"
+        text = f"step {progress.iteration}, {progress.measure:.2e}{goal}, {progress.seconds:.0f} s"
+        show(text + ending)
 
     @contextmanager
     def keeping(self, found: Callable[[], bool] = lambda: True) -> Iterator[None]:
@@ -154,6 +172,25 @@ class Solution:
     solver: str
     trace: tuple[Progress, ...] = field(default=(), repr=False)
     detail: str = ""
+
+    def __repr__(self) -> str:
+        answer = type(self.value).__name__
+        return (
+            f"Solution({answer}, {self.status.name}, {self.iterations} iterations of "
+            f"{self.solver}, {self.seconds:.3g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        return page(
+            f"{self.solver}: {self.status.name}",
+            {
+                "answer": type(self.value).__name__,
+                "ended": self.status.value,
+                "iterations": str(self.iterations),
+                "seconds": f"{self.seconds:.3g}",
+                **({"detail": self.detail} if self.detail else {}),
+            },
+        )
 
 
 class Solver(ABC):

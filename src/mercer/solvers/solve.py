@@ -63,9 +63,10 @@ def solve(
     refusal = solver.refuses(problem)
     if refusal is not None:
         raise SolverError(refusal)
+    watch = Watch(callback, time_limit, goal=float(getattr(solver, "tol", None) or 0.0))
     check()  # passes over many rows may have gone before
     with within(time_limit, type(solver).__name__):
-        solution = solver.run(problem, Watch(callback, time_limit), start)
+        solution = solver.run(problem, watch, start)
     status = solution.status
     if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
         raise SolverError(f"{solution.solver}: {status.value}")

@@ -34,8 +34,9 @@ def operand(leaf: Statistic, X: Points) -> Points:
     rows = apply_steps(leaf.steps, X)
     if is_objects(rows):
         raise TypeError(
-            f"{type(leaf).__name__} compares rows of numbers, but X holds strings or lists; "
-            "use Spectrum or Subsequence, or map the rows to numbers with k.after(phi)"
+            "the kernel compares rows of numbers, but X holds strings or lists; use "
+            "Spectrum(3).normalized() or another kernel of strings, or map the rows to numbers "
+            "with k.after(phi)"
         )
     if leaf.needs_nonnegative:
         _refuse_negative(leaf, rows)

@@ -191,7 +191,7 @@ def refuse_twin_columns(machine: Any, X: Any) -> None:
     )
 
 
-def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
+def refuse_nonfinite(machine: Any, X: Points, what: str = "X", remedy: str = "") -> None:
     """Raise if rows hold NaN or infinity, saying how many and where the first one is.
 
     Parameters
@@ -202,6 +202,8 @@ def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
         Rows.
     what : str
         The name of the argument.
+    remedy : str
+        What to do about it; by default, to drop rows or fill entries in.
     """
     values = X.data if is_sparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
@@ -214,8 +216,11 @@ def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
     raise ValueError(
         f"Input {what} contains {kind}: {int(bad.sum())} bad value(s), the first in row {row}, "
         f"{_called(machine, column)}. {owner} does not accept missing or infinite "
-        "values; remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
+        f"values; {remedy if remedy and kind == 'NaN' else _DROP}"
     )
+
+
+_DROP = "remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
 
 
 def refuse_large_squares(machine: Any, X: Array, what: str = "X") -> None:
@@ -267,7 +272,8 @@ def _not_a_number(value: Any) -> str:
     except (TypeError, ValueError):
         return (
             "is not a number; encode such columns first, e.g. with "
-            "sklearn.preprocessing.OneHotEncoder"
+            "sklearn.preprocessing.OneHotEncoder. Kernels of strings take a list of strings: "
+            "one column, X[:, 0].tolist()"
         )
     except OverflowError:
         return "is beyond float64; scale that column, or take its logarithm"

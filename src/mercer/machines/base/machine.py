@@ -25,6 +25,7 @@ from mercer.machines.base.inputs import (
 )
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, plain
+from mercer.progress import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +64,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
-        with within(limit_of(twin), kind.__name__), np.errstate(all="ignore"):
+        with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
             method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)

@@ -12,7 +12,7 @@ from mercer.points import is_sparse
 
 
 def rows_with_gaps(
-    machine: Any, X: Any, *, gaps: bool, fitting: bool, sparse: bool = True
+    machine: Any, X: Any, *, gaps: bool, fitting: bool, sparse: bool = True, remedy: str = ""
 ) -> Points:
     """Check rows, at the fit or after it.
 
@@ -28,11 +28,13 @@ def rows_with_gaps(
         Whether these are training rows.
     sparse : bool
         Whether they may be sparse.
+    remedy : str
+        What to do about missing entries where they are refused.
     """
     accept = "csr" if sparse else False
     rows: Points = read_rows(machine, X, fitting=fitting, accept_sparse=accept)
     if not gaps or is_sparse(rows):
-        refuse_nonfinite(machine, rows)
+        refuse_nonfinite(machine, rows, remedy=remedy)
     elif np.isinf(rows).any():
         refuse_nonfinite(machine, np.where(np.isnan(rows), 0.0, rows))
     return rows

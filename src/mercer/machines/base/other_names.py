@@ -160,7 +160,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         ),
         "n_jobs": "threads are set for all work: mercer.set_config(threads={value})",
         "return_train_score": "it is called train_scores: train_scores={value}",
-        "verbose": "callback=print shows what is done; so does mercer.show_progress()",
+        "verbose": "progress is shown for all work: mercer.set_config(progress=True)",
     },
 }
 

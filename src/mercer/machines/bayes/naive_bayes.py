@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
@@ -27,6 +26,7 @@ from mercer.machines.base.decision import (
 from mercer.machines.base.labels import classes_of
 from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.offered import offered_if
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_real, refuse
 from mercer.machines.base.weights import check_weights
@@ -173,7 +173,7 @@ class NaiveBayes(Certified, ClassifierMixin, Machine, BaseEstimator):
         self._keep(held)
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @offered_if(_streams)
     @all_or_nothing
     def partial_fit(
         self,

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
@@ -25,6 +24,7 @@ from mercer.machines.base.labels import (
     refuse_targets,
 )
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
 from mercer.machines.base.progress import with_callbacks
 from mercer.machines.base.weights import DistinctRows, check_weights
@@ -249,7 +249,7 @@ class SVC(ClassifierMixin, MarginMachine):
         chosen = decision > 0 if decision.ndim == 1 else np.argmax(decision, axis=1)
         return np.asarray(self.classes_[chosen.astype(np.intp)])
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @offered_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> Array:
         """Estimate the probability of each class at new rows; needs `probability=True`.
 
@@ -269,7 +269,7 @@ class SVC(ClassifierMixin, MarginMachine):
             raise NotFittedError("SVC: probability was set after fit; call fit again")
         return self._calibration(values)
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @offered_if(lambda self: self._has_probabilities())
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of `predict_proba`.
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
@@ -24,6 +23,7 @@ from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overf
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.lazy_certificate import lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
     check_count,
@@ -197,7 +197,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         self._keep(X, gram, solution)
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @offered_if(_streams)
     def partial_fit(self, X: Any, y: Any, classes: npt.ArrayLike | None = None) -> Self:
         """Learn from one example, or from a block, in the order given.
 

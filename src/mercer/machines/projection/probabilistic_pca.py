@@ -52,6 +52,9 @@ class LatentPosterior:
     covariance: Array
 
 
+_GAPS = "method='em' takes them as missing, and estimates them."
+
+
 class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
     """Rows as points of a plane plus noise: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
 
@@ -151,7 +154,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machin
             The fitted machine.
         """
         self._check_parameters()
-        X = rows_with_gaps(self, X, gaps=self.method == "em", fitting=True)
+        X = rows_with_gaps(self, X, gaps=self.method == "em", fitting=True, remedy=_GAPS)
         weights = check_weights(self, sample_weight, X.shape[0])
         refuse_empty_columns(self, X, weights)
         kept = np.flatnonzero(weights)
@@ -338,7 +341,9 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machin
         return int(self.n_components)
 
     def _new(self, X: Any) -> Points:
-        return rows_with_gaps(self._fitted(), X, gaps=self.method == "em", fitting=False)
+        return rows_with_gaps(
+            self._fitted(), X, gaps=self.method == "em", fitting=False, remedy=_GAPS
+        )
 
     def _fitted(self) -> Self:
         check_is_fitted(self)

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
@@ -34,6 +33,7 @@ from mercer.machines.base.labels import (
 )
 from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
@@ -198,7 +198,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self._seen = float(counted.sum())
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @offered_if(_streams)
     @all_or_nothing
     def partial_fit(
         self,
@@ -294,7 +294,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         chosen = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(1)
         return np.asarray(self.classes_[chosen])
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @offered_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes.
 
@@ -311,7 +311,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         """
         return _LOSSES[self.loss]().probabilities(self._values(X))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @offered_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities.
 

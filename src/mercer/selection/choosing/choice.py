@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.multiclass import type_of_target
 
 from mercer.array_types import Array
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_sparse
+from mercer.progress import shown
 from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
 from mercer.selection.default_grids import known_axes
 from mercer.selection.outcome import NothingJudgedError, Tuning
+from mercer.selection.running.folds import folds_of
 from mercer.selection.running.progress import TuningCallback, TuningProgress
 from mercer.selection.running.rows import count_rows, indexable, shuffled, take_rows
 from mercer.selection.running.task import machine_at
-from mercer.selection.running.task_setup import folds_of
 from mercer.selection.tuning import tune
 
 _MANY = 30  # different whole numbers: more are a quantity, not labels
@@ -160,14 +160,15 @@ def choose(
     splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))
     axes = _axes(machine, truth)
     comparison = _Comparison(callback)
-    for one in candidates:
-        comparison.add(
-            one,
-            partial(
-                tune, one.pipeline(machine), few, truth, grid=one.grid(axes), cv=splits,
-                scoring=scoring, journal=_file(journal, one.name), time_limit=time_limit,
-            ),
-        )  # fmt: skip
+    with shown("choose"):
+        for one in candidates:
+            comparison.add(
+                one,
+                partial(
+                    tune, one.pipeline(machine), few, truth, grid=one.grid(axes), cv=splits,
+                    scoring=scoring, journal=_file(journal, one.name), time_limit=time_limit,
+                ),
+            )  # fmt: skip
     contenders = comparison.contenders()
     chosen = _plainest(contenders)
     taken, point = comparison.judged[chosen][0], contenders[chosen].tuning.best_params
@@ -328,15 +329,13 @@ def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
 def _folds(
     machine: Any, X: Any, y: Array, cv: Any, seed: int, *, sampled: bool
 ) -> tuple[tuple[Array, Array], ...]:
-    if isinstance(cv, Integral) and is_real(cv):
-        kind = StratifiedKFold if is_classifier(machine) else KFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
-    elif sampled and not (isinstance(cv, str) or hasattr(cv, "split")):
+    number = cv is None or (isinstance(cv, Integral) and is_real(cv))
+    if sampled and not (number or isinstance(cv, str) or hasattr(cv, "split")):
         raise ValueError(
             "choose: cv lists rows, but only a sample of them is compared; raise max_rows, or pass "
             "a number of folds or a splitter"
         )
-    return folds_of(machine, X, y, cv, None)
+    return folds_of(machine, X, y, cv, None, seed)
 
 
 def _file(folder: Any, name: str) -> Path | None:

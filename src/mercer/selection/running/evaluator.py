@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.deadline import now
+from mercer.progress import is_shown, show
 from mercer.resources import MemoryBudgetError
 from mercer.selection.running.identity import digest
 from mercer.selection.running.journal import Journal
@@ -198,8 +199,17 @@ class Evaluator:
             return None
         return self.time_limit - (now() - self.started)
 
+    def best(self) -> Point | None:
+        """Return the point with the best mean score; None without one, or if it is to end."""
+        if self.stopping():
+            return None
+        return self.progress().best_params
+
     def report(self) -> None:
-        """Return the callback."""
+        """Show how far it is, and ask the callback."""
+        if is_shown():
+            progress = self.progress()
+            show(str(progress), progress.done / max(1, progress.points))
         if self.callback is not None and self.callback(self.progress()):
             self.stopped = "the callback asked to stop"
 
