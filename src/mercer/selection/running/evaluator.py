@@ -175,7 +175,8 @@ class Evaluator:
         left = seconds * (len(self._asked) - len(judged)) / len(judged) if judged else np.nan
         scores = self.scores()
         whole = ~np.isnan(scores).any(axis=1)
-        means = np.where(whole, scores.mean(axis=1), -np.inf) if len(scores) else np.empty(0)
+        with np.errstate(invalid="ignore"):  # scores may be infinite
+            means = np.where(whole, scores.mean(axis=1), -np.inf) if len(scores) else np.empty(0)
         best = int(means.argmax()) if whole.any() else None
         return TuningProgress(
             len(known - {place for _, place in lacking}),
