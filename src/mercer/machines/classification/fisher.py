@@ -253,8 +253,8 @@ class FisherDiscriminant(
         array of shape (n_samples,)
             The label of largest probability, the first of equals.
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        Z = self._values(X)  # by scores: probabilities may be equal where scores are not
+        return np.asarray(self.classes_[self._rule.scores(Z).argmax(axis=1)])
 
     @property
     def scalings_(self) -> Array:
@@ -331,7 +331,15 @@ class FisherDiscriminant(
             return SharedGaussian(self.means_, self.prior_)
         averages = asked.averages
         covariances = np.einsum("nc,ni,nj->cij", averages, away, away, optimize=True)
-        return Mahalanobis.of(self.means_, covariances + self.penalty_ * lengths)
+        rule = Mahalanobis.of(self.means_, covariances + self.penalty_ * lengths)
+        if rule is None:
+            raise ValueError(
+                f"{type(self).__name__}: rule='mahalanobis' measures distances in units of the "
+                "covariance of each class, and that of some class is not positive definite: the "
+                "class has one row, equal rows, or a kernel that is not positive semidefinite; use "
+                f"a penalty above {self.penalty!r}, rule='gaussian', or another kernel"
+            )
+        return rule
 
     def _check_parameters(self) -> None:
         check_real(self, "penalty", least=0.0)

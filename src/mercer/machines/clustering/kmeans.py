@@ -290,7 +290,8 @@ class KMeans(
                 "precomputed kernel does not say. predict works; for distances pass the kernel "
                 "itself, kernel=..., and the rows."
             )
-        squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in words
+            squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
         return np.asarray(np.maximum(refuse_overflown(self, squared), 0.0))
 
     def _merged(self, X: Points, weights: Array) -> DistinctRows:
