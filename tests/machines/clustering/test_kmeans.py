@@ -638,3 +638,12 @@ def test_new_rows_on_which_a_kernel_overflows_are_refused_in_words():
     machine = KMeans(2, exp(Linear()), random_state=0).fit(X)
     with pytest.raises(ValueError, match="overflows on"):
         machine.transform(np.vstack([X[:1], np.full((1, 3), 1e3)]))
+
+
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("factor", [1.0, 0.0107, 1e-9])
+def test_rounding_of_equal_rows_is_no_gain(factor, refine):
+    with pytest.warns(ConvergenceWarning, match="rows differ"):
+        machine = KMeans(8, factor * Gaussian(0.987), refine=refine, random_state=2)
+        machine.fit(np.full((198, 1), 7.0))
+    assert machine.certificate_.ok

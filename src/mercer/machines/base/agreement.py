@@ -41,8 +41,7 @@ def agree(machine: Any, stacklevel: int) -> None:
         return
     seen = f"not certified: {certificate.statement}"
     detail = f"{solution.detail}; {seen}" if solution.detail else seen
-    convex = np.isfinite(getattr(certificate.quantities, "indefiniteness", 0.0))
-    status = Status.INACCURATE if convex else Status.NOT_CONVEX
+    status = Status.INACCURATE if _has_lengths(certificate) else Status.NOT_CONVEX
     held[name] = replace(solution, status=status, detail=detail)
     message = f"{type(machine).__name__}: {status.value} ({seen})."
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
@@ -55,8 +54,14 @@ def _asks_less(machine: Any, certificate: Certificate) -> bool:
     where the move of a single point may still gain, if there are distances at all.
     """
     own = isinstance(getattr(machine, "solver", None), Solver)
-    distances = getattr(certificate.quantities, "smallest_distance", 0.0) >= -NEGATIVE
-    return own or (not getattr(machine, "refine", True) and distances)
+    return own or (not getattr(machine, "refine", True) and _has_lengths(certificate))
+
+
+def _has_lengths(certificate: Certificate) -> bool:
+    """Return whether nothing was seen that a positive semidefinite K rules out."""
+    found = certificate.quantities
+    squares = (getattr(found, name, 0.0) for name in ("smallest_distance", "smallest_square"))
+    return bool(np.isfinite(getattr(found, "indefiniteness", 0.0)) and min(squares) >= -NEGATIVE)
 
 
 def _known(machine: Any) -> Certificate | None:
