@@ -170,7 +170,8 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         points = new_rows(self, X, False)
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
-        squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in words below
+            squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
         return refuse_overflown(self, -squared)
 
     def decision_function(self, X: Any) -> Array:

@@ -69,7 +69,7 @@ def _to_own_scale(
             part
             for part in left
             if part.violation > part.aim >= resolved
-            and part.steps < engine.limit
+            and not engine.is_spent(part)
             and not part.problem.marginless(part.b, part.F)
         ]
         within = max(_TOGETHER * max((part.aim for part in left), default=0.0), resolved)
@@ -134,7 +134,7 @@ def _finish(engine: Engine, part: BoxState, criterion: Criterion, tol: float) ->
 
 def _failed(engine: Engine, part: BoxState) -> bool:
     unknown = not np.isfinite(part.violation) and part.violation != -np.inf
-    return unknown or (part.violation > part.aim and part.steps >= engine.limit)
+    return unknown or (part.violation > part.aim and engine.is_spent(part))
 
 
 def _ending(engine: Engine, part: BoxState) -> Status:
@@ -144,4 +144,4 @@ def _ending(engine: Engine, part: BoxState) -> Status:
         return Status.SOLVED if part.violation == -np.inf else Status.NOT_FINITE
     if part.problem.marginless(part.b, part.F):
         return Status.NO_MARGIN
-    return Status.ITERATION_LIMIT if part.steps >= engine.limit else Status.INACCURATE
+    return Status.ITERATION_LIMIT if engine.is_spent(part) else Status.INACCURATE

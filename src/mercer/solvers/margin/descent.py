@@ -38,6 +38,8 @@ class BoxState:
         What the violation is to come down to.
     steps : int
         Pair steps so far.
+    rounds : int
+        Working sets so far, where there are such.
     """
 
     problem: BoxQP
@@ -47,6 +49,7 @@ class BoxState:
     error: float = np.inf
     steps: int = 0
     aim: float = np.inf
+    rounds: int = 0
 
     @property
     def unwrapped(self) -> Unwrapped:
@@ -113,6 +116,10 @@ class Engine(ABC):
     def __init__(self, watch: Watch, limit: int, rounding: float) -> None:
         self.watch, self.limit, self.rounding = watch, limit, rounding
         self.steps = 0
+
+    def is_spent(self, part: BoxState) -> bool:
+        """Return whether a part has had all the work that it is allowed."""
+        return part.steps >= self.limit
 
     @abstractmethod
     def descend(self, parts: list[BoxState], tol: float) -> None:

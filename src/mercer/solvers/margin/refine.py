@@ -147,7 +147,7 @@ def refine(engine: Engine, part: BoxState, tol: float) -> Refined:
         if part.violation <= tol and sure:
             return Refined(True, rows, seen)
         stuck = stuck + 1 if part.violation > 0.5 * last else 0
-        if stuck > 2 or part.steps >= engine.limit:
+        if stuck > 2 or engine.is_spent(part):
             break
         if engine.watch.tick(engine.steps, part.violation):
             break
@@ -178,9 +178,9 @@ def _go_on(engine: Engine, part: BoxState, rows: Array, tol: float) -> None:
     """
     level = part.problem.spread(part.problem.offsets(part.b, part.F))[rows]
     few = BoxState(part.problem.among(rows, part.b), part.b[rows], part.F[rows] - level)
-    few.steps = part.steps
+    few.steps, few.rounds = part.steps, part.rounds
     engine.descend([few], tol)
-    part.steps = few.steps
+    part.steps, part.rounds = few.steps, few.rounds
     adopt(engine, part, rows, few.b, few.F + level)
 
 

@@ -137,7 +137,12 @@ def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: flo
 
 
 def conclude(
-    solver: Solver, problem: BoxQP | Many, parts: list[BoxState], ends: list[Status], watch: Watch
+    solver: Solver,
+    problem: BoxQP | Many,
+    parts: list[BoxState],
+    ends: list[Status],
+    watch: Watch,
+    detail: str = "",
 ) -> Solution:
     """Put the answers together; the ending is the first that is not the wished one."""
     curvatures = {} if parts[0].unwrapped.base.valid else _negative_curvatures(parts, ends)
@@ -145,9 +150,9 @@ def conclude(
         ends[k] = Status.NOT_CONVEX
     wrong = [k for k, end in enumerate(ends) if not end.ok]
     status = watch.stopped or (ends[wrong[0]] if wrong else Status.SOLVED)
-    seen = (
-        [f"a direction of curvature {min(curvatures.values()):.2g} was seen"] if curvatures else []
-    )
+    seen = [detail] if detail else []
+    if curvatures:
+        seen.insert(0, f"a direction of curvature {min(curvatures.values()):.2g} was seen")
     if wrong and len(parts) > 1:
         seen.insert(0, f"{len(wrong)} of {len(parts)} programmes, number {wrong[0]} first")
     duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
