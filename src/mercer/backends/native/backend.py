@@ -47,8 +47,7 @@ from mercer.expression import (
     SymmetricSum,
 )
 from mercer.points import is_sparse, row_count, take
-from mercer.resources import rows_at_once
-from mercer.threads import call_threads
+from mercer.resources import call_threads, rows_at_once
 
 _STATISTICS: dict[type[Statistic], int] = {
     Dot: 0,
