@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import FromCallable, FromFeatures, Precomputed
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 
 LONG = np.longdouble
 SLACK = 1e-6  # relative, beside what the certificate claims

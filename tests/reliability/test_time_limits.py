@@ -223,7 +223,7 @@ def test_a_watch_sees_the_deadline_around_it(ticking):
 def test_a_certificate_without_time_is_made_when_it_is_read(monkeypatch):
     whole = mercer.KernelRidge(G, 0.1).fit(X, t)
     monkeypatch.setattr(deadline, "is_over", lambda: True)
-    monkeypatch.setattr("mercer.machines.base.agreement._QUICK", 0)  # as if of many rows
+    monkeypatch.setattr("mercer.machines.base.certificate._QUICK", 0)  # as if of many rows
     late = mercer.KernelRidge(G, 0.1, time_limit=60.0).fit(X, t)
     monkeypatch.undo()
     assert not isinstance(late._judgement, mercer.certificates.Certificate)

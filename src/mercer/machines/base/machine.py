@@ -16,7 +16,7 @@ from mercer.array_types import Array, Points
 from mercer.deadline import within
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.agreement import agree
+from mercer.machines.base.certificate import agree
 from mercer.machines.base.inputs import (
     new_rows,
     refuse_overflown,

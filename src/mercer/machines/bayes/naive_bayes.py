@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -25,7 +26,6 @@ from mercer.machines.base.decision import (
     rule_of,
 )
 from mercer.machines.base.labels import classes_of
-from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_real, refuse
 from mercer.machines.base.weights import check_weights

@@ -16,9 +16,9 @@ from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel, Linear, resolve
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.decision import check_prior, prior_of
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,

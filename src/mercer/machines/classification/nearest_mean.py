@@ -15,8 +15,8 @@ from mercer.gram import Gram, Need, centered, make_gram
 from mercer.gram.build import factor_gram
 from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, resolve
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.weights import check_weights
 from mercer.points import is_sparse, take

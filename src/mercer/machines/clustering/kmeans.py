@@ -18,8 +18,8 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.policy import FLOAT32_SCATTER, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_count,

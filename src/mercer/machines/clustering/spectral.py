@@ -16,8 +16,8 @@ from mercer.gram import EdgeWeight, Gram, components
 from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, stored_dtype
 from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
 from mercer.machines.base.projection import seed_of

@@ -14,8 +14,8 @@ from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.certificate import Certified
 from mercer.machines.base.inputs import new_rows, training_rows_alone
-from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed
 from mercer.machines.base.parameters import (
     check_choice,

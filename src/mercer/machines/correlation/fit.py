@@ -13,7 +13,7 @@ from mercer.gram import Gram, exact
 from mercer.gram.definite import has_negative_curvature
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel
-from mercer.machines.base.lazy_certificate import (
+from mercer.machines.base.certificate import (
     LazyDataCertificate,
     LazyPointsCertificate,
     lazy_certificate,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates import certify
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
+from mercer.machines.base.certificate import Certified, LazyDataCertificate
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.missing import rows_with_gaps
 from mercer.machines.base.parameters import (

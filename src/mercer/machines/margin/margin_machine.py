@@ -19,7 +19,7 @@ from mercer.gram import Gram, Need, Source, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, is_stiff, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
-from mercer.machines.base.lazy_certificate import Certified, certify_gap, lazy_certificate
+from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
 from mercer.machines.base.machine import KernelMachine
 from mercer.machines.base.parameters import (
     check_choice,

@@ -20,9 +20,9 @@ from mercer.gram.finite import refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,

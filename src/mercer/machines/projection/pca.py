@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.machines.base.certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,

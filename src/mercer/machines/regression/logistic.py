@@ -24,6 +24,7 @@ from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.labels import (
     check_class_weight,
@@ -32,7 +33,6 @@ from mercer.machines.base.labels import (
     refuse_mixed_labels,
     refuse_targets,
 )
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,

@@ -15,7 +15,7 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.function import RKHSFunction
 from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.lazy_certificate import (
+from mercer.machines.base.certificate import (
     Certified,
     certificate_in_time,
     lazy_certificate,

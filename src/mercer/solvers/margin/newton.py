@@ -23,7 +23,7 @@ from mercer.backends import choose_backend
 from mercer.gram.exact import exact_block, exact_rows
 from mercer.problems import BoxQP
 from mercer.resources import square_side
-from mercer.solvers.margin.criteria import Criterion
+from mercer.solvers.margin.descent import Criterion
 
 _LARGEST = 4000  # free variables; the factor of more takes longer than pair steps
 _COPIES = 4  # of K between them, held at once: as it is, of those inside the box, and two factors

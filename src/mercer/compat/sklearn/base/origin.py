@@ -22,7 +22,7 @@ from mercer.gram import Gram, Need, make_gram
 from mercer.gram.finite import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
 from mercer.kernels import Linear
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.margin.multiclass import parts_of
 from mercer.points import as_points, is_sparse, take
 from mercer.problems import BoxQP, Dual, Duals, Many

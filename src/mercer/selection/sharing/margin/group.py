@@ -24,7 +24,7 @@ from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.validity import is_proven
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.base.parameters import is_real
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 from mercer.resources import call_threads, memory_budget
 from mercer.selection.running.rows import Rows, take_rows
 from mercer.selection.running.task import Point, Task
