@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer import deadline
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.deadline import TimeLimitError, check, cut_short, within
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Spectrum, Subsequence

@@ -28,9 +28,18 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.randomness import check_seed, seed_of
 from mercer.machines.base.weights import check_weights
 from mercer.machines.correlation import penalty as penalty_of
-from mercer.machines.correlation.fit import Grams, fitted_view, promised, regression, signed
-from mercer.machines.correlation.folds import check_folds, held_out
-from mercer.machines.correlation.views import column_weights, correlations_of, prepared, second_view
+from mercer.machines.correlation.penalty import check_folds, held_out
+from mercer.machines.correlation.views import (
+    Grams,
+    column_weights,
+    correlations_of,
+    fitted_view,
+    prepared,
+    promised,
+    regression,
+    second_view,
+    signed,
+)
 from mercer.machines.projection.origin import near_origin
 from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Shrinkage, Squared
 from mercer.resources import require_memory

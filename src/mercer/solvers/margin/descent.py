@@ -1,4 +1,4 @@
-"""Box programmes on their way down: where each stands, and the engine that moves them.
+"""Box programmes on their way down: where each stands, what moves it, and what it aims at.
 
 `BoxState` is one programme with variables b and gradient F = p - K b. An `Engine` moves states that
 share a K: `StoredEngine` where K is a matrix, `working_sets.Sets` where its entries are made anew.
