@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mercer.gram import FactoredGram
-from mercer.gram.exact import exact
+from mercer.gram import exact
 from mercer.problems import BoxQP
 from mercer.problems.margin import svm
 from mercer.solvers import DualDescent, InteriorPoint, Status, Watch, solve

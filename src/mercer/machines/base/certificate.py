@@ -97,7 +97,8 @@ def lazy_certificate(
     """
     if gram.source is None and gram.csr is None and not _to_be_factored(gram):
         return certificate_in_time(gram, question, value, judge)
-    doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
+    if not gram.valid:
+        doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
     if gram.csr is None:
         doubtful = doubtful or not is_well_conditioned(gram, value, weights, penalty)
     return _later(gram, question, value, judge, doubtful)
@@ -143,7 +144,7 @@ def not_convex(solution: Solution, gram: Gram) -> Solution:
 
     A positive definite K + penalty I, which is all that a solver of equations needs, hides it.
     """
-    if not solution.status.ok or not has_negative_curvature(gram):
+    if gram.valid or not solution.status.ok or not has_negative_curvature(gram):
         return solution
     status = Status.NOT_CONVEX
     warnings.warn(f"{solution.solver}: {status.value}.", ConvergenceWarning, stacklevel=4)

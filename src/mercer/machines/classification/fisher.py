@@ -13,8 +13,8 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
+from mercer.gram.build import refuse_extremes
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.decision import check_prior, prior_of

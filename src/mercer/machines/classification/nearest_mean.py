@@ -12,8 +12,7 @@ from sklearn.base import ClassifierMixin
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, centered, make_gram
-from mercer.gram.build import factor_gram
-from mercer.gram.finite import refuse_overflow
+from mercer.gram.build import factor_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets

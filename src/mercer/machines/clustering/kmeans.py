@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.policy import FLOAT32_SCATTER, stored_dtype
+from mercer.gram.build import stored_dtype
+from mercer.gram.policy import FLOAT32_SCATTER
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import EdgeWeight, Gram, components
-from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, stored_dtype
+from mercer.gram.build import stored_dtype
+from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS
 from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate

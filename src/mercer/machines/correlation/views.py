@@ -11,9 +11,9 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
 from mercer.gram import Expansion, Gram, centered, exact, scaled
+from mercer.gram.base import RKHSFunction
 from mercer.gram.build import factor_gram
 from mercer.gram.definite import has_negative_curvature
-from mercer.gram.function import RKHSFunction
 from mercer.gram.policy import WRITTEN_OUT
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.centered import CenteredFeatures

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram
-from mercer.gram.exact import exact_rows
+from mercer.gram.exact_parts import exact_rows
 from mercer.gram.transformed.part import restricted
 from mercer.machines.margin.multiclass import Programmes, TwoClassBox, TwoClassProgramme
 from mercer.problems import Dual, Many

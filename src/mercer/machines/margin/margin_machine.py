@@ -16,8 +16,8 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, Source, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.gram.policy import FLOAT64_ROWS, is_stiff, stored_dtype
+from mercer.gram.build import is_stiff, refuse_extremes, stored_dtype
+from mercer.gram.policy import FLOAT64_ROWS
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
 from mercer.machines.base.machine import KernelMachine

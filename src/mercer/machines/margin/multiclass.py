@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.gram import Expansion, Gram, Source
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.part import restricted

@@ -15,8 +15,7 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram
-from mercer.gram.finite import refuse_overflow
+from mercer.gram.build import feature_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.batches import batch_codes, classes_for, labels_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram, PartGram, ShiftedGram
-from mercer.gram.exact import exact_rows
+from mercer.gram.exact_parts import exact_rows
 from mercer.problems.margin.box_qp import BoxQP, Dual
 
 _NO_MARGIN = 1e-12  # of the level of f: a margin that is rounding

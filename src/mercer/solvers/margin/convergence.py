@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram.exact import exact_rows
+from mercer.gram.exact_parts import exact_rows
 from mercer.solvers.base import Status
 from mercer.solvers.margin.descent import BoxState, Criterion, Engine, Gap, Violation
 from mercer.solvers.margin.newton import largest, newton

@@ -13,8 +13,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.boxes import Box
-from mercer.gram.exact import exact_rows
-from mercer.gram.transformed.part import Unwrapped
+from mercer.gram.base import Unwrapped
+from mercer.gram.exact_parts import exact_rows
 from mercer.problems import BoxQP
 from mercer.problems.margin.svm import HARDEST
 from mercer.solvers.base import Watch

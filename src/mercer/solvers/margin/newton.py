@@ -20,7 +20,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.gram.exact import exact_block, exact_rows
+from mercer.gram.exact_parts import exact_block, exact_rows
 from mercer.problems import BoxQP
 from mercer.resources import square_side
 from mercer.solvers.margin.descent import Criterion

@@ -17,8 +17,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
-from mercer.gram.build import evaluated_gram, matrix_gram, stored_below
-from mercer.gram.finite import refuse_overflow
+from mercer.gram.build import evaluated_gram, matrix_gram, refuse_overflow, stored_below
 from mercer.gram.policy import SHARED_FLOAT64_ROWS
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.validity import is_proven
