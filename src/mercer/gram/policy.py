@@ -1,8 +1,9 @@
 """How K is held and in which precision: every threshold of that choice, with its reason.
 
-Numbers only: storage and precision are decided by them in `build`, algorithms in the solvers'
-`auto`. Times were measured on one core of a server, best of several, 20 columns, Gaussian kernel
-unless said otherwise; thresholds are rounded, as times move by half between machines.
+Numbers only: storage and precision are decided by them in `build`, algorithms in
+`solvers/solve.py`. Times were measured on one core of a server, best of several, 20 columns,
+Gaussian kernel unless said otherwise; thresholds are rounded, as times move by half between
+machines.
 """
 
 # --- precision -----------------------------------------------------------------------------------

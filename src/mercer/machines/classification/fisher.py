@@ -18,7 +18,6 @@ from mercer.gram.build import refuse_extremes
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.decision import check_prior, prior_of
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -28,7 +27,12 @@ from mercer.machines.base.parameters import (
     check_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    check_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.machines.classification.gaussian_rule import Mahalanobis, Rule, SharedGaussian
 from mercer.machines.projection.origin import moved, near_origin
 from mercer.points import to_dense

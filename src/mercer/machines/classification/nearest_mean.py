@@ -15,9 +15,13 @@ from mercer.gram import Gram, Need, centered, make_gram
 from mercer.gram.build import factor_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    check_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.points import is_sparse, take
 from mercer.problems import ClassMeans
 from mercer.solvers import Solution, solve

@@ -19,13 +19,15 @@ from mercer.gram.build import matrix_gram
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_count, refuse
-from mercer.machines.base.weights import (
+from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
+    classes_of,
     distinct_rows,
+    refuse_mixed_labels,
+    refuse_targets,
     rows_as_they_are,
 )
 from mercer.machines.classification.nearest import (

@@ -19,9 +19,14 @@ from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
-from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
-from mercer.machines.base.projection import seed_of
+from mercer.machines.base.machine import (
+    CallbackSupportMixin,
+    KernelMachine,
+    all_or_nothing,
+    progress_of,
+    with_callbacks,
+)
+from mercer.machines.base.parameters import seed_of
 from mercer.machines.base.reuse import Store
 from mercer.machines.clustering.affinity import (
     affinity,

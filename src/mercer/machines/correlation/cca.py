@@ -23,10 +23,11 @@ from mercer.machines.base.parameters import (
     check_optional_callable,
     check_optional_count,
     check_optional_positive,
+    check_seed,
     refuse,
+    seed_of,
 )
-from mercer.machines.base.randomness import check_seed, seed_of
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.correlation import penalty as penalty_of
 from mercer.machines.correlation.penalty import check_folds, held_out
 from mercer.machines.correlation.views import (
@@ -359,7 +360,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         form = _FORMS[self.form]
         if isinstance(self.penalty, str) and self.penalty == "cv":
             self.penalties_ = penalty_of.candidates(self)
-            self.cv_scores_ = held_out(self, grams, weights, form, seed_of(self))
+            self.cv_scores_ = held_out(self, grams, weights, form, seed_of(self.random_state))
             best = int(np.argmax(self.cv_scores_.mean(axis=0)))
             self.penalty_ = self.penalties_[best]
         else:
@@ -395,7 +396,9 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         self.dual_coef_x_[rows], self.dual_coef_y_[rows] = back * value.coef_x, back * value.coef_y
 
     def _solver(self) -> LowRankCorrelation | None:
-        return None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self))
+        return (
+            None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self.random_state))
+        )
 
     def _check_parameters(self) -> None:
         check_count(self, "n_components")

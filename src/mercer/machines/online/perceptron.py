@@ -18,10 +18,8 @@ from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import feature_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
 from mercer.kernels.features import feature_map
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
 from mercer.machines.base.certificate import lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -30,9 +28,17 @@ from mercer.machines.base.parameters import (
     check_optional_callable,
     check_optional_count,
     check_optional_positive,
+    check_seed,
     refuse,
 )
-from mercer.machines.base.randomness import check_seed
+from mercer.machines.base.targets import (
+    batch_codes,
+    classes_for,
+    classes_of,
+    labels_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.machines.online.fast_checks import fast_codes, plain_rows
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.record import StreamAttributes

@@ -21,14 +21,17 @@ from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
+    check_components,
     check_flag,
     check_optional_callable,
     check_optional_positive,
     check_real,
+    check_seed,
+    check_solver,
+    seed_of,
 )
-from mercer.machines.base.projection import check_components, check_seed, check_solver, seed_of
 from mercer.machines.base.reuse import Store
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.projection import components, inversion
 from mercer.machines.projection.centred_rows import centred_rows
 from mercer.machines.projection.components import Centred, judge_nothing
@@ -37,7 +40,7 @@ from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace,
 from mercer.points import is_objects, is_sparse, take
 from mercer.problems import Eigenproblem
 from mercer.solvers import Callback, Lanczos, Solution, Solver, solve
-from mercer.solvers.auto import choose
+from mercer.solvers.solve import choose
 
 _LOOSE = 1e-6  # certificates are no stricter than this
 

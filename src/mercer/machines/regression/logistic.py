@@ -22,16 +22,8 @@ from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.labels import (
-    check_class_weight,
-    class_weights,
-    classes_of,
-    refuse_mixed_labels,
-    refuse_targets,
-)
 from mercer.machines.base.machine import KernelMachine, all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,
@@ -41,7 +33,17 @@ from mercer.machines.base.parameters import (
     check_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_class_weight,
+    check_weights,
+    class_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve

@@ -29,7 +29,7 @@ from mercer.machines.base.parameters import (
     is_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
 

@@ -12,8 +12,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.transformed.shifted import shifted
-from mercer.machines.base.labels import check_class_weight, class_weights
-from mercer.machines.base.weights import DistinctRows
+from mercer.machines.base.targets import DistinctRows, check_class_weight, class_weights
 from mercer.machines.margin.multiclass import HingeBox, Programmes, SquaredHingeBox, scheme_of
 from mercer.problems import BoxQP, Many
 from mercer.problems.margin.svm import HARDEST

@@ -27,8 +27,8 @@ from mercer.machines.margin.multiclass import parts_of
 from mercer.points import as_points, is_sparse, take
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers import Solution, Solver, solve
-from mercer.solvers.auto import choose
 from mercer.solvers.many import Each
+from mercer.solvers.solve import choose
 
 _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
 

@@ -21,7 +21,7 @@ from mercer.backends.boxes import Stage
 from mercer.gram import Gram
 from mercer.gram.transformed.part import restricted
 from mercer.machines import SVC, SVR, OneClassSVM
-from mercer.machines.base.labels import class_weights
+from mercer.machines.base.targets import class_weights
 from mercer.machines.margin.multiclass import (
     HingeBox,
     NuBox,
