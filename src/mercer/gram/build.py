@@ -35,8 +35,8 @@ from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.base import is_proven
 from mercer.kernels.features import feature_map
-from mercer.kernels.validity import is_proven
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (
     MemoryBudgetError,

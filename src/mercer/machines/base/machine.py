@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.deadline import within
 from mercer.gram import Expansion
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certificate import agree
 from mercer.machines.base.inputs import (
     new_rows,
@@ -143,6 +143,11 @@ class KernelMachine(NestedKernels, ABC):
     def _column_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else list(names)
+
+
+def kernel_of(given: Any, X: Any, weights: Array | None = None) -> Kernel:
+    """Return the kernel that a parameter is, or that its name or function means for these rows."""
+    return given if isinstance(given, Kernel) else resolve(given, X, weights)
 
 
 def is_precomputed(kernel: Any) -> bool:

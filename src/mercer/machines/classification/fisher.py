@@ -15,10 +15,10 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.gram.build import refuse_extremes
-from mercer.kernels import Kernel, Linear, resolve
+from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.decision import check_prior, prior_of
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_optional_callable,
@@ -169,7 +169,7 @@ class FisherDiscriminant(
         rows = np.flatnonzero(weights)
         totals = np.bincount(codes[rows], weights[rows], len(self.classes_))
         self.prior_ = prior_of(self, totals)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights)
         X, self._origin = near_origin(self.kernel_, X, rows, weights)
         gram = make_gram(
             self.kernel_, X, Need.MATRIX, rows=rows, names=self._column_names(), copies=2

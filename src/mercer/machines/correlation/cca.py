@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes
-from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified
 from mercer.machines.base.inputs import new_rows, training_rows_alone
-from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed
+from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_count,
@@ -183,8 +183,8 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         rows = np.flatnonzero(weights)
         if len(rows) < 2:
             raise ValueError("CCA: correlations need two rows, but n_samples = 1")
-        self.kernel_x_ = resolve(self.kernel_x, X, weights)
-        self.kernel_y_ = resolve(self.kernel_y, y, weights)
+        self.kernel_x_ = kernel_of(self.kernel_x, X, weights)
+        self.kernel_y_ = kernel_of(self.kernel_y, y, weights)
         names = getattr(self, "feature_names_in_", None), self._reader.names
         base_x, mean_x = self._gram(self.kernel_x_, X, rows, weights, names[0])
         base_y, mean_y = self._gram(self.kernel_y_, y, rows, weights, names[1])

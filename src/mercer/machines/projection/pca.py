@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_components,
@@ -164,7 +164,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         check_components(self, max(float(len(weights)), float(weights.sum())))
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights)
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
         question = store.once("rows", partial(centred_rows, self, X, used, rows, s))

@@ -24,7 +24,7 @@ from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
@@ -176,7 +176,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         totals = np.bincount(codes, weights, count)
         by_class = class_weights(self, self.class_weight, self.classes_, totals)
         counted = weights if by_class is None else weights * by_class[codes]
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights)
         gram = self._gram(X, rows)
         question = partial(
             SmoothRisk,
@@ -237,7 +237,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self.classes_ = classes_for(self, classes, first)
         codes = batch_codes(self, labels, weights)
         if first:
-            self.kernel_ = resolve(self.kernel, rows, weights)
+            self.kernel_ = kernel_of(self.kernel, rows, weights)
         sgd, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), sgd.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):

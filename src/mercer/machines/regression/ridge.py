@@ -14,14 +14,14 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
-from mercer.kernels import Kernel, Linear, resolve
+from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import (
     Certified,
     certificate_in_time,
     lazy_certificate,
     not_convex,
 )
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_flag,
     check_optional_callable,
@@ -143,7 +143,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
         weights = check_weights(self, sample_weight, len(y))
         targets = y.reshape(len(y), -1)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights)
         rows = np.flatnonzero(weights)
         self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)

@@ -20,7 +20,7 @@ from mercer.gram import Gram, Source
 from mercer.gram.build import evaluated_gram, matrix_gram, refuse_overflow, stored_below
 from mercer.gram.policy import SHARED_FLOAT64_ROWS
 from mercer.kernels import Kernel, Precomputed, resolve
-from mercer.kernels.validity import is_proven
+from mercer.kernels.base import is_proven
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.base.parameters import is_real
 from mercer.problems.margin.svm import HARDEST
