@@ -10,7 +10,6 @@ Kernels live in `mercer.kernels`, machines here at the top::
 """
 
 from mercer.certificates import Certificate, certify
-from mercer.configuration import Config, config, get_config, set_config
 from mercer.deadline import TimeLimitError
 from mercer.machines import (
     CCA,
@@ -45,7 +44,7 @@ from mercer.machines import (
     Telling,
     Whiten,
 )
-from mercer.resources import MemoryBudgetError
+from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
 from mercer.solvers import Solution, SolverError, Status, solve
 
 __version__ = "0.7.0"

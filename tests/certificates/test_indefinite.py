@@ -35,7 +35,7 @@ from mercer.kernels import (
     Subsequence,
     exp,
 )
-from mercer.kernels.validity import is_proven
+from mercer.kernels.base import is_proven
 from mercer.machines import (
     CCA,
     PCA,

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import FromCallable, FromFeatures, Precomputed
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 
 LONG = np.longdouble
 TINY = np.finfo(float).tiny  # below, numbers of float64 have fewer digits, down to none

@@ -20,8 +20,7 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, definiteness, exact
 from mercer.problems import CanonicalPairs, Correlation
-from mercer.problems.correlation.correlation import column_sizes
-from mercer.problems.correlation.shrinkage import Shrinkage
+from mercer.problems.correlation import Shrinkage, column_sizes
 
 _TOL = 1e-6
 _PROBES = 8

@@ -15,8 +15,8 @@ import numpy as np
 
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, Gram, definiteness, exact
+from mercer.gram.base import RKHSFunction
 from mercer.gram.definite import BY_CONSTRUCTION
-from mercer.gram.function import RKHSFunction
 from mercer.problems import Separation, Separator
 
 _SQUARED = 1e150  # ratios beyond have squares that are no numbers

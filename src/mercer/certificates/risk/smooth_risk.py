@@ -14,7 +14,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
 

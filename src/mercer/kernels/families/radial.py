@@ -15,7 +15,7 @@ from mercer import expression as ex
 from mercer.array_types import Array, FrozenArray
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 
 Scale: TypeAlias = float | Sequence[float] | Array
 
@@ -25,6 +25,7 @@ _CAP = 1e290
 _SMOOTHEST = 1e4
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Gaussian(Kernel):
     """k(x, y) = exp(-|x - y|^2 / (2 scale^2)), or exp(-sum_i (x_i - y_i)^2 / (2 scale_i^2)).
@@ -50,6 +51,7 @@ class Gaussian(Kernel):
         return ex.Exp(-0.5 * _squared(self.scale))
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Laplacian(Kernel):
     """k(x, y) = exp(-sum_i |x_i - y_i| / scale).
@@ -77,6 +79,7 @@ class Laplacian(Kernel):
         return ex.Exp(-_reciprocal(self.scale) * ex.AbsDist())
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Matern(Kernel):
     """k(x, y) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r) with r = sqrt(2 nu) |x - y| / scale.
@@ -126,6 +129,7 @@ class Matern(Kernel):
         return ex.MaternProfile(r, self.nu)
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class RationalQuadratic(Kernel):
     """k(x, y) = (1 + |x - y|^2 / (2 alpha scale^2))^(-alpha): a mixture of Gaussians of all scales.

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 
 
 class AxisAlignedRectangle(ClassifierMixin, BaseEstimator):

@@ -21,8 +21,7 @@ from mercer.gram.build import largest_set
 from mercer.gram.source import Source
 from mercer.resources import memory_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
-from mercer.solvers.margin.descent import BoxState, Engine, begin
+from mercer.solvers.margin.descent import VIOLATION, BoxState, Criterion, Engine, begin
 from mercer.solvers.margin.row_store import RowStore
 from mercer.solvers.margin.smo import (
     answer,

@@ -16,7 +16,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram, Gram
 from mercer.points import is_sparse
 from mercer.problems import Coefficients
