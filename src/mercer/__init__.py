@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mercer.certificates import Certificate, certify
-from mercer.configuration import Config, config, get_config, set_config
 from mercer.deadline import TimeLimitError
 from mercer.machines import (
     CCA,
@@ -48,7 +47,7 @@ from mercer.machines import (
     Telling,
     Whiten,
 )
-from mercer.resources import MemoryBudgetError
+from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
 from mercer.solvers import Solution, SolverError, Status, solve
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from mercer.configuration import get_config
+from mercer.resources import get_config
 
 _FIRST = 2.0  # seconds before the first line: short work needs none
 _NEXT = 5.0  # seconds between lines at first; later lines are a tenth of the time apart

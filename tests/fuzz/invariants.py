@@ -128,7 +128,8 @@ def pickles_round(trial):
 
 
 def warnings_are_known(trial):
-    for message in trial.said:
+    # several questions to a machine may warn from one line: that is one finding
+    for message in {(w.category, str(w.message), w.lineno): w for w in trial.said}.values():
         text = str(message.message)
         own = SPOKEN.match(text) or trial.case.name.startswith("compat")
         theirs = (

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import FromCallable, FromFeatures, Precomputed
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 
 LONG = np.longdouble
+TINY = np.finfo(float).tiny  # below, numbers of float64 have fewer digits, down to none
 SLACK = 1e-6  # relative, beside what the certificate claims
 ROUNDING = 1e-13  # of the largest terms: K itself was rounded to float64
 DEFINITE = 1e-9  # of the largest eigenvalue: below, an eigenvalue counts as rounding
@@ -201,7 +202,7 @@ def _gap(trial, answer, primal, dual):
     found = trial.machine.certificate_.quantities
     size = max(abs(primal), abs(dual))
     gap, claimed = float(primal - dual), float(found.gap)
-    allowed = abs(claimed) * (1 + 1e-3) + float(SLACK * size + answer.rounding)
+    allowed = abs(claimed) * (1 + 1e-3) + float(SLACK * size + answer.rounding) + TINY
     if not gap <= allowed:
         yield f"FALSE CERTIFICATE: gap {gap:.3g} of {float(size):.3g}, claimed {claimed:.3g}"
 
@@ -288,14 +289,15 @@ class Box:
         """Climb from random points in pairs; for matrices with negative eigenvalues."""
         if self.kink or not (np.isfinite(self.upper).all() and np.isfinite(self.lower).all()):
             return None
+        if len(self.linear) < 2:  # no pair, and one point: its sum says where
+            return None
         rng, best = np.random.default_rng(0), -np.inf
         for _ in range(starts):
             b = self._start(rng)
             if b is None:
                 return None
             for _ in range(steps):
-                i, j = rng.choice(len(b), 2, replace=False) if len(b) > 1 else (0, 0)
-                self._step(b, i, j)
+                self._step(b, *rng.choice(len(b), 2, replace=False))
             best = max(best, self.value(b))
         return best
 
@@ -303,7 +305,7 @@ class Box:
         b = self.lower + (self.upper - self.lower) * rng.random(len(self.lower))
         for i in rng.permutation(len(b)):
             b[i] = np.clip(b[i] + self.total - b.sum(), self.lower[i], self.upper[i])
-        return b if abs(b.sum() - self.total) <= 1e-12 * (1 + abs(b).sum()) else None
+        return b if self.outside(b) <= 1e-12 else None
 
     def _step(self, b, i, j):
         """Move t from j to i, to the best point of the segment, ends included."""

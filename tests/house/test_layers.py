@@ -27,14 +27,12 @@ LAYERS = [
         "points",
         "sparse_format",
         "array_types",
-        "configuration",
         "resources",
-        "threads",
         "deadline",
     },
 ]
 HEIGHT = {room: -i for i, layer in enumerate(LAYERS) for room in layer}
-NATIVE_ALLOWED = {"backends", "threads"}
+NATIVE_ALLOWED = {"backends", "resources"}
 
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -7,7 +7,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.svm import SVC
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     ChiSquared,
@@ -26,6 +25,7 @@ from mercer.kernels import (
     resolve,
 )
 from mercer.kernels.language.default_scales import weighted_variance
+from mercer.resources import config
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(3.0, 2.0, size=(40, 5))

@@ -44,6 +44,7 @@ from threadpoolctl import threadpool_info
 import mercer
 from mercer import PCA, SVC, SVR, KernelRidge, KMeans, LogisticRegression, NearestMean, OneClassSVM
 from mercer.kernels import Gaussian, Linear, Precomputed, Spectrum
+from mercer.resources import call_threads
 from mercer.selection import (
     Exhaustive,
     Halve,
@@ -61,7 +62,6 @@ from mercer.selection.running.task import Task, machine_at
 from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Group, Judged, Stopped, groups, register
 from mercer.selection.sharing.refit import Refit
-from mercer.threads import call_threads
 
 SOURCE = str(Path(mercer.__file__).parents[1])
 

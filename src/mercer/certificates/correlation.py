@@ -11,7 +11,7 @@ Variances are squares only if both Grams are positive semidefinite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,7 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, definiteness, exact
 from mercer.problems import CanonicalPairs, Correlation
-from mercer.problems.correlation.correlation import column_sizes
-from mercer.problems.correlation.shrinkage import Shrinkage
+from mercer.problems.correlation import Shrinkage, column_sizes
 
 _TOL = 1e-6
 _PROBES = 8
@@ -55,6 +54,10 @@ class CorrelationQuantities:
         Share of the variance of each view that lies along its variates.
     bound : float
         How far an approximation may have moved the correlations, as the answer says.
+    indefiniteness : float
+        What is added to the diagonals of both Grams to make them positive semidefinite: zero by the
+        construction of the kernels, rounding where a Gram was factored, infinite where that is not
+        shown.
     """
 
     first_correlation: float
@@ -66,6 +69,7 @@ class CorrelationQuantities:
     share_x: float
     share_y: float
     bound: float
+    indefiniteness: float = 0.0
 
 
 class _Side(NamedTuple):
@@ -93,6 +97,8 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
     ]
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         quantities = _measure(problem, value, value.values[used], sides)
+    convex = [definiteness(gram) for gram, _ in problem.views]
+    quantities = replace(quantities, indefiniteness=max(view.shift for view in convex))
     measured = (
         quantities.correlation_error,
         quantities.normalisation,
@@ -103,7 +109,7 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
     claims_nothing = not np.delete(value.values, used).any()
     ok = claims_nothing and all(np.isfinite(q) and q <= tol for q in measured)
     statement = _statement(quantities, len(used), tol)
-    doubts = [c.doubt for gram, _ in problem.views if not (c := definiteness(gram)).shown]
+    doubts = [view.doubt for view in convex if not view.shown]
     if doubts and not np.isnan(quantities.gain):
         statement = f"of a view, {doubts[0]}, so variances are no squares, nor correlations cosines"
     return Certificate(bool(ok and not doubts), quantities, tol, statement)

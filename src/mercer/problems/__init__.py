@@ -10,8 +10,14 @@ from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spr
 from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
-from mercer.problems.correlation.correlation import CanonicalPairs, Correlation
-from mercer.problems.correlation.shrinkage import Lengths, Norm, Shrinkage, Squared
+from mercer.problems.correlation import (
+    CanonicalPairs,
+    Correlation,
+    Lengths,
+    Norm,
+    Shrinkage,
+    Squared,
+)
 from mercer.problems.discriminant import Directions, Discriminant, as_directions
 from mercer.problems.entropy import Expectations, GibbsAnswer, InfeasibleError
 from mercer.problems.kernel_learning.kernel_alignment import KernelAlignment, KernelWeights

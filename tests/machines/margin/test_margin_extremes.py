@@ -12,7 +12,15 @@ import mercer.compat.sklearn as compat
 from mercer import SVC, SVR, EnclosingBall, OneClassSVM, SolverError, Status
 from mercer.certificates import certify
 from mercer.gram import PrecomputedGram
-from mercer.kernels import FromCallable, Gaussian, Linear, Precomputed, RationalQuadratic
+from mercer.kernels import (
+    AllSubsets,
+    FromCallable,
+    Gaussian,
+    Linear,
+    Precomputed,
+    RationalQuadratic,
+    exp,
+)
 from mercer.problems import Dual
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, solve
@@ -202,3 +210,14 @@ def test_weights_of_twelve_powers_of_ten_are_solved_or_said_not_to_be():
         given = (Z,) if isinstance(machine, OneClassSVM) else (Z, np.sin(Z[:, 0]))
         fitted = quietly(machine, *given, sample_weight=w)
         assert fitted.certificate_.ok or fitted.solution_.status is not Status.SOLVED
+
+
+@pytest.mark.parametrize("machine", [EnclosingBall, OneClassSVM, SVC, SVR])
+def test_new_rows_on_which_the_kernel_overflows_are_answered_or_refused_in_words(machine):
+    fitted = quietly(machine(exp(12.7 * AllSubsets())), X[:12] / 2, y[:12])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            assert np.isfinite(fitted.predict(9 * X[:4] + 1)).all()
+        except ValueError as error:
+            assert "overflows on" in str(error)

@@ -10,8 +10,8 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.margin.box_qp import BoxQPQuantities, convexity, judged, measure
 from mercer.gram import Definiteness, Gram, exact
+from mercer.gram.base import Unwrapped
 from mercer.gram.definite import BY_CONSTRUCTION
-from mercer.gram.transformed.part import Unwrapped
 from mercer.problems import BoxQP, Dual, Duals, Many
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
 

@@ -17,9 +17,8 @@ from mercer.compat.sklearn.base.parameters import check_random_state, check_whol
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite
+from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite, rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import rows_with_gaps
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,

@@ -12,8 +12,8 @@ from mercer import machines
 from mercer.array_types import Array
 from mercer.compat.sklearn.base.classifier import PairClassifier
 from mercer.kernels import Kernel
-from mercer.machines.base.labels import class_weights, classes_of
 from mercer.machines.base.parameters import check_share
+from mercer.machines.base.targets import class_weights, classes_of
 
 
 class NuSVC(PairClassifier):

@@ -18,7 +18,7 @@ from mercer.arguments import also_named
 from mercer.array_types import Array, FrozenArray
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 
 Scale: TypeAlias = float | Sequence[float] | Array
 
@@ -41,6 +41,7 @@ _SIGMA = (
 
 
 @also_named("scale", gamma=_from_gamma, length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class Gaussian(Kernel):
     """k(x, y) = exp(-|x - y|^2 / (2 scale^2)), or exp(-sum_i (x_i - y_i)^2 / (2 scale_i^2)).
@@ -70,6 +71,7 @@ class Gaussian(Kernel):
 
 
 @also_named("scale", gamma=checks.reciprocal_each, length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class Laplacian(Kernel):
     """k(x, y) = exp(-sum_i |x_i - y_i| / scale).
@@ -98,6 +100,7 @@ class Laplacian(Kernel):
 
 
 @also_named("scale", length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class Matern(Kernel):
     """k(x, y) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r) with r = sqrt(2 nu) |x - y| / scale.
@@ -148,6 +151,7 @@ class Matern(Kernel):
 
 
 @also_named("scale", length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class RationalQuadratic(Kernel):
     """k(x, y) = (1 + |x - y|^2 / (2 alpha scale^2))^(-alpha): a mixture of Gaussians of all scales.

@@ -37,7 +37,6 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.families.dot import Polynomial, Sigmoid
 from mercer.kernels.families.radial import Gaussian, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.inputs import On
-from mercer.kernels.language import parameters
 from mercer.kernels.language.names import KERNELS, plain
 from mercer.points import as_points, is_objects
 
@@ -86,7 +85,7 @@ def with_scales(kernel: Kernel, X: Any, sample_weight: Any, names: Sequence[str]
         X = _columns_of(X, kernel.columns, names)
     made = {
         name: with_scales(part, X, sample_weight, names)
-        for name, part in parameters.own(kernel).items()
+        for name, part in kernel.get_params(deep=False).items()
         if isinstance(part, Kernel)
     }
     changed = {name: part for name, part in made.items() if part is not getattr(kernel, name, None)}

@@ -20,9 +20,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, TypeAlias
 
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, parts
 from mercer.kernels.language.names import maker, unknown
-from mercer.kernels.language.parameters import parts
 from mercer.kernels.language.tokens import ParseError, Token, tokens
 
 __all__ = ["ParseError", "parse"]

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.array_types import Array
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -23,12 +23,16 @@ from mercer.machines.base.decision import (
     rule_of,
 )
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
-from mercer.machines.base.labels import classes_of
-from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_choice, check_flag, check_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+)
 from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, scatter_of, scores
 from mercer.machines.bayes.lazy_solution import LazySolution
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import certify
-from mercer.machines.base.lazy_certificate import LazyDataCertificate
+from mercer.machines.base.certificate import LazyDataCertificate
 from mercer.solvers import Solution, solve
 
 

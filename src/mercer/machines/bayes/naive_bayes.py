@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -23,13 +23,17 @@ from mercer.machines.base.decision import (
     probabilities,
     rule_of,
 )
-from mercer.machines.base.labels import classes_of
-from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+)
 from mercer.machines.bayes.class_counts import ClassCounts, Layout, check_range, count
 from mercer.machines.bayes.class_scores import coded, scores
 from mercer.machines.bayes.columns import Table, read_table

@@ -12,13 +12,16 @@ from sklearn.base import ClassifierMixin
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, centered, make_gram
-from mercer.gram.build import factor_gram
-from mercer.gram.finite import refuse_overflow
-from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
-from mercer.machines.base.weights import check_weights
+from mercer.gram.build import factor_gram, refuse_overflow
+from mercer.kernels import Kernel, Linear
+from mercer.machines.base.certificate import Certified, lazy_certificate
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.targets import (
+    check_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.points import is_sparse, take
 from mercer.problems import ClassMeans
 from mercer.solvers import Solution, solve
@@ -89,7 +92,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         gram = self._gram(X, rows)
         question = partial(

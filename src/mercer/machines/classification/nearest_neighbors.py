@@ -16,16 +16,18 @@ from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.gram.build import matrix_gram
-from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, LazyPointsCertificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import check_choice, check_count, refuse
-from mercer.machines.base.weights import (
+from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
+    classes_of,
     distinct_rows,
+    refuse_mixed_labels,
+    refuse_targets,
     rows_as_they_are,
 )
 from mercer.machines.classification.nearest import (
@@ -126,7 +128,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         given = isinstance(self.kernel_, Precomputed)
         rows = rows_as_they_are(codes, weights) if given else distinct_rows(X, codes, weights)
         self._search = self._searched(X, rows)

@@ -14,7 +14,7 @@ from mercer.array_types import Array
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 
 
 class AxisAlignedRectangle(ClassifierMixin, Machine, BaseEstimator):

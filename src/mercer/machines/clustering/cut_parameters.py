@@ -14,10 +14,10 @@ from mercer.machines.base.parameters import (
     check_optional_count,
     check_optional_positive,
     check_real,
+    check_seed,
     is_real,
     refuse,
 )
-from mercer.machines.base.projection import check_seed
 from mercer.points import is_sparse
 
 

@@ -16,22 +16,28 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.policy import FLOAT32_SCATTER, stored_dtype
+from mercer.gram.build import stored_dtype
+from mercer.gram.policy import FLOAT32_SCATTER
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import (
+    CallbackSupportMixin,
+    KernelMachine,
+    all_or_nothing,
+    progress_of,
+    with_callbacks,
+)
 from mercer.machines.base.parameters import (
     check_count,
     check_flag,
     check_optional_callable,
     check_optional_positive,
+    check_seed,
     refuse,
 )
-from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
-from mercer.machines.base.projection import check_seed
 from mercer.machines.base.reuse import Store
-from mercer.machines.base.weights import (
+from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
     distinct_rows,
@@ -290,7 +296,8 @@ class KMeans(
                 "precomputed kernel does not say. predict works; for distances pass the kernel "
                 "itself, kernel=..., and the rows."
             )
-        squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in words
+            squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
         return np.asarray(np.maximum(refuse_overflown(self, squared), 0.0))
 
     def _merged(self, X: Points, weights: Array) -> DistinctRows:

@@ -16,13 +16,14 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_choice,
+    check_number,
     check_optional_callable,
     check_optional_count,
     check_optional_positive,
     check_real,
     refuse,
+    source_of,
 )
-from mercer.machines.base.randomness import check_number, source_of
 from mercer.points import is_sparse, to_dense
 from mercer.problems.entropy import Expectations, InfeasibleError
 from mercer.solvers import Callback, Solution, Solver, solve

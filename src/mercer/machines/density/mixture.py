@@ -18,20 +18,23 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates import certify
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
+from mercer.machines.base.certificate import Certified, LazyDataCertificate
+from mercer.machines.base.inputs import rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import rows_with_gaps
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_count,
+    check_number,
     check_optional_callable,
     check_optional_positive,
     check_real,
+    check_seed,
     is_real,
     refuse,
+    seed_of,
+    source_of,
 )
-from mercer.machines.base.randomness import check_number, check_seed, seed_of, source_of
-from mercer.machines.base.weights import check_weights, distinct_rows
+from mercer.machines.base.targets import check_weights, distinct_rows
 from mercer.points import take
 from mercer.problems.mixture.mixture import Mixture
 from mercer.solvers import EM, Solution, solve
@@ -301,7 +304,7 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
 
     def _solved(self, X: Points, weights: Array, k: int) -> tuple[Any, Solution]:
         problem = self._question(X, weights, k)
-        seed = seed_of(self)
+        seed = seed_of(self.random_state)
         solver = EM(float(self.tol), int(self.max_iter), int(self.n_init), seed)
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         return problem, solve(problem, solver, **options)

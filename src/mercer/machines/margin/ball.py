@@ -15,10 +15,9 @@ from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import is_real, refuse
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.zones import Zones, zones
 from mercer.problems.margin import svm
@@ -170,7 +169,8 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         points = new_rows(self, X, False)
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
-        squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in words below
+            squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
         return refuse_overflown(self, -squared)
 
     def decision_function(self, X: Any) -> Array:

@@ -16,11 +16,11 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, Source, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.gram.policy import FLOAT64_ROWS, is_stiff, stored_dtype
+from mercer.gram.build import is_stiff, refuse_extremes, stored_dtype
+from mercer.gram.policy import FLOAT64_ROWS
 from mercer.kernels import Kernel, Linear, Precomputed, resolve
-from mercer.machines.base.lazy_certificate import Certified, certify_gap, lazy_certificate
-from mercer.machines.base.machine import KernelMachine
+from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
+from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, progress_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
@@ -32,12 +32,11 @@ from mercer.machines.base.parameters import (
     refuse,
     shortened,
 )
-from mercer.machines.base.progress import CallbackSupportMixin, progress_of
-from mercer.machines.base.weights import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
-from mercer.solvers.auto import choose
+from mercer.solvers.solve import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}

@@ -11,10 +11,9 @@ from sklearn.base import OutlierMixin
 
 from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_share
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.zones import Zones, zones
 from mercer.problems.margin import svm

@@ -15,20 +15,19 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
 from mercer.kernels import Kernel
-from mercer.machines.base.labels import (
+from mercer.machines.base.machine import all_or_nothing, with_callbacks
+from mercer.machines.base.offered import offered_if
+from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
+from mercer.machines.base.targets import (
+    DistinctRows,
     check_class_weight,
+    check_weights,
     class_weights,
     classes_of,
     codes_of,
     refuse_mixed_labels,
     refuse_targets,
 )
-from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.offered import offered_if
-from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import DistinctRows, check_weights
-from mercer.machines.margin.expansion import expand, squared_norms
 from mercer.machines.margin.folds import fold_order
 from mercer.machines.margin.margin_machine import (
     MarginMachine,
@@ -38,9 +37,18 @@ from mercer.machines.margin.margin_machine import (
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
-from mercer.machines.margin.multiclass import Programmes, parts_of, scheme_of
+from mercer.machines.margin.multiclass import (
+    HingeBox,
+    NuBox,
+    Programmes,
+    SquaredHingeBox,
+    TwoClassBox,
+    expand,
+    parts_of,
+    scheme_of,
+    squared_norms,
+)
 from mercer.machines.margin.probabilities import Calibration, calibrate
-from mercer.machines.margin.two_class import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
 from mercer.machines.margin.zones import Zones, zones
 from mercer.problems import Dual
 from mercer.solvers import Callback, Status

@@ -14,15 +14,12 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram
-from mercer.gram.finite import refuse_overflow
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.gram.build import feature_gram, refuse_overflow
+from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import feature_map
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
@@ -31,9 +28,17 @@ from mercer.machines.base.parameters import (
     check_optional_callable,
     check_optional_count,
     check_optional_positive,
+    check_seed,
     refuse,
 )
-from mercer.machines.base.randomness import check_seed
+from mercer.machines.base.targets import (
+    batch_codes,
+    classes_for,
+    classes_of,
+    labels_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.machines.online.fast_checks import fast_codes, plain_rows
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.record import StreamAttributes
@@ -187,7 +192,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         X, y = self._training_points(X, y)
         refuse_targets(y)
         self.classes_, codes = classes_of(self, y, np.ones(len(y)))
-        self.kernel_ = resolve(self.kernel, X, names=self._column_names())
+        self.kernel_ = kernel_of(self.kernel, X, names=self._column_names())
         gram = self._gram(X)
         question = partial(Separation, codes=codes, count=len(self.classes_), bias=bool(self.bias))
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
@@ -286,7 +291,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         labels = labels_of(fresh, y, rows.shape[0])
         fresh.classes_ = classes_for(fresh, classes, True)
         codes = batch_codes(fresh, labels, np.ones(len(labels)))
-        fresh.kernel_ = resolve(fresh.kernel, rows)
+        fresh.kernel_ = kernel_of(fresh.kernel, rows)
         fresh._stream = fresh._new_stream(rows)
         fresh._number()
         self.__dict__ = fresh.__dict__

@@ -14,7 +14,7 @@ from mercer.machines.base.inputs import new_rows, training_rows_alone
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 
 _LOW = 0.1
 

@@ -15,20 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.machines.base.certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
+    check_components,
     check_flag,
     check_optional_callable,
     check_optional_positive,
     check_real,
+    check_seed,
+    check_solver,
+    seed_of,
 )
-from mercer.machines.base.projection import check_components, check_seed, check_solver, seed_of
 from mercer.machines.base.reuse import Store
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.projection import components, inversion
 from mercer.machines.projection.centred_rows import centred_rows
 from mercer.machines.projection.components import Centred, judge_nothing
@@ -37,7 +40,7 @@ from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace,
 from mercer.points import is_objects, is_sparse, take
 from mercer.problems import Eigenproblem
 from mercer.solvers import Callback, Lanczos, Solution, Solver, solve
-from mercer.solvers.auto import choose
+from mercer.solvers.solve import choose
 
 _LOOSE = 1e-6  # certificates are no stricter than this
 
@@ -161,7 +164,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         check_components(self, max(float(len(weights)), float(weights.sum())))
-        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
         question = store.once("rows", partial(centred_rows, self, X, used, rows, s))

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
+from mercer.machines.base.inputs import refuse_empty_columns, rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import refuse_empty_columns, rows_with_gaps
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     ParameterError,
@@ -24,11 +24,12 @@ from mercer.machines.base.parameters import (
     check_optional_count,
     check_optional_positive,
     check_real,
+    check_seed,
     is_real,
     refuse,
+    seed_of,
 )
-from mercer.machines.base.projection import check_seed, seed_of
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.projection.inversion import check_scores
 from mercer.machines.projection.plane import closed_form, in_rows, in_units, smallest_noise, turned
 from mercer.points import is_sparse, take

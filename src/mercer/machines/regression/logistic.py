@@ -15,24 +15,15 @@ from mercer.certificates import certify
 from mercer.certificates.risk.stream import of_stream
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram
-from mercer.gram.finite import refuse_extremes, refuse_overflow
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
+from mercer.gram.build import feature_gram, refuse_extremes, refuse_overflow
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.labels import (
-    check_class_weight,
-    class_weights,
-    classes_of,
-    refuse_mixed_labels,
-    refuse_targets,
-)
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
@@ -42,7 +33,17 @@ from mercer.machines.base.parameters import (
     check_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_class_weight,
+    check_weights,
+    class_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
@@ -175,7 +176,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         totals = np.bincount(codes, weights, count)
         by_class = class_weights(self, self.class_weight, self.classes_, totals)
         counted = weights if by_class is None else weights * by_class[codes]
-        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         gram = self._gram(X, rows)
         question = partial(
             SmoothRisk,
@@ -236,7 +237,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self.classes_ = classes_for(self, classes, first)
         codes = batch_codes(self, labels, weights)
         if first:
-            self.kernel_ = resolve(self.kernel, rows, weights, self._column_names())
+            self.kernel_ = kernel_of(self.kernel, rows, weights, self._column_names())
         sgd, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), sgd.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):

@@ -13,15 +13,15 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.function import RKHSFunction
-from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.lazy_certificate import (
+from mercer.gram.base import RKHSFunction
+from mercer.kernels import Kernel, Linear
+from mercer.machines.base.certificate import (
     Certified,
     certificate_in_time,
     lazy_certificate,
     not_convex,
 )
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_flag,
     check_optional_callable,
@@ -29,7 +29,7 @@ from mercer.machines.base.parameters import (
     is_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
 
@@ -143,7 +143,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
         weights = check_weights(self, sample_weight, len(y))
         targets = y.reshape(len(y), -1)
-        self.kernel_ = resolve(self.kernel, X, weights, self._column_names())
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)

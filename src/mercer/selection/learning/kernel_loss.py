@@ -12,12 +12,10 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.transformed.shifted import shifted
-from mercer.machines.base.labels import check_class_weight, class_weights
-from mercer.machines.base.weights import DistinctRows
-from mercer.machines.margin.multiclass import Programmes, scheme_of
-from mercer.machines.margin.two_class import HingeBox, SquaredHingeBox
+from mercer.machines.base.targets import DistinctRows, check_class_weight, class_weights
+from mercer.machines.margin.multiclass import HingeBox, Programmes, SquaredHingeBox, scheme_of
 from mercer.problems import BoxQP, Many
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.parameters import check_flag, checked, one_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Spread
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 

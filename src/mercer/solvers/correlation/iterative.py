@@ -15,11 +15,10 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import FactoredGram, Gram
 from mercer.problems import Correlation
-from mercer.problems.correlation.shrinkage import Squared
+from mercer.problems.correlation import Squared
 from mercer.solvers.base import Solution, Solver, Watch
 from mercer.solvers.correlation.cholesky import SMALLEST, tiny
-from mercer.solvers.correlation.correlate import correlate
-from mercer.solvers.correlation.views import View, has_features, view_of_features
+from mercer.solvers.correlation.views import View, correlate, has_features, view_of_features
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ from typing import Any, cast
 from mercer.gram import FactoredGram
 from mercer.problems import Correlation
 from mercer.solvers.base import Solution, Solver, Watch
-from mercer.solvers.correlation.correlate import correlate
-from mercer.solvers.correlation.views import has_features, view_of_features
+from mercer.solvers.correlation.views import correlate, has_features, view_of_features
 
 
 @dataclass(frozen=True)

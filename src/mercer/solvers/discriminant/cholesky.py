@@ -12,7 +12,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram.build import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory

@@ -26,7 +26,7 @@ from mercer.solvers.linear_margin.linear_answer import (
     meets,
 )
 from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
+from mercer.solvers.margin.descent import VIOLATION, Criterion
 
 _EPOCHS = 1000
 _ROUNDS = 20

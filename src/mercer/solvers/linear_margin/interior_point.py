@@ -28,7 +28,7 @@ from mercer.solvers.linear_margin.linear_answer import (
     rounding_of,
 )
 from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
+from mercer.solvers.margin.descent import VIOLATION, Criterion
 
 _GROWTH = 8  # of one sample to the next
 _SMALLEST_SAMPLE = 2000

@@ -17,8 +17,7 @@ from mercer.problems import BoxQP
 from mercer.solvers.base import Status
 from mercer.solvers.linear_margin.crossover import with_sums
 from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.margin.criteria import Criterion
-from mercer.solvers.margin.descent import filled
+from mercer.solvers.margin.descent import Criterion, filled
 
 _ROUNDING = 1e-12  # of a sum
 _NOTHING = 1e-13  # of the linear terms: all that b could do to a force

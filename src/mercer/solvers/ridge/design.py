@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.points import is_sparse, to_dense
 from mercer.problems import Coefficients
 

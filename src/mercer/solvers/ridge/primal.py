@@ -10,7 +10,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import RidgePath
 from mercer.problems.ridge.ridge_path import RidgePoint, ridge_point

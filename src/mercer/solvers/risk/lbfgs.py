@@ -28,7 +28,7 @@ class LBFGSRisk(Solver):
         Starts, for a loss that is not convex.
     """
 
-    tol: float = 1e-6
+    tol: float = 1e-7
     max_iter: int = 5000
     memory: int = 20
     n_init: int = 4

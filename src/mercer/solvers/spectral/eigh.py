@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram, Gram, exact
 from mercer.points import is_sparse, to_dense
 from mercer.problems import Eigenproblem, Modes

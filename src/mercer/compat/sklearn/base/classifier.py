@@ -15,10 +15,14 @@ from mercer import machines
 from mercer.array_types import Array
 from mercer.compat.sklearn.base.margin import DropIn
 from mercer.compat.sklearn.base.parameters import check_random_state
-from mercer.machines.base.labels import check_class_weight, class_weights, refuse_mixed_labels
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_flag
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    check_class_weight,
+    check_weights,
+    class_weights,
+    refuse_mixed_labels,
+)
 from mercer.machines.margin.multiclass import OneVsOne
 
 

@@ -24,7 +24,7 @@ from mercer.kernels import (
     Sigmoid,
 )
 from mercer.kernels.language.default_scales import spread_of_entries
-from mercer.machines.base.weights import distinct_rows
+from mercer.machines.base.targets import distinct_rows
 from mercer.points import take
 
 

@@ -17,7 +17,7 @@ from mercer.compat.sklearn.base.inputs import NOTHING, Reader, is_matrix, reader
 from mercer.compat.sklearn.base.kernels import translate
 from mercer.compat.sklearn.base.parameters import check_kernel, check_solving
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.points import is_sparse
 from mercer.solvers import Solution, Status

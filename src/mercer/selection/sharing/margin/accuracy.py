@@ -17,11 +17,11 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Chain, ChainAnswer, Stage
-from mercer.gram.exact import exact_sums
+from mercer.gram.exact_parts import exact_sums
 from mercer.selection.sharing.margin.fold_programmes import FoldProgrammes, Setting
+from mercer.solvers.margin.convergence import refine
 from mercer.solvers.margin.descent import BoxState
-from mercer.solvers.margin.refine import refine
-from mercer.solvers.margin.stored_engine import StoredEngine
+from mercer.solvers.margin.smo import StoredEngine
 
 Wide = Callable[[float], Array | None]
 """Gives K in float64 where so many of its entries, in every fold, are more work than all of it."""

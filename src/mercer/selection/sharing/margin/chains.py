@@ -19,10 +19,9 @@ from mercer.selection.sharing.base import Stop, Stopped
 from mercer.selection.sharing.margin.accuracy import PathAnswers, Wide, settle, unsettled
 from mercer.selection.sharing.margin.fold_programmes import FoldProgrammes, Setting
 from mercer.solvers.base import Watch
+from mercer.solvers.margin.convergence import SHARE
 from mercer.solvers.margin.descent import BoxState, begin
-from mercer.solvers.margin.refine import SHARE
-from mercer.solvers.margin.smo import limit_of
-from mercer.solvers.margin.stored_engine import StoredEngine
+from mercer.solvers.margin.smo import StoredEngine, limit_of
 
 _FARTHEST = 30.0  # times C: what a walk makes in one step
 _BELOW = 0.99  # of tol: what fits of a machine aim at

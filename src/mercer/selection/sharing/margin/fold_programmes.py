@@ -21,9 +21,16 @@ from mercer.backends.boxes import Stage
 from mercer.gram import Gram
 from mercer.gram.transformed.part import restricted
 from mercer.machines import SVC, SVR, OneClassSVM
-from mercer.machines.base.labels import class_weights
-from mercer.machines.margin.multiclass import Scheme, TwoClassProgramme, scheme_of
-from mercer.machines.margin.two_class import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
+from mercer.machines.base.targets import class_weights
+from mercer.machines.margin.multiclass import (
+    HingeBox,
+    NuBox,
+    Scheme,
+    SquaredHingeBox,
+    TwoClassBox,
+    TwoClassProgramme,
+    scheme_of,
+)
 from mercer.problems import BoxQP, Dual
 from mercer.problems.margin import svm
 from mercer.selection.sharing.known import KnownClassifier, KnownDetector, KnownRegressor

@@ -17,15 +17,14 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
-from mercer.gram.build import evaluated_gram, matrix_gram, stored_below
-from mercer.gram.finite import refuse_overflow
+from mercer.gram.build import evaluated_gram, matrix_gram, refuse_overflow, stored_below
 from mercer.gram.policy import SHARED_FLOAT64_ROWS
 from mercer.kernels import Kernel, Precomputed, resolve
-from mercer.kernels.validity import is_proven
+from mercer.kernels.base import is_proven
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.base.parameters import is_real
-from mercer.problems.margin.costs import HARDEST
-from mercer.resources import memory_budget
+from mercer.problems.margin.svm import HARDEST
+from mercer.resources import call_threads, memory_budget
 from mercer.selection.running.rows import Rows, take_rows
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
@@ -44,7 +43,6 @@ from mercer.selection.sharing.margin.sorted_rows import Sorted, sorted_rows
 from mercer.selection.sharing.parts import Parts, costly
 from mercer.selection.sharing.refit import judge_fit, score
 from mercer.selection.sharing.share import register
-from mercer.threads import call_threads
 
 _WIDENED = 4.0  # times all entries: what folds ask for before K in float64 is worth its memory
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve

@@ -15,8 +15,7 @@ from sklearn.base import clone
 from mercer.array_types import Array, Points
 from mercer.machines import SVC, OneClassSVM
 from mercer.machines.base.inputs import training_rows_alone
-from mercer.machines.base.labels import refuse_targets
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights, refuse_targets
 from mercer.points import row_count, take
 from mercer.selection.running.rows import take_square
 from mercer.selection.running.task import Task

@@ -1,15 +1,149 @@
-"""Sample weights mean repetition: a row of weight 2 is that row twice, of weight 0 not there."""
+"""What stands beside the rows of a fit: labels, classes and sample weights."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
 from mercer.array_types import Array, Points
+from mercer.machines.base.parameters import is_real, refuse
 from mercer.points import is_objects, is_sparse, take
+
+
+def refuse_mixed_labels(machine: Any, y: Any) -> None:
+    """Raise where NumPy would turn the label 1 into the label "1" because others are strings."""
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) == 2:
+        raise ValueError(
+            f"{type(machine).__name__}: y mixes strings with other labels, such as {y[0]!r}; "
+            "give all labels as strings, or none"
+        )
+
+
+def refuse_targets(y: Array) -> None:
+    """Raise, in scikit-learn's words, where y holds measurements rather than labels."""
+    if y.dtype.kind not in "biuUS":  # these are labels always, and the look costs more than a fit
+        check_classification_targets(y)
+
+
+def check_class_weight(machine: Any) -> None:
+    """Require None, "balanced", or a dictionary of positive numbers."""
+    given = machine.class_weight
+    if given is None or (isinstance(given, str) and given == "balanced"):
+        return
+    if isinstance(given, Mapping):
+        if all(is_real(w) and 0 < w < np.inf for w in given.values()):
+            return
+        refuse(machine, "class_weight", given, "be positive and finite for every label")
+    refuse(machine, "class_weight", given, "be None, 'balanced', or a dictionary by label")
+
+
+def class_weights(machine: Any, given: Any, classes: Array, totals: Array) -> Array | None:
+    """Return the weight of each class from the total sample weight of each; None for all alike."""
+    if given is None:
+        return None
+    if isinstance(given, str):  # "balanced": every class has the same total
+        return np.asarray(totals.sum() / (len(classes) * totals))
+    weights = np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
+    known = {label for label in classes.tolist() if label in given}
+    unknown = [label for label in given if label not in known]
+    if unknown and len(known) < len(classes):  # a misspelt label, not one absent from this sample
+        raise ValueError(
+            f"{type(machine).__name__}: class_weight has the label {unknown[0]!r}, but the classes "
+            f"of y are {', '.join(map(repr, classes.tolist()))}"
+        )
+    return weights
+
+
+def classes_of(machine: Any, y: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the labels of rows that count, and the number of the class of each row.
+
+    Rows of weight zero may carry a label that no other row has; their number means nothing.
+    """
+    some = weights.all()
+    classes, codes = np.unique(y if some else y[weights > 0], return_inverse=True)
+    if len(classes) < 2:
+        reason = " once rows of weight zero are left out" if len(np.unique(y)) > 1 else ""
+        only = classes.tolist()[0]
+        raise ValueError(
+            f"{type(machine).__name__} needs two classes, but y has only one class, {only!r}"
+            f"{reason}"
+        )
+    if some:
+        return classes, codes
+    every = np.zeros(len(y), dtype=codes.dtype)
+    every[weights > 0] = codes
+    return classes, every
+
+
+def codes_of(machine: Any, y: Array, n: int) -> Array:
+    """Return the class numbers of labels that come after the fit."""
+    if y.shape != (n,):
+        raise ValueError(
+            f"{type(machine).__name__}: y must hold one label for each of the {n} rows of X, "
+            f"not shape {y.shape}"
+        )
+    classes = machine.classes_
+    codes = np.searchsorted(classes, y)
+    wrong = np.flatnonzero(classes[np.minimum(codes, len(classes) - 1)] != y)
+    if len(wrong):
+        raise ValueError(
+            f"{type(machine).__name__}: {y.tolist()[wrong[0]]!r} in row {wrong[0]} of y is none "
+            "of the classes of the fit"
+        )
+    return codes
+
+
+# --- labels of a batch: the classes are known from the first call on -----------------------------
+
+
+def labels_of(machine: Any, y: Any, n: int) -> Array:
+    """Return labels for n rows as an array; refuse measurements."""
+    refuse_mixed_labels(machine, y)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y", estimator_name=type(machine).__name__)
+    refuse_targets(y)
+    check_consistent_length(y, np.broadcast_to(0, (n,)))
+    return np.asarray(y)
+
+
+def classes_for(machine: Any, classes: Any, first: bool) -> Array:
+    """Return the classes of a stream: named at the first call, the same ones later."""
+    name = type(machine).__name__
+    if classes is None:
+        if first:
+            raise ValueError(
+                f"{name}: classes must be passed on the first call to partial_fit: a batch need "
+                "not hold all of them"
+            )
+        return np.asarray(machine.classes_)
+    refuse_mixed_labels(machine, classes)
+    named = np.unique(column_or_1d(classes))
+    if not first and not np.array_equal(named, machine.classes_):
+        raise ValueError(
+            f"{name}: classes={named.tolist()} are not those of the first call, "
+            f"{machine.classes_.tolist()}"
+        )
+    if len(named) < 2:
+        raise ValueError(f"{name} needs two classes, but classes has only one class")
+    return named
+
+
+def batch_codes(machine: Any, y: Array, weights: Array) -> Array:
+    """Return the number of each label among the classes; rows of weight zero may have any."""
+    codes = np.zeros(len(y), dtype=np.intp)
+    kept = np.flatnonzero(weights)
+    codes[kept] = codes_of(machine, y[kept], len(kept))
+    return codes
+
+
+# --- sample weights mean repetition: a row of weight 2 is that row twice, of weight 0 not there --
 
 
 def check_weights(machine: Any, sample_weight: Any, n: int) -> Array:
