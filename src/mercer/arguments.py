@@ -31,8 +31,10 @@ class NamedArguments:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make the object, if all names are known."""
-        if not kwargs.keys() <= arguments_of(cls):
-            name = next(name for name in kwargs if name not in arguments_of(cls))
+        kind: Any = cls
+        known = arguments_of(kind)
+        if not kwargs.keys() <= known:
+            name = next(name for name in kwargs if name not in known)
             raise TypeError(unknown(cls, name, kwargs[name]))
         return super().__new__(cls)
 
@@ -43,13 +45,13 @@ class NamedArguments:
 
 
 @functools.cache
-def arguments_of(kind: type[NamedArguments]) -> frozenset[str]:
+def arguments_of(kind: Any) -> frozenset[str]:
     """Return the names that a constructor takes."""
     parameters = inspect.signature(kind.__init__).parameters
-    return frozenset(parameters) - {"self"} | kind.alternatives
+    return frozenset({*parameters, *kind.alternatives} - {"self"})
 
 
-def unknown(kind: type[NamedArguments], name: str, value: Any) -> str:
+def unknown(kind: Any, name: str, value: Any) -> str:
     """Say that there is no such argument, and what stands for it.
 
     Examples
@@ -85,7 +87,7 @@ def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
     """
 
     def extend(kind: K) -> K:
-        init = kind.__init__  # type: ignore[misc]
+        init: Any = kind.__init__
         place = [field.name for field in fields(kind)].index(parameter)  # type: ignore[arg-type]
 
         @functools.wraps(init)
@@ -98,7 +100,7 @@ def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
                 kwargs[parameter] = conversions[name](kind.__name__, name, kwargs.pop(name))
             init(self, *args, **kwargs)
 
-        kind.__init__ = converting  # type: ignore[misc]
+        kind.__init__ = converting  # type: ignore[method-assign]
         kind.alternatives = kind.alternatives | conversions.keys()
         return kind
 

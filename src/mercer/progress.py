@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, Protocol
 
 from mercer.resources import get_config
@@ -97,11 +98,9 @@ def shown(name: str) -> Iterator[None]:
 def _display(name: str) -> Display:
     if sys.stderr.isatty():
         try:
-            import rich.console  # noqa: PLC0415  an extra
-            import rich.progress  # noqa: PLC0415
-        except ImportError:
+            return Bar(name, import_module("rich.progress"))
+        except ImportError:  # an extra
             return Lines(name)
-        return Bar(name, rich.progress)
     return Lines(name)
 
 

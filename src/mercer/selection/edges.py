@@ -7,7 +7,7 @@ better neighbour outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -22,7 +22,7 @@ MOST_STEPS = 4  # beyond each edge: four more decades of a cost, a factor of 16 
 _SAME = 1e-6  # relative difference of factors that count as one
 
 
-def edges_of(grid: Grid, point: dict[str, Any]) -> list[tuple[str, int]]:
+def edges_of(grid: Grid, point: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the axes on whose first (-1) or last (+1) value a point lies."""
     found = []
     for name, values in _box_of(grid, point).items():
@@ -34,7 +34,7 @@ def edges_of(grid: Grid, point: dict[str, Any]) -> list[tuple[str, int]]:
     return found
 
 
-def widened(grid: Grid, point: dict[str, Any], name: str, side: int) -> tuple[Grid, Grid]:
+def widened(grid: Grid, point: Mapping[str, Any], name: str, side: int) -> tuple[Grid, Grid]:
     """Return the grid with one more value beyond an edge, and the points that are new in it."""
     box = _box_of(grid, point)
     values = box[name]
@@ -56,7 +56,7 @@ def note_on_edge(name: str, side: int, value: Any, steps: int) -> str:
     )
 
 
-def _box_of(grid: Grid, point: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+def _box_of(grid: Grid, point: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Return the box that a point is from."""
     return next(
         part
@@ -77,7 +77,8 @@ def _factor(values: Sequence[Any]) -> float | None:
 
 def _ratio(a: Any, b: Any) -> float | None:
     if isinstance(a, Real) and isinstance(b, Real):
-        return float(b) / float(a) if a > 0 and b > 0 else None
+        first, second = float(a), float(b)
+        return second / first if first > 0 and second > 0 else None
     if not (isinstance(a, Kernel) and isinstance(b, Kernel) and type(a) is type(b)):
         return None
     scales = {name: (value, b.get_params().get(name)) for name, value in _scales(a).items()}
@@ -106,7 +107,7 @@ def _times(value: Any, factor: float) -> Any:
 
 
 def grow(
-    grid: Grid, best: Callable[[], dict[str, Any] | None], judge: Callable[[Grid], None] | None
+    grid: Grid, best: Callable[[], Mapping[str, Any] | None], judge: Callable[[Grid], None] | None
 ) -> list[str]:
     """Judge points beyond the edges until the best one is inside; return what to say about it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
 from types import MethodType
 from typing import Any
 
@@ -22,7 +21,7 @@ def offered_if(check: Callable[[Any], bool]) -> Callable[[Method], Any]:
 class _Offered:
     def __init__(self, method: Method, check: Callable[[Any], bool]) -> None:
         self.method, self.check = method, check
-        update_wrapper(self, method)
+        self.__doc__, self.__name__ = method.__doc__, method.__name__
 
     def __get__(self, machine: Any, owner: type | None = None) -> Any:
         if machine is None:
