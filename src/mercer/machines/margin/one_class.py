@@ -13,6 +13,7 @@ from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_share
+from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.zones import Zones, zones
@@ -141,6 +142,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self.offset_ = -self.intercept_
         self._expansion = gram.expand(dual.coef)
         self._keep_support(X, rows.spread(dual.coef, weights))
+        warn_of_similarity(self, gram, X)
         return self
 
     def score_samples(self, X: Any) -> Array:

@@ -18,6 +18,7 @@ from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
+from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import (
     DistinctRows,
     check_class_weight,
@@ -220,6 +221,8 @@ class SVC(ClassifierMixin, MarginMachine):
         shares = weights if self.nu is not None else amounts_of(self, weights)
         self._keep(X, codes, rows.spread(self._table(gram, duals), shares))
         self._calibration = self._calibrated(gram, rows, question, duals)
+        support = len(self.support_) / len(y) if self.nu is None else 0.0
+        warn_of_similarity(self, gram, X, support)
         return self
 
     def decision_function(self, X: Any) -> Array:

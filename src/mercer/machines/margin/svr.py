@@ -13,6 +13,7 @@ from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_choice, check_optional_share, check_real, refuse
+from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import (
     MarginMachine,
@@ -162,6 +163,7 @@ class SVR(RegressorMixin, MarginMachine):
         self.intercept_ = float(dual.intercept)
         self._expansion = gram.expand(dual.coef).plus(np.array([self.intercept_]))
         self._keep_support(X, rows.spread(dual.coef, amounts_of(self, weights)))
+        warn_of_similarity(self, gram, X)
         return self
 
     def predict(self, X: Any) -> Array:

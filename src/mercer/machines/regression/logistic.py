@@ -33,6 +33,7 @@ from mercer.machines.base.parameters import (
     check_real,
     refuse,
 )
+from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import (
     batch_codes,
     check_class_weight,
@@ -197,6 +198,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         )
         self._keep(X, rows, gram, solution.value)
         self._seen = float(counted.sum())
+        warn_of_similarity(self, gram, X)
         return self
 
     @offered_if(_streams)

@@ -29,6 +29,7 @@ from mercer.machines.base.parameters import (
     is_real,
     refuse,
 )
+from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
@@ -152,6 +153,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         self.solution_: Solution = solution
         self.penalty_ = penalty if y.ndim == 2 else float(penalty[0])
         self._keep(gram, rows, solution.value, y)
+        warn_of_similarity(self, gram, X)
         return self
 
     def predict(self, X: Any) -> Array:
