@@ -73,7 +73,7 @@ class Source:
 
     def in_float64(self) -> Source:
         """Return the same kernel and points with K in float64."""
-        return replace(self, dtype=np.float64)
+        return self if self.dtype == np.float64 else replace(self, dtype=np.float64)
 
     def exact(self) -> LazyGram:
         """Return K evaluated in float64, whenever it is asked for."""

@@ -145,7 +145,7 @@ class KernelMachine(NestedKernels, ABC):
         return None if names is None else list(names)
 
 
-def kernel_of(given: Any, X: Any, weights: Array | None = None) -> Kernel:
+def kernel_of(given: Any, X: Any = None, weights: Array | None = None) -> Kernel:
     """Return the kernel that a parameter is, or that its name or function means for these rows."""
     return given if isinstance(given, Kernel) else resolve(given, X, weights)
 

@@ -18,13 +18,14 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import stored_dtype
 from mercer.gram.policy import FLOAT32_SCATTER
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import (
     CallbackSupportMixin,
     KernelMachine,
     all_or_nothing,
+    kernel_of,
     progress_of,
     with_callbacks,
 )
@@ -321,8 +322,8 @@ class KMeans(
 
     def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
         if not isinstance(self.kernel, str):
-            return resolve(self.kernel)
-        return resolve(self.kernel, take(X, rows.first), rows.weight)
+            return kernel_of(self.kernel)
+        return kernel_of(self.kernel, take(X, rows.first), rows.weight)
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
         options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
