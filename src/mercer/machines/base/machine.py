@@ -163,7 +163,7 @@ def is_precomputed(kernel: Any) -> bool:
 # the solver is one subtask of the fit; a callback that returns true stops the fit with what it has.
 
 try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # noqa: PLC0414
     from sklearn.callback import with_callbacks as _torn_down
 except ImportError:  # scikit-learn before 1.9
 

@@ -32,12 +32,11 @@ from mercer.machines.base.machine import (
 from mercer.machines.base.parameters import (
     check_count,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     check_seed,
     refuse,
 )
-from mercer.machines.base.reuse import Store
+from mercer.machines.base.reuse import Reusing
 from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
@@ -62,6 +61,7 @@ class KMeans(
     ClusterMixin,
     Certified,
     CallbackSupportMixin,
+    Reusing,
     KernelMachine,
 ):
     """Clusters around means in the space of any kernel.
@@ -179,7 +179,7 @@ class KMeans(
         self
             The fitted machine.
         """
-        store = Store.of(self)
+        store = self._take_store()
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, row_count(X))
@@ -383,8 +383,7 @@ class KMeans(
         for name in ("n_clusters", "n_init", "max_iter"):
             check_count(self, name)
         check_flag(self, "refine")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_seed(self)
         check_start(self)
 

@@ -23,9 +23,8 @@ from mercer.machines.base.inputs import rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import (
     check_count,
+    check_limits,
     check_number,
-    check_optional_callable,
-    check_optional_positive,
     check_real,
     check_seed,
     is_real,
@@ -341,8 +340,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
             check_count(self, name)
         check_real(self, "tol", above=0)
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
 
 
 def drawn_parts(

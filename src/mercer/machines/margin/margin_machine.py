@@ -22,9 +22,8 @@ from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, ke
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     is_real,
     refuse,
@@ -58,9 +57,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         check_real(self, "tol", above=0)
         check_choice(self, "criterion", tuple(_CRITERIA))
         check_optional_count(self, "max_iter")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_flag(self, "warm_start")
-        check_optional_callable(self, "callback")
 
     def _merged(self, X: Points, labels: Array, weights: Array) -> DistinctRows:
         """Take equal rows of equal labels together, sorted by label."""
