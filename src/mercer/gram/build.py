@@ -161,12 +161,13 @@ def _choose(
     expression = bind_columns(kernel.expression(), names)
     if need is Need.BOX and _is_stiff(expression, X, cost):
         need, copies = Need.PRODUCTS, 1
-    needed = dense_bytes(row_count(X), dtype) * copies
+    n = row_count(X)
+    needed = dense_bytes(n, dtype) * copies
     if need is Need.BOX:
-        needed = box_bytes(row_count(X), copies * row_count(X), dtype)
+        needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
-        needed += _panel_bytes(row_count(X))
-    fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > LARGEST_STORED)
+        needed += _panel_bytes(n)
+    fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
