@@ -20,9 +20,8 @@ from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_preco
 from mercer.machines.base.parameters import (
     check_choice,
     check_count,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_seed,
     refuse,
     seed_of,
@@ -404,8 +403,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         check_count(self, "n_components")
         check_optional_count(self, "rank")
         check_choice(self, "form", tuple(_FORMS))
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_folds(self)
         check_seed(self)
         penalty_of.check_penalty(self)

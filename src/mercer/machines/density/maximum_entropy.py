@@ -16,10 +16,9 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_choice,
+    check_limits,
     check_number,
-    check_optional_callable,
     check_optional_count,
-    check_optional_positive,
     check_real,
     refuse,
     source_of,
@@ -265,8 +264,7 @@ class MaximumEntropy(Machine, BaseEstimator):
         check_choice(self, "method", tuple(_LIMITS))
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         given = self.features
         if given is None or callable(given):
             return

@@ -25,9 +25,8 @@ from mercer.machines.base.parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_seed,
     refuse,
 )
@@ -377,8 +376,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         check_choice(self, "removal", _REMOVALS)
         check_optional_count(self, "budget")
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.budget is not None and self.answer != "last":
             refuse(self, "answer", self.answer, "be 'last' with a budget: means need all mistakes")
 

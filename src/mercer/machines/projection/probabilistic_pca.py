@@ -20,9 +20,8 @@ from mercer.machines.base.parameters import (
     ParameterError,
     check_choice,
     check_count,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     check_seed,
     is_real,
@@ -360,5 +359,4 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machin
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)

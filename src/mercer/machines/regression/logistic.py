@@ -28,8 +28,7 @@ from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     check_real,
     refuse,
 )
@@ -397,8 +396,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         check_choice(self, "loss", tuple(_LOSSES))
         check_flag(self, "bias")
         check_class_weight(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as NewtonRisk()")
 

@@ -24,8 +24,7 @@ from mercer.machines.base.certificate import (
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     is_real,
     refuse,
 )
@@ -254,8 +253,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _check_parameters(self) -> None:
         check_flag(self, "bias")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as Cholesky()")
         if isinstance(self.penalty, str):

@@ -56,7 +56,9 @@ class SMO(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = (BoxQP, Many)
+
+    def _obstacle(self, problem: BoxQP | Many) -> str | None:
         """Take box programmes that have a feasible point, and share one stored Gram."""
         refused = refusal("SMO", problem)
         if refused is not None:
@@ -80,10 +82,8 @@ class SMO(Solver):
         return conclude(self, problem, parts, ends, watch)
 
 
-def refusal(name: str, problem: Any) -> str | None:
-    """Say why a problem is not one, or several, box programmes on one Gram."""
-    if not isinstance(problem, BoxQP | Many):
-        return f"{name} answers BoxQP and Many problems, not {type(problem).__name__}"
+def refusal(name: str, problem: BoxQP | Many) -> str | None:
+    """Say why box programmes are not ones with feasible points on one Gram."""
     problems = programmes(problem)
     if not problems:
         return "there is no programme to answer"
