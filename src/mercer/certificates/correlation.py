@@ -12,7 +12,7 @@ Variances are squares only if both Grams are positive semidefinite.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -276,4 +276,4 @@ def _whitening(metric: Array) -> Array:
 
 def _most(values: Array) -> float:
     found = float(np.abs(values).max(initial=0.0))
-    return found if found == found else inf  # a number, so that `max` and comparisons see it
+    return inf if isnan(found) else found  # a number, so that `max` and comparisons see it
