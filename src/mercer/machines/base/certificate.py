@@ -129,10 +129,13 @@ def _to_be_factored(gram: Gram) -> bool:
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
-    """Judge an answer by its duality gap, relative to the objective."""
+    """Judge an answer by its duality gap, relative to the objective.
+
+    A gap of 100 % bounds nothing, whatever the tolerance.
+    """
     found = certify(problem, value, tol)
     measured = found.quantities
-    ok = measured.relative_gap <= tol and measured.infeasibility <= _FEASIBLE
+    ok = measured.relative_gap <= min(tol, VACUOUS) and measured.infeasibility <= _FEASIBLE
     if not isfinite(measured.indefiniteness):
         return replace(found, ok=False)  # nothing is known of an optimum
     statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"

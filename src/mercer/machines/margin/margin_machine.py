@@ -36,6 +36,7 @@ from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
 from mercer.solvers.solve import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
+_LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
@@ -109,8 +110,9 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
 
     def _solver(self, problem: BoxQP | Many, least: float = 0.0) -> Solver:
         """Return the solver that suits the problem, with the wishes of the user."""
+        tol = min(self.tol, _LOOSEST_GAP) if self.criterion == "gap" else self.tol
         wishes = {
-            "tol": max(_SOLVE_BELOW * self.tol, least),
+            "tol": max(_SOLVE_BELOW * tol, least),
             "max_iter": self.max_iter,
             "criterion": _CRITERIA[self.criterion],
         }
