@@ -1,0 +1,59 @@
+"""Refuse pictures of the gallery that show nothing.
+
+A figure that is made in one cell and drawn in the next is saved empty after the first: its axes
+hold no data at that moment, which is what is looked for here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+
+class EmptyPictureError(Exception):
+    """A figure was saved before anything was drawn in it."""
+
+
+def empty_axes(figure: Any) -> list[int]:
+    """Return the places of those axes that are seen and have nothing in them."""
+    return [
+        place
+        for place, axes in enumerate(figure.axes)
+        if axes.get_visible() and axes.axison and not (axes.has_data() or axes.texts)
+    ]
+
+
+def refuse_empty(figures: list[Any], source: str) -> None:
+    """Raise if one of the figures of an example shows nothing."""
+    for figure in figures:
+        blank = empty_axes(figure)
+        if blank or not figure.axes:
+            raise EmptyPictureError(
+                f"{source}: a figure has no drawing in its axes {blank}; "
+                "make a figure and draw in it in the same cell"
+            )
+
+
+def careful_scraper(block: Any, block_vars: Any, gallery_conf: Any, **kwargs: Any) -> Any:
+    """Save the open figures as sphinx-gallery does, once each of them shows something."""
+    from sphinx_gallery.scrapers import matplotlib_scraper  # noqa: PLC0415 - not a need of tests
+
+    refuse_empty([plt.figure(number) for number in plt.get_fignums()], block_vars["src_file"])
+    return matplotlib_scraper(block, block_vars, gallery_conf, **kwargs)
+
+
+class MostUsedFirst:
+    """Order the examples of a subject: what most readers look for, then the rest by name."""
+
+    FIRST = ("svc_margin", "svc_cost_and_kernel", "logistic", "ridge_path", "pca_rings", "kmeans")
+    FIRST += ("gaussian_mixture", "choosing", "kernels")
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, file: str) -> tuple[int, str]:
+        """Return the key of a file."""
+        name = Path(file).stem.removeprefix("plot_")
+        return (self.FIRST.index(name) if name in self.FIRST else len(self.FIRST), name)
