@@ -30,6 +30,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "offline",
+    "pictures",
     "reference",
     "snippets",
 ]
@@ -75,7 +76,7 @@ sphinx_gallery_conf = {
     "subsection_order": [f"../examples/{subject}" for subject in SUBJECTS],
     "within_subsection_order": "pictures.MostUsedFirst",
     "image_scrapers": ("pictures.careful_scraper",),
-    "thumbnail_size": (960, 480),
+    "thumbnail_size": (800, 480),
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(demo|__init__)\.py",
     "download_all_examples": False,

@@ -4,6 +4,7 @@ import importlib
 import inspect
 
 import matplotlib.pyplot as plt
+import numpy as np
 import offline
 import pictures
 import pytest
@@ -65,6 +66,14 @@ def test_a_gallery_cell_that_leaves_its_axes_empty_is_refused():
     plt.close(figure)
 
 
+def test_thumbnails_of_wide_pictures_show_their_first_panels():
+    wide = np.zeros((100, 400, 3))
+    wide[:, 130:140] = wide[:, 160:200] = wide[:, 300:390] = 1.0  # gaps; the last is too far right
+    assert pictures.first_panels(wide).shape == (100, 180, 3)
+    assert pictures.first_panels(wide[:, :200]).shape == (100, 200, 3)
+    assert pictures.first_panels(np.zeros((100, 400, 3))).shape == (100, 400, 3)
+
+
 def test_blocks_of_a_page_share_their_names_and_show_what_they_print():
     text = page("a = 2\nprint(a)", "b = a + 1", "print(a * b)")
     assert [printed for printed, _ in snippets.run_page(text, "page")] == ["2", "", "6"]
@@ -102,7 +111,9 @@ def test_every_machine_and_kernel_has_its_notes():
     machines = {
         name for name in mercer.__all__ if hasattr(getattr(mercer, name), "fit")
     }  # estimators, and MaximumEntropy
-    own = [k for k in vars(kernels).values() if inspect.isclass(k) and issubclass(k, kernels.Kernel)]
+    own = [
+        k for k in vars(kernels).values() if inspect.isclass(k) and issubclass(k, kernels.Kernel)
+    ]
     names = {f"mercer.{name}" for name in machines}
     names |= {f"mercer.kernels.{k.__name__}" for k in own if k.__name__ in kernels.__all__}
     assert names - {"mercer.kernels.Kernel"} <= set(NOTES)
