@@ -46,7 +46,7 @@ _NOTHING = 1e-12  # share of the variance: below, rows do not leave the mean of 
 class FisherDiscriminant(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Certified, KernelMachine
 ):
-    """Projects rows to where classes lie far apart and close together, and tells them apart there.
+    """Fisher discriminant: directions that keep classes apart, and a classifier there.
 
     Maximises w'S_B w / w'(S_W + beta I) w in the space of any kernel, S_B the scatter of the class
     means and S_W the scatter of the rows around the mean of their class. There are at most

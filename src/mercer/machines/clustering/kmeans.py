@@ -64,7 +64,7 @@ class KMeans(
     Reusing,
     KernelMachine,
 ):
-    """Clusters around means in the space of any kernel.
+    """K-means clustering, plain or in the space of any kernel.
 
     Minimises sum_i s_i |phi(x_i) - m_c(i)|^2 over the clusters c(i) of the rows, with m_c the mean
     of cluster c in feature space and s the sample weights. Each of `n_init` starts makes Lloyd's

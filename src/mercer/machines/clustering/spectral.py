@@ -80,7 +80,7 @@ class SpectralClustering(
     Reusing,
     KernelMachine,
 ):
-    """Clusters that hang together, of any shape: cuts of a similarity graph, relaxed.
+    """Spectral clustering: relaxed cuts of a similarity graph, clusters of any shape.
 
     Finding the clusters that cut the least similarity, balanced by their sizes or degrees, is
     NP-hard; dropping the demand that membership be 0 or 1 leaves the k leading eigenvectors of a

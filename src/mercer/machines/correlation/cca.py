@@ -50,7 +50,7 @@ _APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
 class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKernels):
-    """Finds directions of two views whose variates correlate most, in the space of any kernels.
+    """Canonical correlation analysis of two views, linear or with any kernels.
 
     With G_x, G_y the centred Gram matrices of both views, maximises the covariance of u = G_x c and
     v = G_y d over unit penalised variances c'(G_x + eta)^2 c and d'(G_y + eta)^2 d; each pair is

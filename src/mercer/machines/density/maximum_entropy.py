@@ -34,7 +34,7 @@ _LIMITS = {"newton": 200, "scaling": 100_000}
 
 
 class MaximumEntropy(Machine, BaseEstimator):
-    """The distribution on finitely many points with given expectations, closest to a prior.
+    """Maximum entropy distribution on finitely many points with given expectations.
 
     Minimises KL(p | prior) subject to E_p[f_j] = b_j; with a uniform prior, that is the largest
     entropy. The answer is p_i = prior_i exp(l'f(x_i)) / Z, and of all distributions of this form it

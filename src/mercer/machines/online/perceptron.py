@@ -59,7 +59,7 @@ def _streams(machine: Any) -> bool:
 
 
 class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
-    """Learns online: a row whose class is not ahead is added to the function of its class.
+    """Perceptron, linear or with any kernel: learns online, from its mistakes.
 
     For two classes f(x) = w'phi(x) + b; where y f(x) <= 0, w gains y phi(x) and b gains y. For more
     classes each has a function; where that of the right class is not strictly the largest, it gains

@@ -56,7 +56,7 @@ _GAPS = "method='em' takes them as missing, and estimates them."
 
 
 class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
-    """Rows as points of a plane plus noise: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
+    """Probabilistic principal components: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
 
     The most likely W spans the leading principal components, scaled to sqrt(variance - v), and v is
     the mean variance of the others. With `method="em"` entries may be missing (NaN): they are

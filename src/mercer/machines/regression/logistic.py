@@ -64,7 +64,7 @@ def _streams(machine: Any) -> bool:
 
 
 class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
-    """Classes by scores that a smooth loss pulls apart and a squared norm holds back.
+    """Logistic regression, linear or with any kernel, by this or another smooth loss.
 
     Minimises sum_i s_i loss(f(x_i), y_i) + penalty / 2 |f|^2 over f = sum_i a_i k(x_i, .) + b; the
     bias b is not penalised. Two classes have one function f, more have one each.

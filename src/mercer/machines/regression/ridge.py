@@ -36,7 +36,7 @@ _LOST = 1e280  # penalty over weight: a coefficient is a residual over it, and h
 
 
 class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
-    """Regression by least squares with a squared-norm penalty, in the space of any kernel.
+    """Ridge regression, linear or with any kernel: least squares with a squared-norm penalty.
 
     Minimises sum_i s_i (y_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .) + b. The
     bias b is not penalised. For a kernel with fewer features than there are rows (linear,
