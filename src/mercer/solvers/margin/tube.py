@@ -20,8 +20,7 @@ from mercer.array_types import Array
 from mercer.gram import PartGram
 from mercer.problems import BoxQP
 from mercer.solvers.base import Status
-from mercer.solvers.margin.convergence import converge
-from mercer.solvers.margin.convergence import Criterion
+from mercer.solvers.margin.convergence import Criterion, converge
 from mercer.solvers.margin.descent import BoxState, Engine, begin
 
 # Pair steps on the nu form before this is tried: well-conditioned ones take some 1000 per variable.
