@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, StreamQuantities, certify
+from mercer.certificates.margin.box_qp import VACUOUS
 from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
