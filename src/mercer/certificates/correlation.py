@@ -12,6 +12,7 @@ Variances are squares only if both Grams are positive semidefinite.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -140,8 +141,9 @@ def _side(gram: Gram, penalty: float, c: Array, w: Array | None) -> _Side:
     variates = gram.factor @ w
     if penalty == 0:
         return _Side(gram, penalty, c, variates, basis, _away(gram.factor, c, variates))
-    away = np.linalg.norm(w - gram.factor.T @ c, axis=0) / np.linalg.norm(w, axis=0)
-    return _Side(gram, penalty, c, variates, basis, _most(away))
+    sizes = np.maximum(np.abs(w).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    away = np.linalg.norm((w - gram.factor.T @ c) / sizes, axis=0)
+    return _Side(gram, penalty, c, variates, basis, _most(away / np.linalg.norm(w / sizes, axis=0)))
 
 
 def _away(F: Array, c: Array, variates: Array) -> float:
@@ -273,4 +275,5 @@ def _whitening(metric: Array) -> Array:
 
 
 def _most(values: Array) -> float:
-    return float(np.abs(values).max(initial=0.0))
+    found = float(np.abs(values).max(initial=0.0))
+    return inf if isnan(found) else found  # a number, so that `max` and comparisons see it

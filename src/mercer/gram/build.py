@@ -73,6 +73,7 @@ def make_gram(
     names: list[str] | None = None,
     dtype: Any = np.float64,
     copies: int = 1,
+    cost: float = 0.0,
     remedy: str = _PRODUCTS,
 ) -> Gram:
     """Choose how the Gram matrix of `kernel` on `X` is held.
@@ -94,6 +95,8 @@ def make_gram(
     copies : int
         How many matrices of this size the coming work holds at once (a factorisation: two); for
         box programmes, how many variables each row has.
+    cost : float
+        For box programmes: the largest bound of a coefficient.
     remedy : str
         What a refusal names first, of the choices that the machine has.
 
@@ -120,7 +123,7 @@ def make_gram(
         require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")
         return PrecomputedGram(X, rows)
     X = X if rows is None else take(X, rows)
-    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, remedy)
+    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, remedy)
     refuse_overflow(gram, kernel, rows)
     return gram
 
@@ -152,15 +155,19 @@ def _choose(
     names: list[str] | None,
     dtype: Any,
     copies: int,
+    cost: float,
     remedy: str,
 ) -> Gram:
     expression = bind_columns(kernel.expression(), names)
-    needed = dense_bytes(row_count(X), dtype) * copies
+    if need is Need.BOX and _is_stiff(expression, X, cost):
+        need, copies = Need.PRODUCTS, 1
+    n = row_count(X)
+    needed = dense_bytes(n, dtype) * copies
     if need is Need.BOX:
-        needed = box_bytes(row_count(X), copies * row_count(X), dtype)
+        needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
-        needed += _panel_bytes(row_count(X))
-    fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > LARGEST_STORED)
+        needed += _panel_bytes(n)
+    fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
@@ -184,6 +191,19 @@ def _by_features(expression: Expression, X: Points, need: Need, fits: bool) -> F
     if need is Need.PASSES and is_sparse(X):
         return _factored_sparse(expression, X)
     return None if need is Need.ROWS else _factored(expression, X)
+
+
+def _is_stiff(expression: Expression, X: Points, cost: float) -> bool:
+    """Return whether features, where there are any, are better than pair steps that crawl.
+
+    Those crawl where one coefficient at its bound moves f by thousands.
+    """
+    if row_count(X) > FLOAT64_ROWS or is_objects(X):
+        return False
+    if feature_map(expression, X.shape[1]) is None:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(not cost * Source(expression, X).diag().max(initial=0.0) < STIFF)
 
 
 def _for_passes(source: Source, copies: int) -> Gram:
@@ -218,19 +238,6 @@ def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:
     """
     single = rows > FLOAT64_ROWS and serves()
     return np.dtype(np.float32 if single else np.float64)
-
-
-def is_stiff(cost: float, size: float) -> bool:
-    """Return whether coefficients up to `cost` move f by so much that pair steps on K crawl.
-
-    Parameters
-    ----------
-    cost : float
-        The largest bound of a coefficient.
-    size : float
-        The largest k(x, x).
-    """
-    return bool(not cost * size < STIFF)
 
 
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:

@@ -73,7 +73,7 @@ class Source:
 
     def in_float64(self) -> Source:
         """Return the same kernel and points with K in float64."""
-        return replace(self, dtype=np.float64)
+        return self if self.dtype == np.float64 else replace(self, dtype=np.float64)
 
     def exact(self) -> LazyGram:
         """Return K evaluated in float64, whenever it is asked for."""
@@ -147,7 +147,7 @@ class DenseGram(Gram):
 
     def __init__(self, source: Source, matrix: Array | None = None) -> None:
         self.source = source
-        self.shape = (source.n, source.n)
+        self.shape = (source.n,) * 2
         self.dtype = source.dtype
         self.valid = source.valid
         self._matrix = source.pairs().dense() if matrix is None else matrix
@@ -207,7 +207,7 @@ class LazyGram(Gram):
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.shape = (source.n, source.n)
+        self.shape = (source.n,) * 2
         self.dtype = np.dtype(source.dtype)
         self.valid = source.valid
 
@@ -281,7 +281,7 @@ class CachedGram(Gram):
 
     def __init__(self, source: Source, budget: int) -> None:
         self.source = source
-        self.shape = (source.n, source.n)
+        self.shape = (source.n,) * 2
         self.dtype = source.dtype
         self.valid = source.valid
         self.evaluated = 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from mercer import deadline
 from mercer.html import page
@@ -194,11 +194,27 @@ class Solution:
 
 
 class Solver(ABC):
-    """An algorithm with its options; problem and state are passed to it."""
+    """An algorithm with its options; problem and state are passed to it.
 
-    @abstractmethod
+    Attributes
+    ----------
+    answers : type or tuple of types
+        The problems that it takes.
+    """
+
+    answers: ClassVar[type | tuple[type, ...]]
+
     def refuses(self, problem: Any) -> str | None:
         """Say why this solver cannot take the problem, with the remedy; None if it can."""
+        if isinstance(problem, self.answers):
+            return self._obstacle(problem)
+        kinds = self.answers if isinstance(self.answers, tuple) else (self.answers,)
+        names = " and ".join(kind.__name__ for kind in kinds)
+        return f"{type(self).__name__} answers {names} problems, not {type(problem).__name__}"
+
+    def _obstacle(self, problem: Any) -> str | None:
+        """Say what stands in the way of a problem of the right type; None if nothing does."""
+        return None
 
     @abstractmethod
     def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:

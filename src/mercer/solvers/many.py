@@ -19,12 +19,12 @@ class Each(Solver):
         What answers a single programme.
     """
 
+    answers = Many
+
     solver: Solver
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Many) -> str | None:
         """Take what the inner solver takes."""
-        if not isinstance(problem, Many):
-            return f"Each answers Many problems, not {type(problem).__name__}"
         if not problem.problems:
             return "there is no programme to answer"
         refusals = (self.solver.refuses(part) for part in problem.problems)

@@ -703,3 +703,11 @@ def test_odd_parameters():
 )
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("penalty", [1e150, 1e200, 1e300])
+def test_weights_whose_squares_vanish_are_still_compared(penalty):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    machine = CCA(Gaussian(1.0), penalty=penalty).fit(X, X[:, ::-1] + 1)
+    assert np.isfinite(machine.certificate_.quantities.normalisation)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from mercer.machines.base.lazy_certificate import certify_gap
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -21,7 +22,7 @@ from mercer.kernels import (
     RationalQuadratic,
     exp,
 )
-from mercer.problems import Dual
+from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, solve
 
@@ -68,6 +69,37 @@ def test_a_bound_above_the_tolerance_is_still_one():
     truth = certify(problem, best).quantities
     assert found.primal >= truth.dual * (1 - 1e-9)
     assert found.relative_gap < 1
+
+
+@pytest.mark.parametrize("family", [False, True])
+def test_a_gap_that_bounds_nothing_is_said_to(family):
+    targets, gram, C = np.where(y == 1, 1.0, -1.0), PrecomputedGram(np.eye(20)), np.full(20, 1e9)
+    problem = svm.svr(gram, targets, C, eps=0.1)
+    best = solve(problem, SMO(tol=1e-12)).value
+    off = Dual((1 - 4e-4) * best.coef, best.intercept)
+    asked, answer = (Many((problem, problem)), Duals((best, off))) if family else (problem, off)
+    found = certify(asked, answer)
+    assert found.ok  # the conditions hold to the tolerance, while slack of that size is dear
+    assert found.quantities.relative_gap > 0.999
+    assert "nothing is shown about" in found.statement
+    assert "%" not in found.statement
+    assert "nothing is shown" not in certify(problem, best).statement
+    # what is shown: it is the optimum for targets moved by no more than the violation
+    slope = targets - off.coef - best.intercept
+    near = targets - (slope - 0.1 * np.sign(off.coef))
+    assert np.abs(near - targets).max() <= found.quantities.violation
+    exact = solve(svm.svr(gram, near, C, eps=0.1), SMO(tol=1e-12)).value
+    np.testing.assert_allclose(exact.coef, off.coef, rtol=1e-9)
+
+
+@pytest.mark.parametrize("tol", [0.4, 7.0])
+def test_no_tolerance_makes_a_gap_of_all_a_bound(tol):
+    machine = quietly(SVR(Gaussian(1.0), 1e9, 1e-4, criterion="gap", tol=tol), X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok
+    assert machine.certificate_.quantities.relative_gap <= 0.5
+    problem = svm.svr(PrecomputedGram(np.eye(20)), X[:, 0], np.full(20, 1e9), eps=0.1)
+    assert not certify_gap(problem, Dual(np.zeros(20), 0.0), tol).ok
 
 
 def test_a_hard_tube_has_a_gap():

@@ -8,7 +8,13 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.margin.box_qp import BoxQPQuantities, convexity, judged, measure
+from mercer.certificates.margin.box_qp import (
+    BoxQPQuantities,
+    bound_of_objective,
+    convexity,
+    judged,
+    measure,
+)
 from mercer.gram import Definiteness, Gram, exact
 from mercer.gram.base import Unwrapped
 from mercer.gram.definite import BY_CONSTRUCTION
@@ -78,11 +84,7 @@ def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
         f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
     )
-    statement += (
-        f"each objective is within {100 * together.relative_gap:.2g} % of its optimum"
-        if convex.shown
-        else f"{convex.doubt}, so other points may be better by any amount"
-    )
+    statement += bound_of_objective(together.relative_gap, convex, "every objective")
     return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
 
 

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, StreamQuantities, certify
+from mercer.certificates.margin.box_qp import VACUOUS
 from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
@@ -129,10 +130,13 @@ def _to_be_factored(gram: Gram) -> bool:
 
 
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
-    """Judge an answer by its duality gap, relative to the objective."""
+    """Judge an answer by its duality gap, relative to the objective.
+
+    A gap of 100 % bounds nothing, whatever the tolerance.
+    """
     found = certify(problem, value, tol)
     measured = found.quantities
-    ok = measured.relative_gap <= tol and measured.infeasibility <= _FEASIBLE
+    ok = measured.relative_gap <= min(tol, VACUOUS) and measured.infeasibility <= _FEASIBLE
     if not isfinite(measured.indefiniteness):
         return replace(found, ok=False)  # nothing is known of an optimum
     statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"

@@ -148,7 +148,7 @@ class KernelMachine(NestedKernels, ABC):
 
 
 def kernel_of(
-    given: Any, X: Any, weights: Array | None = None, names: Sequence[str] | None = None
+    given: Any, X: Any = None, weights: Array | None = None, names: Sequence[str] | None = None
 ) -> Kernel:
     """Return the kernel that a parameter is, or that its name or function means for these rows."""
     return given if isinstance(given, Kernel) else resolve(given, X, weights, names)
@@ -167,7 +167,7 @@ def is_precomputed(kernel: Any) -> bool:
 # the solver is one subtask of the fit; a callback that returns true stops the fit with what it has.
 
 try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # noqa: PLC0414  shown
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # noqa: PLC0414
     from sklearn.callback import with_callbacks as _torn_down
 except ImportError:  # scikit-learn before 1.9
 

@@ -91,6 +91,12 @@ def check_optional_callable(machine: Any, name: str) -> None:
         refuse(machine, name, value, "be None or a function")
 
 
+def check_limits(machine: Any) -> None:
+    """Require a callback and a time limit that a solver can take."""
+    check_optional_callable(machine, "callback")
+    check_optional_positive(machine, "time_limit")
+
+
 def check_choice(machine: Any, name: str, choices: tuple[str, ...]) -> None:
     """Require one of a few words."""
     value = getattr(machine, name)

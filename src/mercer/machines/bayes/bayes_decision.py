@@ -42,7 +42,7 @@ from mercer.solvers import Solution, solve
 
 
 class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
-    """Decides by the joint table of observations x and classes h, without any assumption.
+    """Bayes decisions from a joint table of observations and classes, with costs of errors.
 
     P(h | x) = P(x | h) P(h) / P(x). The decision with the least expected risk
     R(i | x) = sum_j loss(i, j) P(j | x) is taken; with the 0/1 loss, that is the most probable

@@ -40,7 +40,7 @@ from mercer.solvers import Solution
 
 
 class GaussianClassifier(Certified, ClassifierMixin, Machine, BaseEstimator):
-    """Classifies by log P(c) + log N(x; mean_c, E_c), the Gaussians fitted by maximum likelihood.
+    """Gaussian classes by maximum likelihood: linear and quadratic discriminants.
 
     With one covariance for all classes the border between two of them is a hyperplane, that of
     linear discriminant analysis; with one for each, a quadric.

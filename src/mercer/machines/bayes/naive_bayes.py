@@ -57,7 +57,7 @@ def _streams(machine: Any) -> bool:
 
 
 class NaiveBayes(Certified, ClassifierMixin, Machine, BaseEstimator):
-    """Classifies by the class that makes the attributes of a row, each on its own, most likely.
+    """Naive Bayes classifier of tables: categories, counts and measurements, with gaps.
 
     The score of class c is S_c = log P(c) + sum_j log P(x_j | c). A categorical attribute with V_j
     values has P(x_j = v | c) = (alpha + weight of v in c) / (alpha V_j + weight of c); a value

@@ -21,9 +21,8 @@ from mercer.machines.base.decision import check_prior, prior_of
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     refuse,
 )
@@ -47,7 +46,7 @@ _NOTHING = 1e-12  # share of the variance: below, rows do not leave the mean of 
 class FisherDiscriminant(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Certified, KernelMachine
 ):
-    """Projects rows to where classes lie far apart and close together, and tells them apart there.
+    """Fisher discriminant: directions that keep classes apart, and a classifier there.
 
     Maximises w'S_B w / w'(S_W + beta I) w in the space of any kernel, S_B the scatter of the class
     means and S_W the scatter of the rows around the mean of their class. There are at most
@@ -350,8 +349,7 @@ class FisherDiscriminant(
         check_optional_count(self, "n_components")
         check_choice(self, "weighting", ("counts", "classes"))
         check_choice(self, "rule", ("gaussian", "mahalanobis"))
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver")
         check_prior(self)

@@ -28,7 +28,7 @@ from mercer.solvers import Solution, solve
 
 
 class NearestMean(Certified, ClassifierMixin, KernelMachine):
-    """Gives a row the class whose mean is nearest in feature space.
+    """Nearest-mean classifier in the space of any kernel.
 
     With means mu_c, a row x scores 2 mu_c'phi(x) - |mu_c|^2, which is |phi(x)|^2 less its squared
     distance to the mean; the mean of all rows is taken for the origin. For two classes the decision

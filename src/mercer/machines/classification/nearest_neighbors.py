@@ -47,7 +47,7 @@ _CHECKED = 200  # rows whose neighbourhoods the certificate looks at
 
 
 class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
-    """Gives a row the class that most of its k nearest rows have, in the space of any kernel.
+    """k-nearest-neighbours classifier in the space of any kernel.
 
     Distances are |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z). Equally distant rows are
     taken in an order that does not depend on how the training rows were ordered; equally many

@@ -28,7 +28,7 @@ from mercer.machines.base.machine import (
     with_callbacks,
 )
 from mercer.machines.base.parameters import seed_of
-from mercer.machines.base.reuse import Store
+from mercer.machines.base.reuse import Reusing
 from mercer.machines.clustering.affinity import (
     affinity,
     float32_serves,
@@ -77,9 +77,10 @@ class SpectralClustering(
     TransformerMixin,
     ClusterMixin,
     Certified,
+    Reusing,
     KernelMachine,
 ):
-    """Clusters that hang together, of any shape: cuts of a similarity graph, relaxed.
+    """Spectral clustering: relaxed cuts of a similarity graph, clusters of any shape.
 
     Finding the clusters that cut the least similarity, balanced by their sizes or degrees, is
     NP-hard; dropping the demand that membership be 0 or 1 leaves the k leading eigenvectors of a
@@ -218,7 +219,7 @@ class SpectralClustering(
         self
             The fitted machine.
         """
-        store = Store.of(self)
+        store = self._take_store()
         check_parameters(self, tuple(_NORMALIZATIONS), tuple(_WEIGHTS))
         X = self._training_rows(X)
         check_against(self, X)

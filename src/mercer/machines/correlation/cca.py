@@ -20,9 +20,8 @@ from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_preco
 from mercer.machines.base.parameters import (
     check_choice,
     check_count,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_seed,
     refuse,
     seed_of,
@@ -51,7 +50,7 @@ _APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
 class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKernels):
-    """Finds directions of two views whose variates correlate most, in the space of any kernels.
+    """Canonical correlation analysis of two views, linear or with any kernels.
 
     With G_x, G_y the centred Gram matrices of both views, maximises the covariance of u = G_x c and
     v = G_y d over unit penalised variances c'(G_x + eta)^2 c and d'(G_y + eta)^2 d; each pair is
@@ -404,8 +403,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         check_count(self, "n_components")
         check_optional_count(self, "rank")
         check_choice(self, "form", tuple(_FORMS))
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_folds(self)
         check_seed(self)
         penalty_of.check_penalty(self)

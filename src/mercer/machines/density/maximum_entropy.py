@@ -16,10 +16,9 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_choice,
+    check_limits,
     check_number,
-    check_optional_callable,
     check_optional_count,
-    check_optional_positive,
     check_real,
     refuse,
     source_of,
@@ -35,7 +34,7 @@ _LIMITS = {"newton": 200, "scaling": 100_000}
 
 
 class MaximumEntropy(Machine, BaseEstimator):
-    """The distribution on finitely many points with given expectations, closest to a prior.
+    """Maximum entropy distribution on finitely many points with given expectations.
 
     Minimises KL(p | prior) subject to E_p[f_j] = b_j; with a uniform prior, that is the largest
     entropy. The answer is p_i = prior_i exp(l'f(x_i)) / Z, and of all distributions of this form it
@@ -265,8 +264,7 @@ class MaximumEntropy(Machine, BaseEstimator):
         check_choice(self, "method", tuple(_LIMITS))
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         given = self.features
         if given is None or callable(given):
             return

@@ -24,9 +24,8 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_count,
+    check_limits,
     check_number,
-    check_optional_callable,
-    check_optional_positive,
     check_real,
     check_seed,
     is_real,
@@ -342,8 +341,7 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
             check_count(self, name)
         check_real(self, "tol", above=0)
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
 
 
 def drawn_parts(

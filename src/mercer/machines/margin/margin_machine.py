@@ -14,19 +14,16 @@ from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.expression import bind_columns
-from mercer.gram import Gram, Need, Source, make_gram
-from mercer.gram.build import is_stiff, refuse_extremes, stored_dtype
-from mercer.gram.policy import FLOAT64_ROWS
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.build import refuse_extremes, stored_dtype
+from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
-from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, progress_of
+from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, kernel_of, progress_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     is_real,
     refuse,
@@ -39,6 +36,7 @@ from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
 from mercer.solvers.solve import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
+_LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
@@ -60,9 +58,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         check_real(self, "tol", above=0)
         check_choice(self, "criterion", tuple(_CRITERIA))
         check_optional_count(self, "max_iter")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_flag(self, "warm_start")
-        check_optional_callable(self, "callback")
 
     def _merged(self, X: Points, labels: Array, weights: Array) -> DistinctRows:
         """Take equal rows of equal labels together, sorted by label."""
@@ -73,31 +70,25 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
         """Return the kernel; scales taken from merged rows depend on neither copies nor order."""
         if not isinstance(self.kernel, str):
-            return resolve(self.kernel)
-        return resolve(self.kernel, take(X, rows.first), rows.weight, self._column_names())
+            return kernel_of(self.kernel)
+        return kernel_of(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
-        small = len(rows.first) <= FLOAT64_ROWS
-        options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
-        dtype = stored_dtype(len(rows.first))
-        # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
-        need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
-        copies = self._variables_of_a_row() if need is Need.BOX else 1
-        gram = make_gram(self.kernel_, X, need, dtype=dtype, copies=copies, **options)
+        gram = make_gram(
+            self.kernel_,
+            X,
+            Need.BOX,
+            rows=rows.first,
+            names=self._column_names(),
+            dtype=stored_dtype(len(rows.first)),
+            copies=self._variables_of_a_row(),
+            cost=float(np.max(getattr(self, "C", 1.0))),
+        )
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
 
     def _variables_of_a_row(self) -> int:
         """Count the variables that the programme has for each row."""
         return 1
-
-    def _is_stiff(self, X: Points) -> bool:
-        if isinstance(self.kernel_, Precomputed):
-            return False
-        names = self._column_names()
-        expression = bind_columns(self.kernel_.expression(), names)
-        with np.errstate(over="ignore", invalid="ignore"):
-            largest = Source(expression, X).diag().max(initial=0.0)
-            return is_stiff(np.max(getattr(self, "C", 1.0)), largest)
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""
@@ -119,8 +110,9 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
 
     def _solver(self, problem: BoxQP | Many, least: float = 0.0) -> Solver:
         """Return the solver that suits the problem, with the wishes of the user."""
+        tol = min(self.tol, _LOOSEST_GAP) if self.criterion == "gap" else self.tol
         wishes = {
-            "tol": max(_SOLVE_BELOW * self.tol, least),
+            "tol": max(_SOLVE_BELOW * tol, least),
             "max_iter": self.max_iter,
             "criterion": _CRITERIA[self.criterion],
         }
@@ -225,9 +217,11 @@ def refuse_squared_beside_nu(machine: Any, name: str) -> None:
 
 def warn_unused_beside_nu(machine: Any, name: str) -> None:
     """Say that a parameter which was set has no effect: nu stands in its place."""
+    if machine.nu is None:
+        return
     usual = signature(type(machine)).parameters[name].default
     value = getattr(machine, name)
-    if machine.nu is None or (is_real(value) and value == usual):
+    if is_real(value) and value == usual:
         return
     shown = shortened(value) if is_real(value) else "<array>"
     warnings.warn(

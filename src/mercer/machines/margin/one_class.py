@@ -24,7 +24,7 @@ _ZONES = ("inside", "on", "outside")
 
 
 class OneClassSVM(OutlierMixin, MarginMachine):
-    """Finds where rows are common: score(x) = sum_i b_i k(x_i, x), at least `offset_` for most.
+    """One-class support vector machine: score(x) = sum_i b_i k(x_i, x), novel below `offset_`.
 
     Minimises |w|^2 / 2 - rho nu W + sum_i s_i max(0, rho - w'phi(x_i)), W the total of the sample
     weights s. At most a share nu of the rows scores below rho = `offset_`, and at least a share nu

@@ -60,7 +60,7 @@ _ZONES = ("beyond", "on", "inside")
 
 
 class SVC(ClassifierMixin, MarginMachine):
-    """Classifier of largest margin: f(x) = sum_i b_i k(x_i, x) + intercept.
+    """Support vector classifier: f(x) = sum_i b_i k(x_i, x) + intercept, of largest margin.
 
     For two classes it minimises |w|^2 / 2 + C sum_i s_i max(0, 1 - y_i f(x_i)) over functions with
     any kernel, s_i being the sample weights. More classes are taken two by two, or each against

@@ -32,7 +32,7 @@ _ZONES = ("inside", "on", "outside")
 
 
 class SVR(RegressorMixin, MarginMachine):
-    """Regression that does not see errors up to epsilon: f(x) = sum_i b_i k(x_i, x) + intercept.
+    """Support vector regression: f(x) = sum_i b_i k(x_i, x) + intercept, blind below epsilon.
 
     Minimises |w|^2 / 2 + C sum_i s_i max(0, |y_i - f(x_i)| - epsilon) over functions with any
     kernel, s_i being the sample weights.

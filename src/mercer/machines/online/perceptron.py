@@ -25,9 +25,8 @@ from mercer.machines.base.parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_seed,
     refuse,
 )
@@ -60,7 +59,7 @@ def _streams(machine: Any) -> bool:
 
 
 class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
-    """Learns online: a row whose class is not ahead is added to the function of its class.
+    """Perceptron, linear or with any kernel: learns online, from its mistakes.
 
     For two classes f(x) = w'phi(x) + b; where y f(x) <= 0, w gains y phi(x) and b gains y. For more
     classes each has a function; where that of the right class is not strictly the largest, it gains
@@ -377,8 +376,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         check_choice(self, "removal", _REMOVALS)
         check_optional_count(self, "budget")
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.budget is not None and self.answer != "last":
             refuse(self, "answer", self.answer, "be 'last' with a budget: means need all mistakes")
 

@@ -23,14 +23,13 @@ from mercer.machines.base.parameters import (
     check_choice,
     check_components,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     check_real,
     check_seed,
     check_solver,
     seed_of,
 )
-from mercer.machines.base.reuse import Store
+from mercer.machines.base.reuse import Reusing
 from mercer.machines.base.targets import check_weights
 from mercer.machines.projection import components, inversion
 from mercer.machines.projection.centred_rows import centred_rows
@@ -45,7 +44,7 @@ from mercer.solvers.solve import choose
 _LOOSE = 1e-6  # certificates are no stricter than this
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMachine):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing, KernelMachine):
     """Principal component analysis: the directions in which rows vary most, for any kernel.
 
     Rows are centred in feature space, new ones by the mean of the training rows. With the linear
@@ -159,7 +158,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         self
             The fitted machine.
         """
-        store = Store.of(self)
+        store = self._take_store()
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
@@ -371,7 +370,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         check_flag(self, "whiten")
         check_choice(self, "preimage", ("auto", "fixed_point", "learned"))
         check_real(self, "tol", above=0)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_solver(self)
         check_seed(self)

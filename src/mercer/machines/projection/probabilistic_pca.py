@@ -20,9 +20,8 @@ from mercer.machines.base.parameters import (
     ParameterError,
     check_choice,
     check_count,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     check_seed,
     is_real,
@@ -57,7 +56,7 @@ _GAPS = "method='em' takes them as missing, and estimates them."
 
 
 class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
-    """Rows as points of a plane plus noise: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
+    """Probabilistic principal components: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
 
     The most likely W spans the leading principal components, scaled to sqrt(variance - v), and v is
     the mean variance of the others. With `method="em"` entries may be missing (NaN): they are
@@ -360,5 +359,4 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machin
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)

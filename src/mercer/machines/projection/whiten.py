@@ -25,7 +25,7 @@ from mercer.solvers import Solution
 
 
 class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
-    """Takes off the mean and turns rows to directions that are uncorrelated with variance one.
+    """Whitening: takes off the mean, turns rows to uncorrelated directions of variance one.
 
     Directions without variance, of which there are some whenever columns depend on one another or
     rows are no more than columns, are dropped; `n_dropped_` says how many.

@@ -28,8 +28,7 @@ from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     check_real,
     refuse,
 )
@@ -66,7 +65,7 @@ def _streams(machine: Any) -> bool:
 
 
 class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
-    """Classes by scores that a smooth loss pulls apart and a squared norm holds back.
+    """Logistic regression, linear or with any kernel, by this or another smooth loss.
 
     Minimises sum_i s_i loss(f(x_i), y_i) + penalty / 2 |f|^2 over f = sum_i a_i k(x_i, .) + b; the
     bias b is not penalised. Two classes have one function f, more have one each.
@@ -399,8 +398,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         check_choice(self, "loss", tuple(_LOSSES))
         check_flag(self, "bias")
         check_class_weight(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as NewtonRisk()")
 

@@ -24,8 +24,7 @@ from mercer.machines.base.certificate import (
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     is_real,
     refuse,
 )
@@ -38,7 +37,7 @@ _LOST = 1e280  # penalty over weight: a coefficient is a residual over it, and h
 
 
 class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
-    """Regression by least squares with a squared-norm penalty, in the space of any kernel.
+    """Ridge regression, linear or with any kernel: least squares with a squared-norm penalty.
 
     Minimises sum_i s_i (y_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .) + b. The
     bias b is not penalised. For a kernel with fewer features than there are rows (linear,
@@ -256,8 +255,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _check_parameters(self) -> None:
         check_flag(self, "bias")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as Cholesky()")
         if isinstance(self.penalty, str):

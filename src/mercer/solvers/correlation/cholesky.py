@@ -73,12 +73,12 @@ class CholeskyCorrelation(Solver):
         Largest residual of a squared correlation.
     """
 
+    answers = Correlation
+
     tol: float = 1e-12
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Correlation) -> str | None:
         """Take the form (G + penalty)^2 with penalties that are not tiny."""
-        if not isinstance(problem, Correlation):
-            return f"CholeskyCorrelation answers Correlation problems, not {type(problem).__name__}"
         if not isinstance(problem.form, Squared):
             return "CholeskyCorrelation needs the form Squared(); use solver=EighCorrelation()"
         if any(tiny(gram, penalty) for gram, penalty in problem.views):

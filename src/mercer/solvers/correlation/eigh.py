@@ -33,13 +33,9 @@ class EighCorrelation(Solver):
         Eigenvalues below this share of the largest count as zero.
     """
 
-    cut: float = 1e-12
+    answers = Correlation
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take any correlation problem."""
-        if not isinstance(problem, Correlation):
-            return f"EighCorrelation answers Correlation problems, not {type(problem).__name__}"
-        return None
+    cut: float = 1e-12
 
     def run(self, problem: Correlation, watch: Watch, start: Any = None) -> Solution:
         """Decompose both, compare."""

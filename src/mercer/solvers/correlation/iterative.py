@@ -83,14 +83,12 @@ class IterativeCorrelation(Solver):
         Largest residual of a squared correlation.
     """
 
+    answers = Correlation
+
     tol: float = 1e-9
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Correlation) -> str | None:
         """Take the form (G + penalty)^2 with penalties that are not tiny."""
-        if not isinstance(problem, Correlation):
-            return (
-                f"IterativeCorrelation answers Correlation problems, not {type(problem).__name__}"
-            )
         if not isinstance(problem.form, Squared):
             return (
                 "without storing the Gram, only the form (K + penalty)^2 can be answered; use "

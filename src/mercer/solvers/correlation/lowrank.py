@@ -39,14 +39,10 @@ class LowRankCorrelation(Solver):
         Seed of the draws.
     """
 
+    answers = Correlation
+
     rank: int = 500
     random_state: int = 0
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take any correlation problem."""
-        if not isinstance(problem, Correlation):
-            return f"LowRankCorrelation answers Correlation problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Correlation, watch: Watch, start: Any = None) -> Solution:
         """Factor both, compare."""

@@ -18,10 +18,10 @@ class QRCorrelation(Solver):
     Any penalty, any rank: directions below 1e-10 of the largest singular value are not counted.
     """
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = Correlation
+
+    def _obstacle(self, problem: Correlation) -> str | None:
         """Take two views with dense features."""
-        if not isinstance(problem, Correlation):
-            return f"QRCorrelation answers Correlation problems, not {type(problem).__name__}"
         if not all(has_features(gram) for gram, _ in problem.views):
             return (
                 "QRCorrelation needs explicit dense features of both views; use "

@@ -65,7 +65,9 @@ class InteriorPoint(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = BoxQP
+
+    def _obstacle(self, problem: BoxQP) -> str | None:
         """Take box programmes with a factored Gram that have a feasible point."""
         return linear_refusal("InteriorPoint", problem)
 

@@ -27,6 +27,7 @@ from mercer.solvers.margin.descent import (
     unbounded,
     with_finite_bounds,
 )
+from mercer.solvers.margin.tube import STEPS_FIRST, STEPS_FIRST_PER_VARIABLE, is_nu_tube, restart
 
 _ITERATIONS_PER_ROW = 100
 _LEAST_ITERATIONS = 10_000_000
@@ -56,7 +57,9 @@ class SMO(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = (BoxQP, Many)
+
+    def _obstacle(self, problem: BoxQP | Many) -> str | None:
         """Take box programmes that have a feasible point, and share one stored Gram."""
         refused = refusal("SMO", problem)
         if refused is not None:
@@ -80,10 +83,8 @@ class SMO(Solver):
         return conclude(self, problem, parts, ends, watch)
 
 
-def refusal(name: str, problem: Any) -> str | None:
-    """Say why a problem is not one, or several, box programmes on one Gram."""
-    if not isinstance(problem, BoxQP | Many):
-        return f"{name} answers BoxQP and Many problems, not {type(problem).__name__}"
+def refusal(name: str, problem: BoxQP | Many) -> str | None:
+    """Say why box programmes are not ones with feasible points on one Gram."""
     problems = programmes(problem)
     if not problems:
         return "there is no programme to answer"
@@ -119,6 +120,29 @@ def limit_of(problems: tuple[BoxQP, ...]) -> int:
 
 
 def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float) -> list[Status]:
+    """Settle all parts; those of nu regression that take long begin anew from their tube."""
+    limit = engine.limit
+    tubes = [k for k, part in enumerate(parts) if is_nu_tube(part.problem)]
+    if tubes:
+        largest = max(len(parts[k].b) for k in tubes)
+        engine.limit = min(limit, max(STEPS_FIRST, STEPS_FIRST_PER_VARIABLE * largest))
+    ends = _settle(engine, parts, criterion, tol)
+    left = [k for k in tubes if ends[k] is Status.ITERATION_LIMIT and parts[k].steps < limit]
+    for k in left:
+        engine.limit = (parts[k].steps + limit) // 2  # if in vain, the other half is left
+        with engine.watch.keeping():  # the part stays feasible
+            restart(engine, parts[k], criterion, tol)
+    engine.limit = limit
+    if left:
+        again = _settle(engine, [parts[k] for k in left], criterion, tol)
+        for k, end in zip(left, again, strict=True):
+            ends[k] = end
+    return ends
+
+
+def _settle(
+    engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float
+) -> list[Status]:
     """Settle all parts; where bounds are infinite, under ones that are raised while they press."""
     problems, ends = [part.problem for part in parts], [Status.SOLVED] * len(parts)
     left = list(range(len(parts)))

@@ -19,6 +19,7 @@ from mercer.backends.boxes import Box
 from mercer.gram import CachedGram, LazyGram
 from mercer.gram.build import largest_set
 from mercer.gram.source import Source
+from mercer.problems import BoxQP, Many
 from mercer.resources import memory_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
 from mercer.solvers.margin.descent import VIOLATION, BoxState, Criterion, Engine, begin
@@ -64,7 +65,9 @@ class WorkingSets(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = (BoxQP, Many)
+
+    def _obstacle(self, problem: BoxQP | Many) -> str | None:
         """Take feasible box programmes on one Gram that can be evaluated in parts."""
         refused = refusal("WorkingSets", problem)
         if refused is not None:

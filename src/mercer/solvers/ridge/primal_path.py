@@ -25,9 +25,11 @@ class PrimalPath(Solver):
     them, so coefficients and leave-one-out residuals are those of the features as they are.
     """
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = RidgePath
+
+    def _obstacle(self, problem: RidgePath) -> str | None:
         """Take ridge paths whose Gram is factored."""
-        if isinstance(problem, RidgePath) and isinstance(problem.gram, FactoredGram):
+        if isinstance(problem.gram, FactoredGram):
             return None
         return "PrimalPath needs a RidgePath whose kernel has an explicit finite feature map"
 

@@ -28,16 +28,12 @@ class LBFGSRisk(Solver):
         Starts, for a loss that is not convex.
     """
 
+    answers = SmoothRisk
+
     tol: float = 1e-7
     max_iter: int = 5000
     memory: int = 20
     n_init: int = 4
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take smooth risks."""
-        if not isinstance(problem, SmoothRisk):
-            return f"LBFGSRisk answers SmoothRisk problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""

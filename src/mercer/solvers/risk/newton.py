@@ -57,15 +57,11 @@ class NewtonRisk(Solver):
         Starts, for a loss that is not convex.
     """
 
+    answers = SmoothRisk
+
     tol: float = 1e-10
     max_iter: int = 200
     n_init: int = 4
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take smooth risks."""
-        if not isinstance(problem, SmoothRisk):
-            return f"NewtonRisk answers SmoothRisk problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""

@@ -26,11 +26,7 @@ _SKEW = 1e-5  # ratio of extreme pivots from which on Cholesky of F'F, taken twi
 class Eigh(Solver):
     """Dense symmetric eigenvalues; exact to rounding, for small problems or many pairs."""
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take any eigenproblem."""
-        if not isinstance(problem, Eigenproblem):
-            return f"Eigh answers Eigenproblem problems, not {type(problem).__name__}"
-        return None
+    answers = Eigenproblem
 
     def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
         """Decompose the smaller of the two matrices."""
