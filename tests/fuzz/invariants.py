@@ -14,7 +14,13 @@ from mercer import Status
 
 ERRORS = (ValueError, TypeError, mercer.MemoryBudgetError, mercer.SolverError)
 NOT_EXACT = (ConvergenceWarning, LinAlgWarning)
-WARNINGS = (*NOT_EXACT, mercer.DisconnectedWarning, DataConversionWarning, FutureWarning)
+WARNINGS = (
+    *NOT_EXACT,
+    mercer.DisconnectedWarning,
+    mercer.FitWarning,
+    DataConversionWarning,
+    FutureWarning,
+)
 SPOKEN = re.compile(r"[\w=']+: ")  # a sentence that begins with a machine or a parameter
 SAME_BITS = ("SVC",)  # promised whatever the order of the rows
 ORDERLESS = ("KernelRidge", "LogisticRegression", "NearestMean", "NaiveBayes", "GaussianClassifier")
