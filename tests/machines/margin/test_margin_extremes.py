@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from mercer.machines.base.lazy_certificate import certify_gap
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +21,7 @@ from mercer.kernels import (
     RationalQuadratic,
     exp,
 )
+from mercer.machines.base.certificate import certify_gap
 from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, solve

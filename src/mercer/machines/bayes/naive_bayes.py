@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.machines.base.certificate import Certified
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -39,7 +38,7 @@ from mercer.machines.bayes.class_scores import coded, scores
 from mercer.machines.bayes.columns import Table, read_table
 from mercer.machines.bayes.informative_values import Telling, most_telling
 from mercer.machines.bayes.kinds import check_kinds, kinds_of
-from mercer.machines.bayes.lazy_solution import LazySolution
+from mercer.machines.bayes.lazy_solution import SolvedLater
 from mercer.machines.bayes.smoothing import (
     LARGEST,
     best_alpha,
@@ -47,7 +46,6 @@ from mercer.machines.bayes.smoothing import (
     check_smoothing,
     is_smoothing,
 )
-from mercer.solvers import Solution
 
 
 def _streams(machine: Any) -> bool:
@@ -56,7 +54,7 @@ def _streams(machine: Any) -> bool:
     return True
 
 
-class NaiveBayes(Certified, ClassifierMixin, Machine, BaseEstimator):
+class NaiveBayes(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
     """Naive Bayes classifier of tables: categories, counts and measurements, with gaps.
 
     The score of class c is S_c = log P(c) + sum_j log P(x_j | c). A categorical attribute with V_j
@@ -230,21 +228,7 @@ class NaiveBayes(Certified, ClassifierMixin, Machine, BaseEstimator):
         self._held = held
         self.class_count_ = held.weight
         self.prior_ = prior_of(self, held.weight)
-        self._asked = LazySolution(held.problem(self.alpha_, self.var_smoothing, self.prior_))
-        self.__dict__.pop("_judgement", None)
-
-    @property
-    def solution_(self) -> Solution:
-        """The probabilities, worked out from the counts when first asked for."""
-        check_is_fitted(self, "_asked")
-        return self._asked.solution
-
-    @property
-    def certificate_(self) -> Any:
-        """The judgement of the probabilities from what was counted; made when first read."""
-        if "_asked" in self.__dict__ and "_judgement" not in self.__dict__:
-            self._judgement = self._asked.kept()
-        return super().certificate_
+        self._ask(held.problem(self.alpha_, self.var_smoothing, self.prior_))
 
     @property
     def categories_(self) -> list[Any]:
@@ -369,9 +353,6 @@ class NaiveBayes(Certified, ClassifierMixin, Machine, BaseEstimator):
         check_loss(self)
         check_prior(self)
         check_real(self, "var_smoothing", least=0.0)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_held" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -122,7 +122,11 @@ def limit_of(problems: tuple[BoxQP, ...]) -> int:
 def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float) -> list[Status]:
     """Settle all parts; those of nu regression that take long begin anew from their tube."""
     limit = engine.limit
-    tubes = [k for k, part in enumerate(parts) if is_nu_tube(part.problem)]
+    tubes = [
+        k
+        for k, part in enumerate(parts)
+        if part.problem.group is not None and is_nu_tube(part.problem)
+    ]
     if tubes:
         largest = max(len(parts[k].b) for k in tubes)
         engine.limit = min(limit, max(STEPS_FIRST, STEPS_FIRST_PER_VARIABLE * largest))
