@@ -21,7 +21,7 @@ from mercer.gram import FactoredGram, Gram
 from mercer.points import is_sparse
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
-from mercer.solvers.risk.dual_form import dual_form
+from mercer.solvers.dual_form import dual_form
 
 _EPS = float(np.finfo(float).eps)
 _NEAR = 1e-3  # of the mean squared length: means that are no trouble
