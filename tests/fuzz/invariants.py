@@ -261,7 +261,9 @@ def _far(trial, one, other, what):
     )
     if values.dtype.kind != "f":
         return
-    size, moved = max(abs(values).max(initial=0), 1e-300), values - others
+    # scores of a smooth loss have the unit of its argument: far below one they are rounding
+    least = 1e-9 if trial.case.name == "LogisticRegression" else 1e-300
+    size, moved = max(abs(values).max(initial=0), least), values - others
     if moved.ndim > 1:  # what is added to all classes alike says nothing
         moved = moved - moved.mean(axis=1, keepdims=True)
     apart = abs(moved).max(initial=0) / size

@@ -26,7 +26,9 @@ def gram(trial):
     kernel, X = trial.machine.kernel_, trial.X
     if isinstance(kernel, Precomputed):
         return X.astype(float)
-    rows = trial.names["X"] if X.dtype.kind in "US" else X.astype(float)
+    # a function of the user's own is called with rows as they are: in float32 it is another one
+    single = isinstance(kernel, FromCallable) and X.dtype == np.float32
+    rows = trial.names["X"] if X.dtype.kind in "US" else X if single else X.astype(float)
     return np.asarray(trial.quietly(lambda: kernel(rows, rows)), dtype=float)
 
 

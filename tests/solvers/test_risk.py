@@ -19,7 +19,7 @@ import mercer
 from mercer import LogisticRegression, Status
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.kernels import Gaussian, Intersection, Linear, Polynomial
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
 from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
 from mercer.solvers.risk.newton import _exact
@@ -306,3 +306,15 @@ def test_ctrl_c_leaves_the_machine_as_it_was(scene):
     heard, latest = done.stdout.split()
     assert int(heard) >= 1
     assert float(latest) < 3.0
+
+
+@pytest.mark.parametrize("loss", ["log", "squared"])
+@pytest.mark.parametrize("memory", ["200 kB", "400 kB", "900 kB"])
+@pytest.mark.parametrize("solver", [None, LBFGSRisk()])
+def test_what_float32_found_under_a_budget_goes_on_in_float64(solver, memory, loss):
+    X, y = data(180, 6)
+    machine = LogisticRegression(Intersection(), loss=loss, solver=solver)
+    with mercer.config(memory=memory):
+        machine.fit(sparse.coo_array(np.abs(X)), y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok

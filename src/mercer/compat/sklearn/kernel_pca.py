@@ -74,7 +74,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
     random_state : int, RandomState or None, default=None
         Start of the iteration.
     copy_X : bool, default=True
-        Accepted; X is never written to.
+        Whether `X_fit_` is a copy of X; either way X is never written to.
     n_jobs : int or None, default=None
         Accepted; `mercer.config(threads=...)` sets what may be used.
 
@@ -172,7 +172,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         options: dict[str, Any] = {"tol": float(self.tol) or _EXACT, "solver": self._solver(X)}
         machine = PCA(known or Precomputed(), count, random_state=self.random_state, **options)
         machine.fit(rows)
-        self.machine_, self._known, self.X_fit_ = machine, known is not None, X
+        self.machine_, self._known = machine, known is not None
+        self.X_fit_ = X.copy() if self.copy_X else X
         values = machine.eigenvalues_
         kept = values > 0 if self.remove_zero_eig or count is None else values >= 0
         self.eigenvalues_ = values[kept]

@@ -38,6 +38,6 @@ class LBFGSRisk(Solver):
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""
         space = space_of(problem.of_weight_one())
-        best = best_of(space, self, watch, lambda: LBFGSMemory(space, self.memory))
+        best = best_of(space, self, watch, lambda at: LBFGSMemory(at, self.memory))
         value = space.answer(best.arrival.element)
         return report(self, value, best.arrival.status, best.steps, watch, best.detail)

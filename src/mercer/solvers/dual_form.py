@@ -1,7 +1,8 @@
-"""Coefficients of rows for weights of features: a with F'a = w, near what the slopes say.
+"""Coefficients of rows for weights of features: a with F'a = w, near what the residuals say.
 
-At a minimum a = -s loss'(f) / penalty, and F'a = w. In float64 that is the rounding of a slope over
-the penalty: of features far from zero, or with hardly a penalty, F'a is then another function.
+At a minimum a = -s loss'(f) / penalty, and F'a = w. In float64 that is the rounding of a slope, or
+of a residual, over the penalty: of features far from zero, of targets far from zero, or with hardly
+a penalty, F'a is then another function.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ WIDEST = 1200  # features: up to here their products with each other are decompo
 _AGREES = 1e-9  # of the weights: both forms of an answer agree to this
 _FAR = 1e-7  # of the weights: beyond, the coefficients may be others than those of the slopes
 _ROUNDS = 3  # each leaves of the difference what rounding of a decomposition is
+_QUICK = 1e7  # operations that are done even when the time limit is over
 _STEPS = 200  # of conjugate gradients, where there are too many features to decompose
 
 
@@ -36,7 +38,7 @@ def dual_form(F: Any, middle: Array | None, s: Array, bias: bool, coef: Array, w
     bias : bool
         Whether there is a bias.
     coef : (n, k) array
-        What slopes of the loss give.
+        What slopes of the loss give, or residuals.
     w : (D, k) array
         Weights of the features.
 
@@ -47,16 +49,17 @@ def dual_form(F: Any, middle: Array | None, s: Array, bias: bool, coef: Array, w
         digits are left for that, the shortest coefficients that do.
     """
     design = _Design(F, middle, bias)
-    if design.apart(coef, w) <= _AGREES or is_over():
+    late = F.shape[0] * float(F.shape[1]) ** 2 > _QUICK and is_over()
+    if (design.apart(coef, w) <= _AGREES).all() or late:
         return coef
     if F.shape[1] > WIDEST:
         return design.nearer(coef, w, s)
     changed = design.agreeing(coef, w, s)
     apart = design.apart(changed, w)
-    if apart > _FAR:
+    if (apart > _FAR).any():
         shortest = design.agreeing(np.zeros_like(coef), w, np.ones_like(s))
-        if design.apart(shortest, w) < 0.1 * apart:
-            return shortest
+        better = (apart > _FAR) & (design.apart(shortest, w) < 0.1 * apart)
+        changed = np.where(better, shortest, changed)
     return changed
 
 
@@ -66,13 +69,13 @@ class _Design:
     def __init__(self, F: Any, middle: Array | None, bias: bool) -> None:
         self._F, self._middle, self._bias = F, middle, bias
 
-    def apart(self, coef: Array, w: Array) -> float:
-        """Return how far F'a is from w, relatively."""
+    def apart(self, coef: Array, w: Array) -> Array:
+        """Return how far F'a is from w, relatively, for each function."""
         product = np.asarray(self._F.T @ coef)
         if self._middle is not None:
             product = product + np.outer(self._middle, coef.sum(axis=0))
-        size = float(np.linalg.norm(w))
-        return float(np.linalg.norm(product - w)) / size if size > 0 else 0.0
+        sizes = np.maximum(np.linalg.norm(w, axis=0), np.finfo(float).tiny)
+        return np.asarray(np.linalg.norm(product - w, axis=0) / sizes)
 
     def agreeing(self, coef: Array, w: Array, s: Array) -> Array:
         """Return a + S Z c with Z'(a + S Z c) = w, or as near to it as rounding lets it come."""
@@ -82,9 +85,10 @@ class _Design:
             c = (vectors * inverse) @ (vectors.T @ (self._left(best, w) / sizes)) / sizes
             ahead = best + s[:, None] * self._image(c)
             apart = self.apart(ahead, w)
-            if not apart < nearest:
+            nearer = apart < nearest
+            if not nearer.any():
                 break
-            best, nearest = ahead, apart
+            best, nearest = np.where(nearer, ahead, best), np.where(nearer, apart, nearest)
         return best
 
     def nearer(self, coef: Array, w: Array, s: Array) -> Array:
@@ -93,7 +97,7 @@ class _Design:
         sizes = np.maximum(np.sqrt(np.asarray(squares.T @ s)), np.finfo(float).tiny)[:, None]
         if self._bias:
             sizes = np.vstack([sizes, np.sqrt(s.sum())])
-        left = self._left(coef, w) / sizes
+        start, left = coef, self._left(coef, w) / sizes
         way, size = left, np.square(left).sum(axis=0)
         goal = _AGREES**2 * np.square(w).sum(axis=0) / np.square(sizes).max()
         for _ in range(_STEPS):
@@ -105,7 +109,7 @@ class _Design:
             coef, left = coef + t * change, left - t * ahead
             before, size = size, np.square(left).sum(axis=0)
             way = left + size / np.maximum(before, np.finfo(float).tiny) * way
-        return coef
+        return np.where(self.apart(coef, w) < self.apart(start, w), coef, start)
 
     def _transposed(self, coef: Array) -> Array:
         product = np.asarray(self._F.T @ coef)
