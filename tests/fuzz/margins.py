@@ -260,20 +260,25 @@ class Box:
         )
 
     def by_clarabel(self):
-        """Solve by an interior point: b = u - v, z = L'b, K = L L'. None where that failed."""
+        """Solve by an interior point: b = u - v, z = L'b, K = L L'. None where that failed.
+
+        In units of the largest bound: its tolerances for sums are absolute.
+        """
         n = len(self.linear)
-        values, V = np.linalg.eigh(self.K)
+        bounds = np.abs(np.concatenate([self.lower, self.upper]))
+        unit = float(bounds[np.isfinite(bounds)].max(initial=0)) or 1.0
+        values, V = np.linalg.eigh(unit * self.K)
         L = V * np.sqrt(np.maximum(values, 0))
         eye, none, ones = sp.eye(n), sp.csc_matrix((n, n)), np.ones((1, n))
         sums = sp.csc_matrix(np.hstack([ones, -ones, np.zeros((1, n))]))
         rows = [sp.hstack([-L.T, L.T, eye]), sums]
-        right, held = [np.zeros(n), [self.total]], n + 1
+        right, held = [np.zeros(n), [self.total / unit]], n + 1
         for sign, bound in ((0, self.upper), (1, -self.lower)):
             pad = [none, none, none]
             pad[sign] = eye
             block, finite = sp.hstack(pad).tocsr(), np.isfinite(bound)
             rows += [-block, block[finite]]
-            right += [np.zeros(n), bound[finite]]
+            right += [np.zeros(n), bound[finite] / unit]
         A, right = sp.csc_matrix(sp.vstack(rows)), np.concatenate(right)
         P = sp.csc_matrix(sp.block_diag([none, none, eye]))
         q = np.concatenate([self.kink - self.linear, self.kink + self.linear, np.zeros(n)])
@@ -284,8 +289,9 @@ class Box:
         if str(found.status) != "Solved":
             return None
         x = np.asarray(found.x)
-        b = np.clip(x[:n] - x[n : 2 * n], self.lower, self.upper)
-        return self.value(b) if abs(b.sum() - self.total) <= 1e-7 * (1 + abs(b).sum()) else None
+        b = np.clip(unit * (x[:n] - x[n : 2 * n]), self.lower, self.upper)
+        near = abs(b.sum() - self.total) <= 1e-7 * (unit + abs(b).sum())
+        return self.value(b) if near else None
 
     def by_pair_steps(self, starts=4, steps=400):
         """Climb from random points in pairs; for matrices with negative eigenvalues."""
