@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -13,10 +14,12 @@ from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_share
+from mercer.machines.base.sharing import Fold, FoldPath, KnownDetector, Sharing
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.zones import Zones, zones
+from mercer.problems import MarginPath, PathSetting
 from mercer.problems.margin import svm
 from mercer.solvers import Callback
 
@@ -129,15 +132,13 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self
             The fitted machine.
         """
-        check_share(self, "nu")
-        self._check_solving()
+        self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         rows = self._merged(X, np.zeros(X.shape[0]), weights)
         self.kernel_ = self._resolved(X, rows)
         gram = self._gram(X, rows)
-        question = partial(svm.one_class, weights=rows.weight, nu=float(self.nu))
-        dual = self._answer(gram, question).value
+        dual = self._answer(gram, self._question(rows.weight)).value
         self.intercept_ = float(dual.intercept)
         self.offset_ = -self.intercept_
         self._expansion = gram.expand(dual.coef)
@@ -204,3 +205,27 @@ class OneClassSVM(OutlierMixin, MarginMachine):
             `zone` and `slack` of each row.
         """
         return zones(self.decision_function(X), self.tol * abs(self.offset_), _ZONES)
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several nu are solved together."""
+        return self._sharing(self._path, ("nu",), nu=self.nu)
+
+    def _path(self, fold: Fold, machines: Sequence[OneClassSVM]) -> FoldPath:
+        """Write the half-space of the least nu; others scale the sum."""
+        least = min(machines, key=lambda one: one.nu)
+        problem = least._question(fold.weights)(fold.part)
+        settings = tuple(PathSetting(total=float(m.nu) / float(least.nu)) for m in machines)
+
+        def predictor(values: Array, offsets: Array) -> KnownDetector:
+            intercept = float(offsets[0, 0])
+            return KnownDetector(values[0] + intercept, -intercept)
+
+        return FoldPath(MarginPath((problem,), settings, fold.wanted), predictor)
+
+    def _question(self, weights: Array) -> Any:
+        """Return what writes the problem on a Gram."""
+        return partial(svm.one_class, weights=weights, nu=float(self.nu))
+
+    def _check_parameters(self) -> None:
+        check_share(self, "nu")
+        self._check_solving()
