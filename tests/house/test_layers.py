@@ -155,9 +155,6 @@ def test_all_storage_classes_are_known():
 # calls a backend itself, to be moved: whole grids of costs and of penalties over folds.
 STILL = {
     "learning/scale_family.py": "derivatives of a kernel by the scales of its columns",
-    "sharing/margin/chains.py": "descents along costs, all folds at once",
-    "sharing/margin/accuracy.py": "rows whose side float32 leaves open",
-    "sharing/margin/fold_programmes.py": "the programmes of such descents",
     "sharing/ridge/band.py": "penalties by a band reduction of each fold",
     "sharing/ridge/cholesky.py": "few penalties by a factor for each",
     "sharing/ridge/left_out.py": "leave-one-out from one band",

@@ -25,6 +25,8 @@ from mercer.resources import within_budget
 
 _WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
 NEGATIVE = 1e-6  # of the longest point: a squared length or distance below minus this is none
+_LOOKED_AT = 1000  # rows of a given matrix, where a glance at some of them has to do
+_ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 may have made
 _STEPS = 24  # products, to see a negative eigenvalue before anything is factored
 _EPS = float(np.finfo(np.float64).eps)
 # Of the Frobenius norm: what rounding to float32 of the entries, or of the points they were
@@ -104,6 +106,21 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     if n <= PROVEN_ROWS and within_budget(2 * 8 * n * n):
         return _factored(base, sums_to_zero)
     return _glanced(base, sums_to_zero)
+
+
+def looks_indefinite(K: Array) -> bool:
+    """Return whether a given matrix, by some of its rows, is not positive semidefinite.
+
+    Descents on it may have several lowest points, and where one starts decides where it ends.
+    """
+    some = np.arange(0, len(K), max(1, -(-len(K) // _LOOKED_AT)))
+    part = np.array(K[np.ix_(some, some)], dtype=np.float64)
+    part.flat[:: len(part) + 1] += _ROUNDED * np.abs(part).max(initial=np.finfo(float).tiny)
+    try:
+        np.linalg.cholesky(part)
+    except np.linalg.LinAlgError:
+        return True
+    return False
 
 
 def is_soon_shown(gram: Gram) -> bool:

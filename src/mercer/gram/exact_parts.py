@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram, columns_of
-from mercer.gram.source import LazyGram
+from mercer.gram.policy import FLOAT64_COPY
+from mercer.gram.source import LazyGram, Source
 from mercer.gram.transformed.centered import CenteredGram
 from mercer.gram.transformed.scaled import ScaledGram
 from mercer.points import take
@@ -28,6 +30,32 @@ def in_float32(gram: Gram) -> Gram:
     if gram.source is not None:
         return LazyGram(replace(gram.source, dtype=np.dtype(np.float32)))
     return gram.exact()
+
+
+class Float64Copy:
+    """K in float64, evaluated once, for those who would evaluate its entries several times over.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel and points.
+    times : int
+        How often what is asked for will be asked for in all: folds of one K.
+    """
+
+    def __init__(self, source: Source, times: int) -> None:
+        self.source, self.times = source, times
+        self.matrix: Array | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, entries: float) -> Array | None:
+        """Return K where so many entries, in all, are more work than all of it; else None."""
+        if self.times * entries < FLOAT64_COPY * self.source.n**2:
+            return None
+        with self._lock:
+            if self.matrix is None:
+                self.matrix = self.source.in_float64().pairs().dense(padded=True)
+            return self.matrix
 
 
 def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:

@@ -17,6 +17,10 @@ FLOAT64_ROWS = 1000
 # tuned scores do, as another precision moves answers within their tolerance.
 SHARED_FLOAT64_ROWS = 500
 
+# Times all entries of such a matrix: what folds ask for in float64 before a copy of K in float64 is
+# worth its memory.
+FLOAT64_COPY = 4.0
+
 # Kernel values that float32 holds with all digits, with room for sums and differences of them.
 FLOAT32_RANGE = 1e-30, 1e30
 

@@ -26,6 +26,7 @@ from mercer.problems.kernel_learning.relevance import Relevance, Scaled
 from mercer.problems.margin import svm
 from mercer.problems.margin.box_qp import BoxQP, Dual
 from mercer.problems.margin.many import Duals, Many
+from mercer.problems.margin.path import MarginPath, PathDuals, PathSetting
 from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
 from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
@@ -76,6 +77,7 @@ __all__ = [
     "LogLoss",
     "Loss",
     "Many",
+    "MarginPath",
     "Means",
     "MinimumCut",
     "Modes",
@@ -84,6 +86,8 @@ __all__ = [
     "Neighbourhoods",
     "Norm",
     "Partition",
+    "PathDuals",
+    "PathSetting",
     "PathValue",
     "Plane",
     "Relevance",

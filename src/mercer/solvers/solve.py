@@ -36,8 +36,10 @@ from mercer.problems import (
     LatentGaussian,
     LinearSystem,
     Many,
+    MarginPath,
     MinimumCut,
     Partition,
+    PathDuals,
     Relevance,
     RidgePath,
     Scaling,
@@ -68,6 +70,7 @@ from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
 from mercer.solvers.linear_margin.dual_descent import DualDescent
 from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
+from mercer.solvers.margin.path import SMOPath
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
@@ -104,7 +107,7 @@ def solve(
 
     Parameters
     ----------
-    problem : LinearSystem, RidgePath, Eigenproblem, BoxQP or Many
+    problem : LinearSystem, RidgePath, Eigenproblem, BoxQP, Many, MarginPath, ...
         What is asked.
     solver : Solver, optional
         How; chosen by what the problem is when not given.
@@ -166,10 +169,13 @@ def _finite(value: Any) -> bool:
     """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
     if isinstance(value, Duals):
         return all(map(_finite, value.parts))
-    held = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
+    if isinstance(value, PathDuals):  # settings that are not solved say so
+        held = (*value.coef, *value.intercept, value.values)
+        return all(bool(np.isfinite(part[value.solved]).all()) for part in held)
+    parts = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
     return all(
         _finite(part) if isinstance(part, Duals) else part is None or bool(np.isfinite(part).all())
-        for part in held
+        for part in parts
     )
 
 
@@ -281,6 +287,13 @@ def _(problem: Many) -> Solver:
     bases = {id(part.unwrapped.base) for part in problem.problems}
     # those that share a Gram are answered together, by solvers that can
     return one if isinstance(one, SMO | WorkingSets) and len(bases) < 2 else Each(one)
+
+
+@choose.register
+def _(problem: MarginPath) -> Solver:
+    if not problem.problems or SMOPath().refuses(problem) is None:
+        return SMOPath()
+    return Each(choose(problem.problems[0]))
 
 
 @choose.register

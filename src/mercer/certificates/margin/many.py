@@ -71,7 +71,13 @@ class ManyQuantities:
 def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
     if len(problem.problems) != len(value.parts):
         raise ValueError(f"{len(problem.problems)} programmes, but {len(value.parts)} answers")
-    convex = _convexity(problem)
+    return judged_together(problem, value, tol, _convexity(problem))
+
+
+def judged_together(
+    problem: Many, value: Duals, tol: float | None, convex: Definiteness
+) -> Certificate:
+    """Return the verdict on all programmes, given what is known of K."""
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         pairs = zip(problem.problems, value.parts, _products(problem, value), strict=True)
         found = [

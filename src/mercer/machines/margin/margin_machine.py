@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -29,15 +30,19 @@ from mercer.machines.base.parameters import (
     refuse,
     shortened,
 )
+from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.points import take
-from mercer.problems import BoxQP, Dual, Duals, Many
+from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
+from mercer.problems.margin.svm import HARDEST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
 from mercer.solvers.solve import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
+PathWriter = Callable[[Fold, Sequence[Any]], FoldPath]
+
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
 
@@ -52,6 +57,30 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     callback: Any
     solution_: Solution
     n_features_in_: int
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Check all parameters."""
+
+    def _sharing(
+        self, path: PathWriter, parameters: tuple[str, ...], cost: Any = 1.0, nu: Any = None
+    ) -> Sharing | None:
+        """Say how this machine shares, where it asks for programmes that differ by factors only."""
+        try:  # what a fit would refuse is fitted, so that it is refused
+            self._check_parameters()
+        except (TypeError, ValueError):
+            return None
+        limits = (self.max_iter, self.time_limit, self.callback)
+        if self.criterion != "violation" or any(limit is not None for limit in limits):
+            return None
+        kernel = {"kernel": self._kernel_of, "precomputed": self._is_precomputed()}
+        return path_sharing(self, path, parameters, cost, nu, **kernel)
+
+    def _kernel_of(self, X: Points, weights: Array) -> Kernel:
+        """Return the kernel; a name takes its scale from the rows."""
+        if not isinstance(self.kernel, str):
+            return kernel_of(self.kernel)
+        return kernel_of(self.kernel, X, weights)
 
     def _check_solving(self) -> None:
         """Check the parameters that say how to solve."""
@@ -159,6 +188,39 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         held = earlier.value.parts if isinstance(earlier.value, Duals) else (earlier.value,)
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
         return earlier.value if alike else None
+
+
+def path_sharing(
+    machine: Any,
+    path: PathWriter,
+    parameters: tuple[str, ...],
+    cost: Any,
+    nu: Any,
+    **kernel: Any,
+) -> Sharing | None:
+    """Say how a machine shares whose C, tube or nu are factors; None where one is no such number.
+
+    Parameters
+    ----------
+    machine : MarginMachine or drop-in
+        Has `tol`, and maybe `epsilon`.
+    path : callable
+        Writes the problem.
+    parameters : tuple of str
+        Those that may differ.
+    cost : float
+        C, or 1 where there is none; a cost for each row, or an infinite one, is no factor.
+    nu : float or None
+        What coefficients sum to, as a share of all costs.
+    **kernel : object
+        What `Sharing` says of the kernel.
+    """
+    tube = getattr(machine, "epsilon", 0.0)
+    if not all(is_real(one) and 0 <= one < HARDEST for one in (cost, tube)) or cost == 0:
+        return None
+    total = 0.0 if nu is None else float(cost) * float(nu)
+    tol = _SOLVE_BELOW * float(machine.tol)
+    return Sharing(MarginPath, parameters, path, tol=tol, cost=float(cost), total=total, **kernel)
 
 
 def programmes_of(problem: BoxQP | Many) -> tuple[BoxQP, ...]:

@@ -56,8 +56,12 @@ class Programmes:
 
     def __call__(self, gram: Gram) -> BoxQP | Many:
         """Return one problem, or several that share the Gram."""
-        problems = tuple(part.problem(self.box, gram) for part in self.parts)
+        problems = self.problems(gram)
         return problems[0] if len(problems) == 1 else Many(problems)
+
+    def problems(self, gram: Gram) -> tuple[BoxQP, ...]:
+        """Return the problem of each part."""
+        return tuple(part.problem(self.box, gram) for part in self.parts)
 
 
 def parts_of(value: Dual | Duals) -> tuple[Dual, ...]:
@@ -222,11 +226,14 @@ class OneVsRest(Scheme):
         return values
 
 
-def scheme_of(name: str, codes: Array) -> Scheme:
-    """Return the scheme of a name for rows sorted by class number."""
-    count = int(codes[-1]) + 1
-    ends = np.searchsorted(codes, np.arange(count + 1))
-    if count == 2:
+def ends_of(codes: Array) -> Array:
+    """Return where the rows of each class begin, and where the last end, of sorted numbers."""
+    return np.searchsorted(codes, np.arange(int(codes[-1]) + 2))
+
+
+def scheme_of(name: str, ends: Array) -> Scheme:
+    """Return the scheme of a name for rows sorted by class."""
+    if len(ends) == 3:
         return TwoClasses(ends)
     return {"ovo": OneVsOne, "ovr": OneVsRest}[name](ends)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,9 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.machines.base.parameters import check_share
+from mercer.machines.base.sharing import Fold, FoldPath, KnownDetector, Sharing
 from mercer.machines.margin.novelty import NoveltyMachine
-from mercer.problems import BoxQP, Dual
+from mercer.problems import BoxQP, Dual, MarginPath, PathSetting
 from mercer.problems.margin import svm
 from mercer.solvers import Callback
 
@@ -133,3 +134,19 @@ class OneClassSVM(NoveltyMachine):
 
     def _border_width(self) -> float:
         return self.tol * abs(self.offset_)
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several nu are solved together."""
+        return self._sharing(self._path, ("nu",), nu=self.nu)
+
+    def _path(self, fold: Fold, machines: Sequence[OneClassSVM]) -> FoldPath:
+        """Write the half-space of the least nu; others scale the sum."""
+        least = min(machines, key=lambda one: one.nu)
+        problem = least._question(fold.weights)(fold.part)
+        settings = tuple(PathSetting(total=float(m.nu) / float(least.nu)) for m in machines)
+
+        def predictor(values: Array, offsets: Array) -> KnownDetector:
+            intercept = float(offsets[0, 0])
+            return KnownDetector(values[0] + intercept, -intercept)
+
+        return FoldPath(MarginPath((problem,), settings, fold.wanted), predictor)

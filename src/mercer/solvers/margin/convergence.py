@@ -164,7 +164,8 @@ _WIDTH = 100.0  # of the tolerance: how near to deciding rows are looked at if n
 _SAMPLE = 128
 _PARTS = 12  # those with the largest coefficients are looked at for all
 _REFINEMENTS = 12
-_DOUBLE = 1e-11  # relative error of float64 entries, with room for cancelling distances
+EXACT = 1e-10  # relative rounding of K below which F is as good as its coefficients are small
+DOUBLE = 1e-11  # relative error of float64 entries, with room for cancelling distances
 _SNAPPED = 2e-12  # of the sum of |b|: a variable that near a bound is put there by a descent
 
 
@@ -195,12 +196,12 @@ def inaccurate_parts(engine: Engine, parts: list[BoxState]) -> list[BoxState]:
     if not parts:
         return []
     sizes = [float(np.abs(part.b).sum()) for part in parts]
-    if engine.rounding < 1e-10:
+    if engine.rounding < EXACT:
         largest = float(np.abs(parts[0].unwrapped.base.diag()).max(initial=0.0))
         allowed = _NEGLIGIBLE * min(part.aim for part in parts)
         shifts = [_largest_shift(part) for part in parts]
         if all(
-            (_DOUBLE * largest + _SNAPPED * shift) * size <= allowed
+            (DOUBLE * largest + _SNAPPED * shift) * size <= allowed
             for shift, size in zip(shifts, sizes, strict=True)
         ):
             for part in parts:
@@ -213,12 +214,18 @@ def inaccurate_parts(engine: Engine, parts: list[BoxState]) -> list[BoxState]:
         rows = np.union1d(_sample(part, each), _snapped(part, _NEGLIGIBLE * part.aim))
         if _snapping(part) > _bearable(part):  # of a margin so thin; any row may be astray
             rows = np.arange(len(part.b))
-        true = part.problem.linear[rows] - exact_rows(part.problem.gram, rows, part.b)
-        part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
+        note_error(part, rows, exact_rows(part.problem.gram, rows, part.b))
         worst = max(worst, part.error / max(sizes[k], np.finfo(float).tiny))
     for k in order[_PARTS:]:
         parts[k].error = worst * sizes[k]
     return [part for part in parts if not part.error <= _bearable(part)]
+
+
+def note_error(part: BoxState, rows: Array, products: Array) -> Array:
+    """Return F on some rows from their K b in float64; note how far off the one kept is."""
+    true = part.problem.linear[rows] - products
+    part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
+    return np.asarray(true)
 
 
 def _bearable(part: BoxState) -> float:
@@ -304,9 +311,7 @@ def _snapping(part: BoxState) -> float:
 
 def _look(part: BoxState, rows: Array) -> float:
     """Evaluate F on some rows in float64; return and note the largest correction."""
-    true = part.problem.linear[rows] - exact_rows(part.problem.gram, rows, part.b)
-    part.error = float(np.abs(true - part.F[rows]).max(initial=0.0))
-    part.F[rows] = true
+    part.F[rows] = note_error(part, rows, exact_rows(part.problem.gram, rows, part.b))
     part.violation = part.problem.violation(part.b, part.F)
     return part.error
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from mercer.array_types import Array, Points
-from mercer.machines import SVC, OneClassSVM
 from mercer.machines.base.inputs import training_rows_alone
 from mercer.machines.base.targets import check_weights, refuse_targets
 from mercer.points import row_count, take
@@ -39,6 +38,8 @@ class Sorted:
         Labels or targets, in the new order; zeros where there are none.
     weight : (n,) array
         How often each row counts, in the new order.
+    classes : int
+        How many labels there are; zero where targets are no labels.
     """
 
     X: Points
@@ -46,6 +47,7 @@ class Sorted:
     place: Array
     targets: Array
     weight: Array
+    classes: int = 0
 
 
 def sorted_rows(task: Task, machine: Any, given: bool) -> Sorted:
@@ -53,14 +55,17 @@ def sorted_rows(task: Task, machine: Any, given: bool) -> Sorted:
     witness = clone(machine)
     X = training_rows_alone(witness, task.X, given)
     n = row_count(X)
-    targets = _targets(task, machine, n)
+    labelled = is_classifier(machine)
+    targets = np.zeros(n) if is_outlier_detector(machine) else _targets(task, labelled, n)
     weight = check_weights(machine, task.weights, n)
     splits = task.splits[:_SORTED]
     keys = np.zeros((len(splits) + 1, n), dtype=np.int64)
     for key, (train, _) in zip(keys, splits, strict=False):
         key[train] = 1
-    if isinstance(machine, SVC):
-        keys[-1] = np.unique(targets, return_inverse=True)[1]
+    classes = 0
+    if labelled:
+        labels, keys[-1] = np.unique(targets, return_inverse=True)
+        classes = len(labels)
     order = np.lexsort(keys)
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n)
@@ -71,16 +76,15 @@ def sorted_rows(task: Task, machine: Any, given: bool) -> Sorted:
         place,
         targets[order],
         weight[order],
+        classes,
     )
 
 
-def _targets(task: Task, machine: Any, n: int) -> Array:
-    if isinstance(machine, OneClassSVM):
-        return np.zeros(n)
+def _targets(task: Task, labelled: bool, n: int) -> Array:
     y = np.asarray(task.y)
     if y.shape != (n,):
         raise ValueError("there must be one label or target for each row")
-    if isinstance(machine, SVC):
+    if labelled:
         refuse_targets(y)
         return y
     y = y.astype(np.float64)
