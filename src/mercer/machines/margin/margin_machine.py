@@ -42,6 +42,7 @@ _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, 
 _LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
 _RESOLVED = 100.0  # roundings of b'Kb: a gap of fewer may be another one when it is recomputed
+_EPSILON = 1e-15  # relative rounding of float64, with a little room
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
 PathWriter = Callable[[Fold, Sequence[Any]], FoldPath]
@@ -180,10 +181,15 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             return True
         if self.criterion != "gap":
             return False
-        largest = float(np.abs(problem.linear) @ np.abs(dual.coef))  # no objective is larger
-        largest += float(np.abs(np.atleast_1d(dual.intercept)) @ np.abs(problem.totals))
-        unresolved = self.tol * largest < _RESOLVED * problem.rounding(dual.coef)
-        return unresolved or not np.isfinite(problem.upper - problem.lower).all()
+        widths = problem.upper - problem.lower
+        if not np.isfinite(widths).all():
+            return True
+        largest = abs(float(problem.linear @ dual.coef))  # no objective is larger
+        largest += 0.0 if largest else abs(float(np.atleast_1d(dual.intercept) @ problem.totals))
+        size = float(problem.gram.diag().max(initial=0.0) * np.abs(dual.coef).sum())
+        of_slopes = _EPSILON * size * float(widths.sum())  # a gap is slopes times widths
+        rounding = max(of_slopes, _RESOLVED * problem.rounding(dual.coef))
+        return self.tol * largest < rounding
 
     def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:
         """Return the last answer to start from, if that is asked for and has as many variables."""
