@@ -12,6 +12,7 @@ from mercer.compat.sklearn.linear_svc import LinearSVC
 from mercer.compat.sklearn.linear_svr import LinearSVR
 from mercer.compat.sklearn.nu_svc import NuSVC
 from mercer.compat.sklearn.one_class import OneClassSVM
+from mercer.compat.sklearn.patch import patch, unpatch
 from mercer.compat.sklearn.spectral import SpectralClustering
 from mercer.compat.sklearn.svc import SVC
 from mercer.compat.sklearn.svr import SVR, NuSVR
@@ -28,4 +29,6 @@ __all__ = [
     "NuSVR",
     "OneClassSVM",
     "SpectralClustering",
+    "patch",
+    "unpatch",
 ]

@@ -86,9 +86,10 @@ def gamma_of(machine: Any, X: Points, weights: Array) -> float:
     owner = f"{type(machine).__name__}: gamma='scale'"
     try:
         variance = spread_of_entries(take(X, rows.first), rows.weight, owner, "a number as gamma")
-    except ValueError:
+    except ValueError as error:
         if machine.kernel != "linear":
-            raise
+            told = "The dual coefficients or intercepts are not finite"
+            raise ValueError(f"{error} {told} with this gamma.") from error
         return 1.0  # the linear kernel does not ask for it
     if variance > 0.0:
         return 1.0 / (float(X.shape[1]) * variance)
