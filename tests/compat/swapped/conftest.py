@@ -15,7 +15,8 @@ from mercer.compat.sklearn import patch, unpatch
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "thread_unsafe: scikit-learn's own mark")
+    for mark in ("thread_unsafe", "no_check_spmatrix"):
+        config.addinivalue_line("markers", f"{mark}: scikit-learn's own mark")
 
 
 def pytest_collection_modifyitems(items):
