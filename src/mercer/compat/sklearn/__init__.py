@@ -8,20 +8,22 @@ in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come
 from mercer.compat.sklearn.cca import CCA
 from mercer.compat.sklearn.discriminant import LinearDiscriminantAnalysis
 from mercer.compat.sklearn.kernel_pca import KernelPCA
-from mercer.compat.sklearn.linear_svc import LinearSVC
-from mercer.compat.sklearn.linear_svr import LinearSVR
-from mercer.compat.sklearn.nu_svc import NuSVC
-from mercer.compat.sklearn.one_class import OneClassSVM
+from mercer.compat.sklearn.kernel_ridge import KernelRidge
 from mercer.compat.sklearn.patch import patch, unpatch
 from mercer.compat.sklearn.spectral import SpectralClustering
-from mercer.compat.sklearn.svc import SVC
-from mercer.compat.sklearn.svr import SVR, NuSVR
+from mercer.compat.sklearn.svm.linear_svc import LinearSVC
+from mercer.compat.sklearn.svm.linear_svr import LinearSVR
+from mercer.compat.sklearn.svm.nu_svc import NuSVC
+from mercer.compat.sklearn.svm.one_class import OneClassSVM
+from mercer.compat.sklearn.svm.svc import SVC
+from mercer.compat.sklearn.svm.svr import SVR, NuSVR
 
 __all__ = [
     "CCA",
     "SVC",
     "SVR",
     "KernelPCA",
+    "KernelRidge",
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVR",

@@ -8,11 +8,10 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.compat.sklearn.base.kernels import written
+from mercer.compat.sklearn.base.pairwise import kernel_matrix, known_kernel
 from mercer.compat.sklearn.base.parameters import check_random_state, check_whole
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.gram.policy import LAPACK_ROWS
@@ -265,21 +264,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
 
     def _known_kernel(self) -> Kernel | None:
         """Return the kernel, if it is one that is evaluated here."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        if not isinstance(self.kernel, str):
-            return None
-        return written(self.kernel, float(self.gamma_), float(self.coef0), self.degree)
+        return known_kernel(self, float(self.gamma_))
 
     def _matrix(self, X: Any, Y: Any) -> Array:
-        if self.kernel == "precomputed":
-            return np.asarray(X)
-        if callable(self.kernel):
-            params = self.kernel_params or {}
-        else:
-            params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
-        options: dict[str, Any] = {"metric": self.kernel, "filter_params": True, **params}
-        return np.asarray(pairwise_kernels(X, Y, n_jobs=self.n_jobs, **options))
+        return kernel_matrix(self, X, Y, self.gamma_)
 
     def _symmetric(self, K: Array) -> Array:
         """Centre a small matrix that is symmetric then only, and new rows by the same means."""

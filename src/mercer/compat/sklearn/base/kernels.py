@@ -18,6 +18,7 @@ from mercer.kernels import (
     Cosine,
     Gaussian,
     Kernel,
+    Laplacian,
     Linear,
     Polynomial,
     Precomputed,
@@ -70,6 +71,9 @@ def written(name: str, gamma: float, coef0: float, degree: float) -> Kernel | No
     """Return the kernel of a name; None where it is not one of Mercer's."""
     if name == "cosine":
         return Cosine()
+    if name == "laplacian":
+        return Laplacian(1.0 / gamma) if gamma > 0 else Constant(1.0)
+    name = "poly" if name == "polynomial" else name
     if name not in _WRITE or degree != int(degree):
         return None
     return _WRITE[name](gamma, coef0, int(degree))
