@@ -1,4 +1,4 @@
-"""Kernels of `sklearn.metrics.pairwise`: evaluated by Mercer where it has them, else by a matrix."""
+"""Kernels of `sklearn.metrics.pairwise`: evaluated by Mercer where it has them."""
 
 from __future__ import annotations
 
