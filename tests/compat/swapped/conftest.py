@@ -5,8 +5,11 @@ A test file of this folder executes one of scikit-learn's while the classes are 
 
 `CANNOT_PASS` of such a file names the tests that cannot pass, each with the reason. They run all
 the same: one that passes fails the run (xfail is strict), and so does a name that is not a test, so
-the list can only get shorter.
+the list can only get shorter. `NOT_SWAPPED`, if a file has it, matches tests of other classes of
+scikit-learn, and those are left out.
 """
+
+import re
 
 import numpy as np
 import pytest
@@ -19,7 +22,10 @@ def pytest_configure(config):
         config.addinivalue_line("markers", f"{mark}: scikit-learn's own mark")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    others = [item for item in items if is_of_other_classes(item)]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
     for item in items:
         if item.path.parent.name != "swapped" or not hasattr(item, "originalname"):
             continue
@@ -29,6 +35,11 @@ def pytest_collection_modifyitems(items):
         reason = listed.get(item.name, listed.get(item.originalname))
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+def is_of_other_classes(item):
+    pattern = getattr(getattr(item, "module", None), "NOT_SWAPPED", None)
+    return pattern is not None and re.search(pattern, item.name) is not None
 
 
 @pytest.fixture(autouse=True, scope="module")

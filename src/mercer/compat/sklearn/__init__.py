@@ -9,6 +9,7 @@ from mercer.compat.sklearn.cca import CCA
 from mercer.compat.sklearn.discriminant import LinearDiscriminantAnalysis
 from mercer.compat.sklearn.kernel_pca import KernelPCA
 from mercer.compat.sklearn.kernel_ridge import KernelRidge
+from mercer.compat.sklearn.kmeans import KMeans
 from mercer.compat.sklearn.patch import patch, unpatch
 from mercer.compat.sklearn.spectral import SpectralClustering
 from mercer.compat.sklearn.svm.linear_svc import LinearSVC
@@ -22,6 +23,7 @@ __all__ = [
     "CCA",
     "SVC",
     "SVR",
+    "KMeans",
     "KernelPCA",
     "KernelRidge",
     "LinearDiscriminantAnalysis",

@@ -10,6 +10,7 @@ from typing import Any
 # the public module of scikit-learn that has the class, by the name of the class
 MODULES = {
     "CCA": "sklearn.cross_decomposition",
+    "KMeans": "sklearn.cluster",
     "KernelPCA": "sklearn.decomposition",
     "KernelRidge": "sklearn.kernel_ridge",
     "LinearDiscriminantAnalysis": "sklearn.discriminant_analysis",
