@@ -10,6 +10,7 @@ from mercer.compat.sklearn.discriminant import LinearDiscriminantAnalysis
 from mercer.compat.sklearn.kernel_pca import KernelPCA
 from mercer.compat.sklearn.kernel_ridge import KernelRidge
 from mercer.compat.sklearn.kmeans import KMeans
+from mercer.compat.sklearn.logistic import LogisticRegression
 from mercer.compat.sklearn.patch import patch, unpatch
 from mercer.compat.sklearn.spectral import SpectralClustering
 from mercer.compat.sklearn.svm.linear_svc import LinearSVC
@@ -29,6 +30,7 @@ __all__ = [
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVR",
+    "LogisticRegression",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

@@ -16,6 +16,7 @@ MODULES = {
     "LinearDiscriminantAnalysis": "sklearn.discriminant_analysis",
     "LinearSVC": "sklearn.svm",
     "LinearSVR": "sklearn.svm",
+    "LogisticRegression": "sklearn.linear_model",
     "NuSVC": "sklearn.svm",
     "NuSVR": "sklearn.svm",
     "OneClassSVM": "sklearn.svm",
