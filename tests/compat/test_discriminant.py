@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import LinAlgWarning
 from sklearn import discriminant_analysis
 from sklearn.covariance import OAS
 from sklearn.datasets import load_iris, load_wine
@@ -127,8 +128,19 @@ def test_refusals():
         LinearDiscriminantAnalysis(priors=[1, 1, 1]).fit(X, y)
     with pytest.raises(np.linalg.LinAlgError, match=r"LinearDiscriminantAnalysis: .*shrinkage"):
         LinearDiscriminantAnalysis("eigen").fit(np.hstack([X, X]), y)
-    with pytest.raises(np.linalg.LinAlgError, match="set shrinkage"):
-        LinearDiscriminantAnalysis("lsqr").fit(np.column_stack([X, np.full(len(X), 0.1)]), y)
+
+
+def test_least_squares_where_covariance_is_singular():
+    X, y = load_iris(return_X_y=True)
+    few = np.random.default_rng(0).normal(size=(150, 30))[::8]
+    for rows, labels in ((np.column_stack([X, np.full(len(X), 0.1)]), y), (few, y[::8])):
+        for classes in (labels, labels > 0):
+            theirs = THEIRS("lsqr").fit(rows, classes)
+            with pytest.warns(LinAlgWarning, match="takes the smallest weights"):
+                ours = LinearDiscriminantAnalysis("lsqr").fit(rows, classes)
+            assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
+            assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-6)
+            assert not hasattr(ours, "certificate_")
 
 
 @parametrize_with_checks(

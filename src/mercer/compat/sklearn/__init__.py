@@ -1,8 +1,10 @@
-"""Drop-in support vector machines: change one import line.
+"""Drop-ins for classes of scikit-learn: change one import line, or none.
 
-``from sklearn.svm import SVC`` becomes ``from mercer.compat.sklearn import SVC``. Signatures,
-defaults, fitted attributes, shapes and signs are those of scikit-learn 1.9; what differs is listed
-in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come on top.
+``from sklearn.svm import SVC`` becomes ``from mercer.compat.sklearn import SVC``; or ``patch()``,
+and ``python -m mercer.compat.sklearn program.py``, swap the classes in programs as they are.
+Signatures, defaults, fitted attributes, shapes and signs are those of scikit-learn 1.9; what
+differs is listed in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come on
+top.
 """
 
 from mercer.compat.sklearn.cca import CCA

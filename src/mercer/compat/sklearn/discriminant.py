@@ -152,14 +152,21 @@ class LinearDiscriminantAnalysis(
         self.priors_ = self._checked_priors(counts / len(y))
         self.means_ = np.array([X[codes == c].mean(axis=0) for c in range(len(counts))])
         self.xbar_ = self.priors_ @ self.means_
-        scalings, ratios = self._directions(X, codes, counts)
-        self.scalings_ = scalings
-        shares = ratios / ratios.sum()
-        self.explained_variance_ratio_ = shares[: self._max_components]
-        self._decide()
+        try:
+            scalings, ratios = self._directions(X, codes, counts)
+            self.scalings_ = scalings
+            shares = ratios / ratios.sum()
+            self.explained_variance_ratio_ = shares[: self._max_components]
+            self._decide()
+        except np.linalg.LinAlgError:
+            if self.solver != "lsqr":
+                raise
+            self._decide_by_least_squares()
         self.coef_ = self.coef_.astype(given, copy=False)
         self.intercept_ = self.intercept_.astype(given, copy=False)
-        self._n_features_out = min(self._max_components, scalings.shape[1])
+        self._n_features_out = self._max_components
+        if "scalings_" in self.__dict__:
+            self._n_features_out = min(self._max_components, self.scalings_.shape[1])
         return self
 
     def transform(self, X: Any) -> Array:
@@ -256,6 +263,7 @@ class LinearDiscriminantAnalysis(
             rows, weights, penalty = X @ change, _LEAST * own[codes], 1.0
         else:
             assert covariance is not None
+            self.covariance_ = covariance
             s = 0.0 if self.shrinkage in (None, "auto") else float(self.shrinkage)
             penalty = s * float(np.trace(covariance)) / len(covariance)
             if covariance.diagonal().min() + penalty < _NO_VARIANCE:
@@ -330,6 +338,24 @@ class LinearDiscriminantAnalysis(
         if len(coef) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         self.coef_, self.intercept_ = coef, intercept
+
+    def _decide_by_least_squares(self) -> None:
+        """Decide with the smallest weights, as scikit-learn does, where covariance is singular."""
+        for name in ("scalings_", "explained_variance_ratio_", "solution_", "_judgement"):
+            self.__dict__.pop(name, None)
+        warnings.warn(
+            "LinearDiscriminantAnalysis: the covariance within classes is singular to rounding; "
+            "solver='lsqr' takes the smallest weights, and there is no certificate. Set shrinkage, "
+            "or use solver='svd'",
+            linalg.LinAlgWarning,
+            stacklevel=4,
+        )
+        coef = linalg.lstsq(self.covariance_, self.means_.T)[0].T
+        with np.errstate(divide="ignore"):
+            intercept = np.log(self.priors_) - 0.5 * np.einsum("cj,cj->c", self.means_, coef)
+        if len(coef) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = np.asarray(coef), np.asarray(intercept)
 
     def _wants_covariance(self) -> bool:
         return self.solver != "svd" or bool(self.store_covariance)

@@ -20,6 +20,7 @@ from mercer.compat.sklearn.base.kernels import translate
 from mercer.compat.sklearn.base.masks import masked_weights
 from mercer.compat.sklearn.base.parameters import check_kernel, check_solving
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.inputs import refuse_overflown
 from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.points import is_sparse
 from mercer.solvers import Solution, Status
@@ -121,8 +122,10 @@ class DropIn(BaseEstimator):
 
     def _values(self, X: Any) -> Array:
         """Read new rows and give the values of all functions there: (n, functions)."""
-        points = self._new(X)
-        return self.machine_._values(points)
+        points, machine = self._new(X), self.machine_
+        if isinstance(self._reader, Compared):
+            return machine._values(points)
+        return refuse_overflown(machine, machine._expansion(points))  # rows are read already
 
     def _new(self, X: Any) -> Points:
         """Read new rows; as there, sparse ones only after a fit to sparse ones."""
