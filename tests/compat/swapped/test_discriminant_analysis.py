@@ -1,4 +1,4 @@
-"""scikit-learn's tests of `LinearDiscriminantAnalysis`, on Mercer's machines."""
+"""scikit-learn's tests of linear and quadratic discriminants, on Mercer's machines."""
 
 import swapped_tests
 

@@ -3,8 +3,8 @@
 ``from sklearn.svm import SVC`` becomes ``from mercer.compat.sklearn import SVC``; or ``patch()``,
 and ``python -m mercer.compat.sklearn program.py``, swap the classes in programs as they are.
 Signatures, defaults, fitted attributes, shapes and signs are those of scikit-learn 1.9; what
-differs is listed in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come on
-top.
+differs is listed in the user guide, with reasons. `certificate_`, `solution_` and `machine_` come
+on top.
 """
 
 from mercer.compat.sklearn.cca import CCA
@@ -14,6 +14,7 @@ from mercer.compat.sklearn.kernel_ridge import KernelRidge
 from mercer.compat.sklearn.kmeans import KMeans
 from mercer.compat.sklearn.logistic import LogisticRegression
 from mercer.compat.sklearn.patch import patch, unpatch
+from mercer.compat.sklearn.quadratic_discriminant import QuadraticDiscriminantAnalysis
 from mercer.compat.sklearn.spectral import SpectralClustering
 from mercer.compat.sklearn.svm.linear_svc import LinearSVC
 from mercer.compat.sklearn.svm.linear_svr import LinearSVR
@@ -36,6 +37,7 @@ __all__ = [
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "QuadraticDiscriminantAnalysis",
     "SpectralClustering",
     "patch",
     "unpatch",

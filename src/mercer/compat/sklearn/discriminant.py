@@ -105,6 +105,9 @@ class LinearDiscriminantAnalysis(
     [1]
     """
 
+    coef_: Array
+    intercept_: Array
+
     def __init__(
         self,
         solver: str = "svd",

@@ -77,7 +77,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: Any = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -133,9 +133,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
         """
         check_is_fitted(self)
         rows = new_rows(self, X, self._is_matrix())
-        return self.machine_.predict(
-            rows if self._known else kernel_matrix(self, rows, self.X_fit_, self.gamma)
-        )
+        if not self._known:
+            rows = kernel_matrix(self, rows, self.X_fit_, self.gamma)
+        return np.asarray(self.machine_.predict(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

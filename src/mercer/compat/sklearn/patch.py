@@ -20,6 +20,7 @@ MODULES = {
     "NuSVC": "sklearn.svm",
     "NuSVR": "sklearn.svm",
     "OneClassSVM": "sklearn.svm",
+    "QuadraticDiscriminantAnalysis": "sklearn.discriminant_analysis",
     "SVC": "sklearn.svm",
     "SVR": "sklearn.svm",
     "SpectralClustering": "sklearn.cluster",

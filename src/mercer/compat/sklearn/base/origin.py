@@ -121,7 +121,7 @@ class OriginMachine(Certified):
         wishes: dict[str, Any] = {"tol": _SOLVE_BELOW * self.tol}
         if self.max_iter < _PASSES and isinstance(solver, InteriorPoint | DualDescent):
             wishes["max_iter"] = max(1, int(self.max_iter))
-        return replace(solver, **wishes)
+        return replace(solver, **wishes)  # type: ignore[type-var]
 
     def _keep_answer(self, gram: Gram, question: Programmes, solution: Solution) -> None:
         self.solution_ = solution
