@@ -13,6 +13,7 @@ from mercer.compat.sklearn.kernel_pca import KernelPCA
 from mercer.compat.sklearn.kernel_ridge import KernelRidge
 from mercer.compat.sklearn.kmeans import KMeans
 from mercer.compat.sklearn.logistic import LogisticRegression
+from mercer.compat.sklearn.neighbors import KNeighborsClassifier
 from mercer.compat.sklearn.patch import patch, unpatch
 from mercer.compat.sklearn.quadratic_discriminant import QuadraticDiscriminantAnalysis
 from mercer.compat.sklearn.spectral import SpectralClustering
@@ -28,6 +29,7 @@ __all__ = [
     "SVC",
     "SVR",
     "KMeans",
+    "KNeighborsClassifier",
     "KernelPCA",
     "KernelRidge",
     "LinearDiscriminantAnalysis",

@@ -11,6 +11,7 @@ from typing import Any
 MODULES = {
     "CCA": "sklearn.cross_decomposition",
     "KMeans": "sklearn.cluster",
+    "KNeighborsClassifier": "sklearn.neighbors",
     "KernelPCA": "sklearn.decomposition",
     "KernelRidge": "sklearn.kernel_ridge",
     "LinearDiscriminantAnalysis": "sklearn.discriminant_analysis",
