@@ -46,7 +46,7 @@ sanitize: $(VENV)/.sanitize ## tests of the compiled core and ten minutes of the
 	PYTHON=$(BIN)/python PATH="$(abspath $(BIN)):$$PATH" scripts/sanitize.sh
 
 clean: ## remove what was built, but not .venv
-	rm -rf build dist docs/_build docs/gallery docs/api/generated demo-output
+	rm -rf build dist docs/_build docs/gallery docs/snippets docs/api/generated demo-output
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

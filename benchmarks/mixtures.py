@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import GaussianMixture, MultinomialMixture
-from mercer.machines.base.weights import distinct_rows
+from mercer.machines.base.targets import distinct_rows
 from mercer.machines.density.gaussian_mixture import SHAPES
 from mercer.problems import GaussianMix
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer import certify
 from mercer.gram import PartGram, Source
-from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.source import LazyGram
 from mercer.kernels import Gaussian
 from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm

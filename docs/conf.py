@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import mercer
@@ -24,12 +27,17 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "offline",
+    "pictures",
+    "reference",
+    "snippets",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates", "**/sg_execution_times*"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+exclude_patterns = ["_build", "_templates", "**/sg_execution_times*", "**/GALLERY_HEADER*"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = [
     "config.cache",  # the gallery's own settings hold functions
@@ -39,14 +47,19 @@ default_role = "code"  # a single backtick in a docstring is code
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"Mercer {release}"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
     "footer_end": [],
 }
+html_sidebars = {page: [] for page in ("index", "install", "quickstart", "which-machine")}
+mathjax_path = "tex-svg-full.js"  # copied by the extension `offline`
+mathjax3_config = {"options": {"enableMenu": False}}  # the menu would load parts from a network
 
 autosummary_generate = True
 autosummary_ignore_module_all = False
@@ -55,9 +68,15 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+# the order of the guide
+SUBJECTS = "classify regress novelty project cluster densities choose understand".split()
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [f"../examples/{subject}" for subject in SUBJECTS],
+    "within_subsection_order": "pictures.MostUsedFirst",
+    "image_scrapers": ("pictures.careful_scraper",),
+    "thumbnail_size": (800, 480),
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(demo|__init__)\.py",
     "download_all_examples": False,

@@ -9,8 +9,10 @@ Kernels live in `mercer.kernels`, machines here at the top::
     print(machine.certificate_)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mercer.certificates import Certificate, certify
-from mercer.configuration import Config, config, get_config, set_config
 from mercer.deadline import TimeLimitError
 from mercer.machines import (
     CCA,
@@ -24,6 +26,7 @@ from mercer.machines import (
     DisconnectedWarning,
     EnclosingBall,
     FisherDiscriminant,
+    FitWarning,
     GaussianClassifier,
     GaussianMixture,
     Independence,
@@ -45,10 +48,15 @@ from mercer.machines import (
     Telling,
     Whiten,
 )
-from mercer.resources import MemoryBudgetError
+from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
 from mercer.solvers import Solution, SolverError, Status, solve
 
+if TYPE_CHECKING:
+    from mercer.selection import Tuned, choose, tune
+
 __version__ = "0.7.0"
+
+_SELECTION = ("Tuned", "choose", "tune")  # a room of its own, imported when first asked for
 
 __all__ = [
     "CCA",
@@ -69,6 +77,7 @@ __all__ = [
     "GaussianMixture",
     "KMeans",
     "FisherDiscriminant",
+    "FitWarning",
     "KernelRidge",
     "LogisticRegression",
     "LogShift",
@@ -88,10 +97,23 @@ __all__ = [
     "Status",
     "TimeLimitError",
     "Telling",
+    "Tuned",
     "Whiten",
     "certify",
+    "choose",
     "config",
     "get_config",
     "set_config",
     "solve",
+    "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SELECTION:
+        return getattr(import_module("mercer.selection"), name)
+    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SELECTION})

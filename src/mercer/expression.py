@@ -318,16 +318,19 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuild(expression: Expression, leaf: Callable[[Steps], Steps]) -> Expression:
-    """Copy the tree with `leaf` applied to the steps of every leaf, row terms included."""
+    """Apply `leaf` to the steps of every leaf, row terms too; what stays the same is shared."""
 
     def rewrite(value: Any) -> Any:
         if isinstance(value, Expression | SelfValue | RowFunction):
             changed = {f.name: rewrite(getattr(value, f.name)) for f in fields(value)}
             if "steps" in changed:
                 changed["steps"] = leaf(changed["steps"])
-            return type(value)(**changed)
+            same = all(getattr(value, name) is new for name, new in changed.items())
+            return value if same else type(value)(**changed)
         if isinstance(value, tuple):
-            return tuple(rewrite(v) for v in value)
+            items = tuple(rewrite(v) for v in value)
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else items
         return value
 
     rewritten: Expression = rewrite(expression)

@@ -1,18 +1,152 @@
-"""What the machine lets us use: threads and memory, read before work starts.
+"""What a call may use: the settings in force, memory, and threads.
 
-Limits are read anew for each large call (they are cheap to read), because affinity, container
-quotas and the memory taken by others change while a process runs.
+`set_config` changes the process; `config` changes a `with` block of the current thread or task.
+Limits of the machine are read anew for each large call (they are cheap to read), because affinity,
+container quotas and the memory taken by others change while a process runs.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
-from mercer.configuration import get_config
+import threadpoolctl
+
+try:
+    from mercer import _native
+except ImportError:  # the reference backend has no threads, and keeps no pages
+    _native = None  # type: ignore[assignment]
+
+BACKENDS = ("native", "reference")
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings in force.
+
+    Attributes
+    ----------
+    backend : str or None
+        "native" or "reference"; None takes the fastest that is installed.
+    memory : int or None
+        Bytes that one call may take; None means a share of the memory that is free.
+    threads : int or None
+        Upper limit; None means what the environment, the process affinity and the container allow.
+    progress : bool
+        Whether long work shows how far it is, on standard error: a bar with the package `rich`, a
+        line now and then otherwise.
+    """
+
+    backend: str | None = None
+    memory: int | None = None
+    threads: int | None = None
+    progress: bool = False
+
+
+_process = Config()
+_local: ContextVar[dict[str, Any]] = ContextVar("mercer_config", default={})  # noqa: B039
+
+
+def get_config() -> Config:
+    """Return the settings in force.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> with mercer.config(memory="2 GB"):
+    ...     mercer.get_config().memory
+    2000000000
+    """
+    local = _local.get()
+    return replace(_process, **local) if local else _process
+
+
+def set_config(**settings: Any) -> None:
+    """Change settings for the whole process; see `Config` for the names.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.set_config(threads=2)
+    >>> mercer.set_config(threads=None)
+    """
+    global _process  # noqa: PLW0603  the one global of the library
+    _process = replace(_process, **_checked(settings))
+
+
+@contextmanager
+def config(**settings: Any) -> Iterator[Config]:
+    """Change settings inside a `with` block.
+
+    Parameters
+    ----------
+    **settings
+        Any of `backend`, `memory` (bytes, or text such as "2 GB"), `threads` and `progress`.
+
+    Yields
+    ------
+    Config
+        The settings in force inside the block.
+    """
+    token = _local.set({**_local.get(), **_checked(settings)})
+    try:
+        yield get_config()
+    finally:
+        _local.reset(token)
+
+
+def parse_bytes(size: int | float | str) -> int:
+    """Read a number of bytes, given as a number or as text such as "1.5 GB".
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB")
+    1500000000
+    """
+    if isinstance(size, int | float):
+        if not math.isfinite(size):
+            raise ValueError(f"memory={size!r} must be finite; None leaves it to what is free")
+        return int(size)
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)b?\s*", size.lower())
+    if match is None:
+        raise ValueError(f"memory={size!r} is not a size; write bytes or text such as '2 GB'")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def _checked(settings: dict[str, Any]) -> dict[str, Any]:
+    known = [field.name for field in fields(Config)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(f"no setting {unknown[0]!r}; there are {', '.join(known)}")
+    if not isinstance(settings.get("progress", False), bool):
+        raise ValueError(f"progress={settings['progress']!r} must be True or False")
+    backend = settings.get("backend")
+    if backend is not None and backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")
+    if settings.get("memory") is not None:
+        settings = {**settings, "memory": parse_bytes(settings["memory"])}
+        if settings["memory"] <= 0:
+            raise ValueError(f"memory={settings['memory']} must be positive")
+    threads = settings.get("threads")
+    if threads is None:
+        return settings
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
+        raise ValueError(f"threads={threads!r} must be a positive integer")
+    return {**settings, "threads": int(threads)}
+
+
+# --- memory and processors that the system allows -------------------------------------------------
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
@@ -233,3 +367,71 @@ def _address_space_left() -> float:
         return max(0, soft - pages * os.sysconf("SC_PAGE_SIZE"))
     except (ImportError, OSError, ValueError):
         return math.inf
+
+
+# --- threads of the compiled core, and the door for threadpoolctl to limit them -------------------
+
+_ENOUGH_FOR_TWO = 2e6  # operations; below, waking another thread costs more than it saves
+
+
+def call_threads(work: float) -> int:
+    """Count the threads for a call of about `work` operations.
+
+    Limits are only read (system files among them) when the call is large enough to share.
+    """
+    if work < _ENOUGH_FOR_TWO:
+        return 1
+    return min(thread_limit(), int(_native.thread_cap()))
+
+
+class _Controller(threadpoolctl.LibController):
+    """Lets `threadpoolctl.threadpool_limits` and `threadpool_info` see Mercer's threads."""
+
+    user_api = "mercer"
+    internal_api = "mercer"
+    filename_prefixes = ("_native",)
+    check_symbols = ("mercer_get_num_threads", "mercer_set_num_threads")
+
+    def get_num_threads(self) -> Any:
+        return self.dynlib.mercer_get_num_threads()
+
+    def set_num_threads(self, num_threads: int) -> None:
+        self.dynlib.mercer_set_num_threads(num_threads)
+
+    def get_version(self) -> None:
+        return None
+
+    def set_additional_attributes(self) -> None:
+        pass
+
+
+threadpoolctl.register(_Controller)
+
+
+# --- pages that the compiled core keeps for later calls -------------------------------------------
+#
+# Arrays that are let go leave their pages behind, so that the next ones need not be given fresh
+# pages by the system. Under a configured budget these count, too.
+
+_MOST = 1 << 32  # bytes kept where no budget is configured
+_OF_ALL = 4  # and no more than one in so many of the machine's
+_OF_BUDGET = 32  # one in so many of a configured budget
+
+_budget: int | None = None  # what the limit was last set for
+
+
+def limit_idle(budget: int | None) -> None:
+    """Let the core keep idle pages for a budget; None is the default of the library."""
+    global _budget  # noqa: PLW0603  the limit is the process's, too
+    if budget == _budget or _native is None:
+        return
+    _native.set_idle_limit(_default_limit() if budget is None else budget // _OF_BUDGET)
+    _budget = budget
+
+
+def _default_limit() -> int:
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return _MOST
+    return min(_MOST, physical // _OF_ALL)

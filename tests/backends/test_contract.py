@@ -9,7 +9,6 @@ from mercer.backends.lowering.diagonal import diagonal
 from mercer.backends.lowering.lower import Code, lower, matern_polynomial
 from mercer.backends.reference.backend import Reference
 from mercer.backends.reference.evaluate import evaluate
-from mercer.configuration import config
 from mercer.expression import (
     AbsDist,
     Constant,
@@ -24,6 +23,7 @@ from mercer.expression import (
     Sqrt,
     SymmetricSum,
 )
+from mercer.resources import config
 from mercer.testing.backend import check_backend
 
 

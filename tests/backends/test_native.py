@@ -17,7 +17,6 @@ pytest.importorskip("mercer._native")
 
 from mercer import _native
 from mercer.backends.native.backend import Native
-from mercer.configuration import config
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -31,8 +30,8 @@ from mercer.expression import (
     Sqrt,
     Tanh,
 )
+from mercer.resources import call_threads, config
 from mercer.testing.backend import check_backend
-from mercer.threads import call_threads
 
 GAUSSIAN = Exp(-0.05 * SqDist())
 

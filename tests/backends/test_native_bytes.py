@@ -9,8 +9,8 @@ pytest.importorskip("mercer._native")
 
 from mercer import _native
 from mercer.backends.native.backend import Native
-from mercer.configuration import config
 from mercer.expression import AbsDist, Columns, Dot, Exp, SqDist
+from mercer.resources import config
 
 GAUSSIAN = Exp(-0.02 * SqDist())
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import certify
@@ -34,7 +35,7 @@ from mercer.kernels import (
     Subsequence,
     exp,
 )
-from mercer.kernels.validity import is_proven
+from mercer.kernels.base import is_proven
 from mercer.machines import (
     CCA,
     PCA,
@@ -108,9 +109,26 @@ def test_an_indefinite_matrix_is_not_certified(name):
     assert "-" not in found.statement.split("within")[-1] or "within" not in found.statement
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
-def test_the_status_does_not_say_solved(name):
+@pytest.mark.parametrize("name", [name for name in MACHINES if name != "Perceptron"])
+def test_the_status_says_that_the_kernel_is_none(name):
     assert fitted(name, P, A).solution_.status is Status.NOT_CONVEX
+
+
+@pytest.mark.parametrize(
+    "kernels", [(Sigmoid(0.5, -1.0), Linear()), (Linear(), Sigmoid(0.5, -1.0))]
+)
+def test_an_indefinite_view_is_said_to_be_one(kernels):
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        machine = CCA(*kernels).fit(X, X[:, ::-1] + rng.standard_normal(X.shape))
+    assert machine.solution_.status is Status.NOT_CONVEX
+    assert np.isinf(machine.certificate_.quantities.indefiniteness)
+
+
+def test_a_perceptron_that_ends_is_not_solved_without_lengths():
+    K = np.outer(2 * y - 1, 2 * y - 1) - 1e-3 * np.diag(np.arange(n) % 2)  # apart, and no kernel
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        machine = Perceptron(P, max_epochs=100).fit(K, y)
+    assert machine.solution_.status is Status.NOT_CONVEX
 
 
 def test_what_a_solver_of_equations_cannot_see_is_warned_about():

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn import cross_decomposition
 from sklearn.datasets import load_linnerud
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer.compat.sklearn import CCA
@@ -73,3 +74,13 @@ def test_too_many_components():
 @parametrize_with_checks([CCA(n_components=1), CCA(n_components=1, scale=False)])
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+def test_an_answer_that_is_not_certified_is_warned_about():
+    rng = np.random.default_rng(432179)
+    X = rng.exponential(1.0, (4, 11))
+    Y = X[:, :1] + rng.standard_normal((4, 3))
+    X[0] = 1e6
+    with pytest.warns(ConvergenceWarning, match="not certified"):
+        machine = CCA().fit(X.astype(np.float32), Y)
+    assert not machine.certificate_.ok

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import decomposition
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import ParameterError
+from mercer import ParameterError, Status
 from mercer.compat.sklearn import KernelPCA
 from mercer.kernels import Gaussian
 
@@ -137,3 +137,22 @@ def test_other_rows_and_refusals():
             KernelPCA(**wrong).fit(X)
     repeated = KernelPCA(2, kernel="rbf", random_state=1).fit_transform(X)
     np.testing.assert_allclose(repeated, by_rows.transform(X)[:, :2], atol=1e-8)
+
+
+def test_training_rows_are_copied_unless_told_otherwise():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    kept, shared = (
+        KernelPCA(kernel="linear").fit(X),
+        KernelPCA(kernel="linear", copy_X=False).fit(X),
+    )
+    assert not np.shares_memory(kept.X_fit_, X)
+    assert np.shares_memory(shared.X_fit_, X)
+
+
+def test_a_dense_solver_that_was_asked_for_is_no_wish_for_less():
+    # of a sigmoid that is flat here all variances are rounding
+    X = np.random.default_rng(271423).standard_normal((41, 4))
+    X[:, 0] = 7.0
+    with pytest.warns(ConvergenceWarning, match="not certified"):
+        machine = KernelPCA(kernel="sigmoid", coef0=1.0, eigen_solver="dense").fit(X)
+    assert machine.solution_.status is Status.INACCURATE

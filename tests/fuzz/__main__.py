@@ -40,7 +40,9 @@ def main():
     parser.add_argument("--machine", choices=list(MACHINES))
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, help="stop after so many")
-    parser.add_argument("--patience", type=float, default=120.0, help="seconds a case may take")
+    parser.add_argument(
+        "--patience", type=float, default=120.0, help="seconds of processor time a case may take"
+    )
     given = parser.parse_args()
     count, kinds = fuzz(
         given.seed, given.minutes, given.machine, given.first, given.cases, given.patience

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import FromCallable, FromFeatures, Precomputed
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 
 LONG = np.longdouble
+TINY = np.finfo(float).tiny  # below, numbers of float64 have fewer digits, down to none
 SLACK = 1e-6  # relative, beside what the certificate claims
 ROUNDING = 1e-13  # of the largest terms: K itself was rounded to float64
 DEFINITE = 1e-9  # of the largest eigenvalue: below, an eigenvalue counts as rounding
@@ -25,7 +26,9 @@ def gram(trial):
     kernel, X = trial.machine.kernel_, trial.X
     if isinstance(kernel, Precomputed):
         return X.astype(float)
-    rows = trial.names["X"] if X.dtype.kind in "US" else X.astype(float)
+    # a function of the user's own is called with rows as they are: in float32 it is another one
+    single = isinstance(kernel, FromCallable) and X.dtype == np.float32
+    rows = trial.names["X"] if X.dtype.kind in "US" else X if single else X.astype(float)
     return np.asarray(trial.quietly(lambda: kernel(rows, rows)), dtype=float)
 
 
@@ -201,7 +204,7 @@ def _gap(trial, answer, primal, dual):
     found = trial.machine.certificate_.quantities
     size = max(abs(primal), abs(dual))
     gap, claimed = float(primal - dual), float(found.gap)
-    allowed = abs(claimed) * (1 + 1e-3) + float(SLACK * size + answer.rounding)
+    allowed = abs(claimed) * (1 + 1e-3) + float(SLACK * size + answer.rounding) + TINY
     if not gap <= allowed:
         yield f"FALSE CERTIFICATE: gap {gap:.3g} of {float(size):.3g}, claimed {claimed:.3g}"
 
@@ -257,20 +260,25 @@ class Box:
         )
 
     def by_clarabel(self):
-        """Solve by an interior point: b = u - v, z = L'b, K = L L'. None where that failed."""
+        """Solve by an interior point: b = u - v, z = L'b, K = L L'. None where that failed.
+
+        In units of the largest bound: its tolerances for sums are absolute.
+        """
         n = len(self.linear)
-        values, V = np.linalg.eigh(self.K)
+        bounds = np.abs(np.concatenate([self.lower, self.upper]))
+        unit = float(bounds[np.isfinite(bounds)].max(initial=0)) or 1.0
+        values, V = np.linalg.eigh(unit * self.K)
         L = V * np.sqrt(np.maximum(values, 0))
         eye, none, ones = sp.eye(n), sp.csc_matrix((n, n)), np.ones((1, n))
         sums = sp.csc_matrix(np.hstack([ones, -ones, np.zeros((1, n))]))
         rows = [sp.hstack([-L.T, L.T, eye]), sums]
-        right, held = [np.zeros(n), [self.total]], n + 1
+        right, held = [np.zeros(n), [self.total / unit]], n + 1
         for sign, bound in ((0, self.upper), (1, -self.lower)):
             pad = [none, none, none]
             pad[sign] = eye
             block, finite = sp.hstack(pad).tocsr(), np.isfinite(bound)
             rows += [-block, block[finite]]
-            right += [np.zeros(n), bound[finite]]
+            right += [np.zeros(n), bound[finite] / unit]
         A, right = sp.csc_matrix(sp.vstack(rows)), np.concatenate(right)
         P = sp.csc_matrix(sp.block_diag([none, none, eye]))
         q = np.concatenate([self.kink - self.linear, self.kink + self.linear, np.zeros(n)])
@@ -281,12 +289,15 @@ class Box:
         if str(found.status) != "Solved":
             return None
         x = np.asarray(found.x)
-        b = np.clip(x[:n] - x[n : 2 * n], self.lower, self.upper)
-        return self.value(b) if abs(b.sum() - self.total) <= 1e-7 * (1 + abs(b).sum()) else None
+        b = np.clip(unit * (x[:n] - x[n : 2 * n]), self.lower, self.upper)
+        near = abs(b.sum() - self.total) <= 1e-7 * (unit + abs(b).sum())
+        return self.value(b) if near else None
 
     def by_pair_steps(self, starts=4, steps=400):
         """Climb from random points in pairs; for matrices with negative eigenvalues."""
         if self.kink or not (np.isfinite(self.upper).all() and np.isfinite(self.lower).all()):
+            return None
+        if len(self.linear) < 2:  # no pair, and one point: its sum says where
             return None
         rng, best = np.random.default_rng(0), -np.inf
         for _ in range(starts):
@@ -294,8 +305,7 @@ class Box:
             if b is None:
                 return None
             for _ in range(steps):
-                i, j = rng.choice(len(b), 2, replace=False) if len(b) > 1 else (0, 0)
-                self._step(b, i, j)
+                self._step(b, *rng.choice(len(b), 2, replace=False))
             best = max(best, self.value(b))
         return best
 
@@ -303,7 +313,7 @@ class Box:
         b = self.lower + (self.upper - self.lower) * rng.random(len(self.lower))
         for i in rng.permutation(len(b)):
             b[i] = np.clip(b[i] + self.total - b.sum(), self.lower[i], self.upper[i])
-        return b if abs(b.sum() - self.total) <= 1e-12 * (1 + abs(b).sum()) else None
+        return b if self.outside(b) <= 1e-12 else None
 
     def _step(self, b, i, j):
         """Move t from j to i, to the best point of the segment, ends included."""

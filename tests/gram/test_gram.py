@@ -21,9 +21,10 @@ from mercer.gram import (
     pivoted_cholesky,
     scaled,
 )
-from mercer.gram.exact import exact_sums
-from mercer.gram.function import RKHSFunction
-from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
+from mercer.gram.base import RKHSFunction
+from mercer.gram.build import stored_dtype
+from mercer.gram.exact_parts import exact_sums
+from mercer.gram.policy import FLOAT64_ROWS
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.testing import check_gram
 

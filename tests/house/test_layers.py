@@ -20,18 +20,19 @@ LAYERS = [
     {"kernels"},
     {"backends"},
     {
+        "arguments",
+        "html",
+        "progress",
         "expression",
         "points",
         "sparse_format",
         "array_types",
-        "configuration",
         "resources",
-        "threads",
         "deadline",
     },
 ]
 HEIGHT = {room: -i for i, layer in enumerate(LAYERS) for room in layer}
-NATIVE_ALLOWED = {"backends", "threads"}
+NATIVE_ALLOWED = {"backends", "resources"}
 
 FILES = sorted(SOURCE.rglob("*.py"))
 
@@ -154,9 +155,6 @@ def test_all_storage_classes_are_known():
 # calls a backend itself, to be moved: whole grids of costs and of penalties over folds.
 STILL = {
     "learning/scale_family.py": "derivatives of a kernel by the scales of its columns",
-    "sharing/margin/chains.py": "descents along costs, all folds at once",
-    "sharing/margin/accuracy.py": "rows whose side float32 leaves open",
-    "sharing/margin/fold_programmes.py": "the programmes of such descents",
     "sharing/ridge/band.py": "penalties by a band reduction of each fold",
     "sharing/ridge/cholesky.py": "few penalties by a factor for each",
     "sharing/ridge/left_out.py": "leave-one-out from one band",

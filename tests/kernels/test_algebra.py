@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     Anova,
@@ -29,6 +28,7 @@ from mercer.kernels import (
     exp,
     polynomial,
 )
+from mercer.resources import config
 
 D = 3
 

@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from mercer import kernels
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     Bilinear,
     Constant,
@@ -23,6 +22,7 @@ from mercer.kernels import (
     exp,
     polynomial,
 )
+from mercer.resources import config
 
 X = np.random.default_rng(7).normal(size=(6, 3))
 NAMES = {name: getattr(kernels, name) for name in kernels.__all__}

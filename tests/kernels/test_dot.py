@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import pairwise
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     Anova,
@@ -18,6 +17,7 @@ from mercer.kernels import (
     Polynomial,
     Sigmoid,
 )
+from mercer.resources import config
 
 RNG = np.random.default_rng(1)
 X, Y = RNG.normal(size=(12, 6)), RNG.normal(size=(7, 6))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     Anova,
@@ -31,6 +30,7 @@ from mercer.kernels import (
     exp,
     polynomial,
 )
+from mercer.resources import config
 
 RNG = np.random.default_rng(10)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import FromCallable, FromFeatures, Linear, Precomputed
+from mercer.resources import config
 from mercer.testing import check_kernel
 
 X = np.random.default_rng(4).normal(size=(9, 3))

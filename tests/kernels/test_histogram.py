@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import pairwise
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import ChiSquared, Intersection, Tanimoto
+from mercer.resources import config
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.poisson(1.5, size=(12, 8)) * 1.0, RNG.poisson(1.5, size=(7, 8)) * 1.0

@@ -8,7 +8,6 @@ from scipy import sparse
 
 from mercer import expression as ex
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     Anova,
@@ -30,6 +29,7 @@ from mercer.kernels import (
     exp,
     polynomial,
 )
+from mercer.resources import config
 from mercer.testing import check_kernel
 
 KERNELS = [

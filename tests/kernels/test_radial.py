@@ -7,9 +7,9 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.expression import SqDist, walk
 from mercer.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.resources import config
 
 RNG = np.random.default_rng(2)
 X, Y = RNG.normal(size=(12, 4)), RNG.normal(size=(7, 4))

@@ -7,7 +7,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.svm import SVC
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     ChiSquared,
@@ -25,7 +24,8 @@ from mercer.kernels import (
     Spectrum,
     resolve,
 )
-from mercer.kernels.language.resolve import weighted_variance
+from mercer.kernels.language.default_scales import weighted_variance
+from mercer.resources import config
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(3.0, 2.0, size=(40, 5))
@@ -59,7 +59,7 @@ def test_kernels_pass_through():
         ("chi_squared", ChiSquared(1.0)),
         ("spectrum", Spectrum()),
         ("gaussian(2) + linear", Gaussian(2) + Linear()),
-        ("gaussian + linear", Gaussian(1) + Linear()),
+        ("gaussian() + linear", Gaussian(1) + Linear()),
         (" 2 * polynomial(2)[0, 1]", 2 * Polynomial(2).on([0, 1])),
     ],
 )

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import Gaussian, Spectrum, Subsequence
+from mercer.resources import config
 from mercer.testing import check_kernel
 
 WORDS = ["banana", "bandana", "", "b", "an", "nab", "ananas", "cab"]

@@ -6,7 +6,6 @@ import pytest
 from scipy import sparse
 
 from mercer.backends import available_backends
-from mercer.configuration import config
 from mercer.kernels import (
     AllSubsets,
     Anova,
@@ -27,6 +26,7 @@ from mercer.kernels import (
     exp,
     is_valid,
 )
+from mercer.resources import config
 
 X = np.random.default_rng(9).uniform(size=(300, 4))
 

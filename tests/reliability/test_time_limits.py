@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer import deadline
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.deadline import TimeLimitError, check, cut_short, within
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Spectrum, Subsequence
@@ -223,7 +223,7 @@ def test_a_watch_sees_the_deadline_around_it(ticking):
 def test_a_certificate_without_time_is_made_when_it_is_read(monkeypatch):
     whole = mercer.KernelRidge(G, 0.1).fit(X, t)
     monkeypatch.setattr(deadline, "is_over", lambda: True)
-    monkeypatch.setattr("mercer.machines.base.agreement._QUICK", 0)  # as if of many rows
+    monkeypatch.setattr("mercer.machines.base.certificate._QUICK", 0)  # as if of many rows
     late = mercer.KernelRidge(G, 0.1, time_limit=60.0).fit(X, t)
     monkeypatch.undo()
     assert not isinstance(late._judgement, mercer.certificates.Certificate)

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from mercer import SVC, LogisticRegression, NearestMean, Whiten
 from mercer.selection import choose
 from mercer.selection.choosing.candidates import of_numbers, of_strings
-from mercer.selection.choosing.choice import is_labels
+from mercer.selection.choosing.choice import Comparison, is_labels
 from mercer.selection.choosing.table_candidates import of_table
 from mercer.selection.choosing.tables import as_table, columns_of
 
@@ -47,7 +47,8 @@ def test_scores_are_those_of_scikit_learn():
         np.testing.assert_allclose(theirs.cv_results_["mean_test_score"], ours, atol=0.011)
 
 
-def test_the_plainest_within_its_error_is_taken_and_the_table_says_why():
+def test_the_plainest_within_its_error_is_taken_and_the_table_says_why(monkeypatch):
+    monkeypatch.setattr("mercer.selection.choosing.choice._FEW_ROWS", 100)
     found = choose(DISC, RING)
     taken = found.contenders[found.chosen]
     assert taken.behind <= taken.behind_error
@@ -265,5 +266,27 @@ def test_a_callback_ends_the_comparison():
         return progress.done == progress.points
 
     found = choose(DISC, RING, cv=2, callback=stop)
-    assert names(found) == ["linear"]
+    assert names(found) == ["gaussian"]  # which the others' time is measured by, so it is first
     assert any("laplacian was not compared" in note for note in found.notes)
+
+
+def test_with_few_rows_the_best_is_taken():
+    found = choose(DISC[:120], RING[:120], cv=3)
+    assert found.contenders[found.chosen].behind == 0.0
+
+
+def test_matern_is_among_the_candidates():
+    assert [one.name for one in of_numbers(DISC)][2:4] == ["gaussian", "matern"]
+
+
+def test_the_time_limit_is_shared():
+    candidates = of_numbers(DISC)
+    comparison = Comparison(None, candidates, 8.0)
+    assert comparison.order()[0].name == "gaussian"
+    assert 1.0 < comparison.share() <= 8.0 / len(candidates)
+    comparison.left = 1
+    assert comparison.share() > 4.0
+    free = Comparison(None, candidates, None)
+    assert free.share() is None
+    free.reference = 20.0
+    assert free.share() == 100.0

@@ -23,6 +23,7 @@ from mercer.selection import (
     learning_curve,
     roc,
 )
+from mercer.selection.running.folds import folds_of
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((90, 3))
@@ -49,7 +50,8 @@ def test_scores_are_those_of_scikit_learn(machine, target, as_given):
         machine = make_pipeline(StandardScaler(with_mean=False), KernelRidge(Gaussian(1.0)))
     rows = as_given(X)
     ours = cross_validate(machine, rows, target, cv=4)
-    theirs = model_selection.cross_val_score(machine, rows, target, cv=4)
+    folds = folds_of(machine, rows, target, 4, None)
+    theirs = model_selection.cross_val_score(machine, rows, target, cv=folds)
     np.testing.assert_allclose(ours.scores, theirs, rtol=1e-5, atol=1e-6)
     assert ours.mean == pytest.approx(theirs.mean(), rel=1e-5)
     assert "4 folds" in str(ours)
@@ -94,10 +96,10 @@ def test_precomputed_matrices_strings_and_machines_that_need_more():
 def test_what_the_machine_would_accept_is_accepted():
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     machine = SVC(Gaussian(1.0).on(["a", "b"]), tol=1e-8)
-    theirs = model_selection.cross_val_score(machine, table, c, cv=3)
+    theirs = model_selection.cross_val_score(machine, table, c, cv=folds_of(machine, X, c, 3, None))
     np.testing.assert_allclose(cross_validate(machine, table, c, cv=3).scores, theirs)
     foreign = KernelDensity(kernel="tophat", bandwidth=20.0)  # a name that is no kernel here
-    theirs = model_selection.cross_val_score(foreign, X, cv=3)
+    theirs = model_selection.cross_val_score(foreign, X, cv=folds_of(foreign, X, None, 3, None))
     np.testing.assert_allclose(cross_validate(foreign, X, cv=3).scores, theirs)
     spoilt = X.copy()
     spoilt[7, 1] = np.nan

@@ -22,7 +22,14 @@ from sklearn.compose import make_column_transformer
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -37,6 +44,7 @@ from threadpoolctl import threadpool_info
 import mercer
 from mercer import PCA, SVC, SVR, KernelRidge, KMeans, LogisticRegression, NearestMean, OneClassSVM
 from mercer.kernels import Gaussian, Linear, Precomputed, Spectrum
+from mercer.resources import call_threads
 from mercer.selection import (
     Exhaustive,
     Halve,
@@ -47,13 +55,13 @@ from mercer.selection import (
     TuningProgress,
     tune,
 )
+from mercer.selection.running.folds import folds_of
 from mercer.selection.running.identity import digest
 from mercer.selection.running.scheduler import Work, run
 from mercer.selection.running.task import Task, machine_at
 from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Group, Judged, Stopped, groups, register
 from mercer.selection.sharing.refit import Refit
-from mercer.threads import call_threads
 
 SOURCE = str(Path(mercer.__file__).parents[1])
 
@@ -73,7 +81,8 @@ SVC_GRID = {"C": [0.1, 1.0, 10.0], "kernel__scale": [0.3, 1.0, 3.0]}
 
 
 def equal_to_grid_search(found, machine, grid, rows, target, atol=1e-6, fit=None, **options):
-    """Compare everything that is the same whatever the clock says."""
+    """Compare everything that is the same whatever the clock says, on the same folds."""
+    options["cv"] = folds_of(machine, rows, target, options.get("cv", 5), None)
     theirs = GridSearchCV(machine, grid, refit=options.pop("refit", False), **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
@@ -1092,7 +1101,7 @@ def test_check_estimator(estimator, check):
 
 def test_it_behaves_like_grid_search():
     ours = Tuned(svc, SVC_GRID).fit(X, c)
-    theirs = GridSearchCV(svc, SVC_GRID).fit(X, c)
+    theirs = GridSearchCV(svc, SVC_GRID, cv=folds_of(svc, X, c, 5, None)).fit(X, c)
     assert ours.best_params_ == theirs.best_params_
     assert ours.best_index_ == theirs.best_index_
     assert ours.best_score_ == pytest.approx(theirs.best_score_)
@@ -1153,7 +1162,8 @@ def test_it_can_be_copied_and_nested():
     changed = clone(machine).set_params(machine__kernel__scale=2.0, cv=2)
     assert changed.fit(X, c).best_estimator_.kernel == Gaussian(2.0)
     outer = cross_val_score(machine, X, c, cv=3)
-    theirs = cross_val_score(GridSearchCV(svc, {"C": [0.1, 1.0]}, cv=3), X, c, cv=3)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    theirs = cross_val_score(GridSearchCV(svc, {"C": [0.1, 1.0]}, cv=folds), X, c, cv=3)
     np.testing.assert_allclose(outer, theirs)
     steps = make_pipeline(StandardScaler(), machine).fit(X, c)
     assert steps.score(X, c) > 0.8
@@ -1175,7 +1185,8 @@ def test_weights_reach_into_pipelines_of_pipelines():
 
 def test_several_scores_and_weights_and_rules():
     machine = Tuned(svc, SVC_GRID, scoring=["accuracy", "roc_auc"], metric="roc_auc").fit(X, c)
-    theirs = GridSearchCV(svc, SVC_GRID, scoring=["accuracy", "roc_auc"], refit="roc_auc").fit(X, c)
+    both, folds = ["accuracy", "roc_auc"], folds_of(svc, X, c, 5, None)
+    theirs = GridSearchCV(svc, SVC_GRID, scoring=both, refit="roc_auc", cv=folds).fit(X, c)
     assert machine.score(X, c) == pytest.approx(theirs.score(X, c))
     assert machine.multimetric_
     mine = Tuned(svc, SVC_GRID, scoring=both_scores, metric="accuracy").fit(X, c)

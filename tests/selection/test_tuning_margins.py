@@ -1,4 +1,4 @@
-"""Grids of support vector machines: chains give what fits of every point would give."""
+"""Grids of support vector machines: paths give what fits of every point would give."""
 
 import threading
 import time
@@ -25,13 +25,11 @@ from mercer import SVC, SVR, OneClassSVM, config
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Box, Chain, Stage
 from mercer.backends.reference.backend import Reference
+from mercer.gram import exact_parts
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
 from mercer.selection.running.task import Task
 from mercer.selection.sharing import Stopped, groups
-from mercer.selection.sharing.margin import group as margins
-from mercer.selection.sharing.margin.chains import ladder
-from mercer.selection.sharing.margin.fold_programmes import Setting
-from mercer.selection.sharing.margin.group import Margins
+from mercer.selection.sharing.margin import Margins
 from mercer.selection.sharing.refit import Refit
 
 KERNELS = [Gaussian(0.7), Gaussian(3.0)]
@@ -223,27 +221,23 @@ def big(n=1500, d=8):
 
 @pytest.mark.parametrize("widened", [True, False])
 def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance(widened, monkeypatch):
-    """What float32 spoils is settled on a float64 matrix, or else from the points."""
-    monkeypatch.setattr(margins, "_WIDENED", 0.5)
+    """What float32 spoils is mended on a float64 matrix, or else from the points."""
+    monkeypatch.setattr(exact_parts, "FLOAT64_COPY", 0.5)
     rows, y = big()
     splits = tuple(StratifiedKFold(3).split(rows, y))[:1]
     task = task_of(SVC(Gaussian(4.0)), rows, y, splits, "roc_auc")
     (group,) = groups(task, [{"C": c} for c in (1.0, 100.0, 3000.0)])
     group.prepare()
-    assert group.gram.dtype == np.float32 and group.may_widen
-    group.may_widen = widened
-    seen = []
-    original = group._score
-    group._score = lambda question, answer, *rest: (
-        seen.append((answer, question)) or original(question, answer, *rest)
-    )
+    copy = group.float64
+    assert group.gram.dtype == np.float32 and copy is not None
+    group.float64 = copy if widened else None
+    seen = watched(group)
     group.judge(0, never)
-    assert (group.wide is not None) == widened
-    (train, _), by_C = splits[0], {}
+    assert (copy.matrix is not None) == widened
+    train, _ = splits[0]
     ((test, _),) = group._scored(0)
-    for (values, offsets, setting), question in seen:
-        by_C[setting.C] = question.known(values, offsets, setting).decision
-    for C, decision in by_C.items():
+    for setting, decision in seen:
+        C = setting.bound
         exact = SVC(Gaussian(4.0), C, tol=1e-6).fit(rows[train], y[train])
         error = np.abs(decision - exact.decision_function(rows[test])).max()
         usual = SVC(Gaussian(4.0), C).fit(rows[train], y[train]).decision_function(rows[test])
@@ -289,17 +283,6 @@ def test_a_walk_can_be_stopped():
     group.release()
 
 
-def test_ladders_go_up_along_C_and_from_wide_tubes_to_narrow_ones():
-    settings = [Setting(e, 1.0, C) for e in (0.1, 0.5) for C in (10.0, 1.0, 1.0)]
-    ordered, starts = ladder(settings)
-    assert [(s.epsilon, s.C) for s in ordered] == [(0.5, 1.0), (0.5, 10.0), (0.1, 1.0), (0.1, 10.0)]
-    assert starts == (-1, 0, 0, 2)
-
-
-def test_a_far_larger_C_starts_anew():
-    assert ladder([Setting(C=C) for C in (1.0, 20.0, 1e4)])[1] == (-1, 0, -1)
-
-
 def test_the_specification_walks_to_the_same_scores():
     points = list(ParameterGrid({"C": [0.1, 3.0], "epsilon": [0.05, 0.3]}))
     task = task_of(SVR(Gaussian(1.0), tol=1e-5), X[:80], T[:80], KFold(3).split(X[:80]))
@@ -327,7 +310,7 @@ def test_constants_of_balanced_classes_are_those_of_fits():
     task = task_of(machine, X, (T > 0.5).astype(int), splits, weights=weights)
     for fold, (train, test) in enumerate(splits):
         for setting, decision in decisions(task, [{"C": C} for C in (1e-6, 1e-3, 0.02)], fold):
-            machine = clone(machine).set_params(C=setting.C)
+            machine = clone(machine).set_params(C=setting.bound)
             machine.fit(X[train], T[train] > 0.5, sample_weight=weights[train])
             np.testing.assert_allclose(decision, machine.decision_function(X[test]), atol=1e-4)
 
@@ -349,19 +332,24 @@ def decisions(task, points, fold):
     """Return the settings of a fold with the values that were scored, in the order of its rows."""
     (group,) = groups(task, points)
     group.prepare()
-    seen, original = [], group._score
+    seen = watched(group)
     back = np.argsort(np.argsort(group.rows.place[task.splits[fold][1]]))
-
-    def score(question, answer, *rest):
-        values, offsets, setting = answer
-        known = question.known(values, offsets, setting)
-        found = getattr(known, "decision", getattr(known, "values", None))
-        seen.append((setting, found[back]))
-        return original(question, answer, *rest)
-
-    group._score = score
     group.judge(fold, never)
     group.release()
+    return [(setting, found[back]) for setting, found in seen]
+
+
+def watched(group):
+    """Return a list that fills with settings and the values that are scored, rows as stored."""
+    seen, original = [], group._score
+
+    def score(path, value, setting, scored, seconds):
+        known = path.known(value, setting, slice(0, len(scored[0][0])))
+        found = getattr(known, "decision", getattr(known, "values", None))
+        seen.append((path.problem.settings[setting], found))
+        return original(path, value, setting, scored, seconds)
+
+    group._score = score
     return seen
 
 
@@ -373,7 +361,7 @@ def test_large_targets_and_steps_of_C_keep_the_tolerance():
     seen = decisions(task_of(machine, rows, targets, splits), points, 0)
     train, test = splits[0]
     for setting, values in seen:
-        fitted = machine.set_params(C=setting.C, tol=1e-6).fit(rows[train], targets[train])
+        fitted = machine.set_params(C=setting.bound, tol=1e-6).fit(rows[train], targets[train])
         np.testing.assert_allclose(values, fitted.predict(rows[test]), rtol=0, atol=2e-2)
 
 
@@ -398,7 +386,7 @@ def test_bounds_far_away_do_not_swallow_coefficients():
     (one, near), (other, far) = decisions(
         task_of(machine, rows, y, splits), [{"C": 1e7}, {"C": 5e11}], 0
     )
-    assert one.C < other.C
+    assert one.bound < other.bound
     np.testing.assert_allclose(far, near, atol=1e-4)
 
 
@@ -432,7 +420,8 @@ def test_memory_is_that_of_the_matrix_and_of_all_answers():
     assert double.size >= 8 * 600**2
     with config(memory=int(single.size)):
         (modest,) = groups(task_of(SVC(Gaussian(1.0)), rows, y, splits), points[:1])
-    assert single.may_widen and not modest.may_widen and single.size - modest.size >= 8 * 600**2
+    assert single.float64 is not None and modest.float64 is None
+    assert single.size - modest.size >= 8 * 600**2
     assert many.size - single.size >= 99 * 600 * 2 * 8
 
 

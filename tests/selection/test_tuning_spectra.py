@@ -337,7 +337,7 @@ def machines():
 
 
 def test_the_list_has_every_machine():
-    assert machines() == set(EVERY) | NOT_BY_ROWS
+    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -15,6 +15,7 @@ from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.machines import SVC, SVR, EnclosingBall, OneClassSVM
 from mercer.solvers import InteriorPoint, Status, WorkingSets
 from mercer.solvers.linear_margin.dual_descent import DualDescent
+from mercer.solvers.margin import working_sets
 
 rng = np.random.default_rng(0)
 X = np.abs(rng.standard_normal((80, 4)))
@@ -158,3 +159,18 @@ def test_one_step_of_the_drop_in_machines(name, kernel):
     kind = getattr(compat, name)
     machine = kind(kernel=kernel, **({"nu": 0.3} if name == "NuSVC" else {}))
     keeps(machine, X, *([] if name == "OneClassSVM" else [TARGETS if "SVR" in name else LABELS]))
+
+
+@pytest.mark.parametrize("machine", [SVR(Gaussian(4.0), np.inf, 0.0), SVR(C=1e6, nu=0.9)])
+def test_sets_too_small_for_the_free_variables_end_and_say_so(machine, monkeypatch):
+    # pair steps alone are bounded by 10^7, a few in each set: that took minutes
+    monkeypatch.setattr(working_sets, "_LEAST_SETS", 100)
+    monkeypatch.setattr(working_sets, "_SETS_PER_ROW", 2)
+    with mercer.config(memory="40 kB"):
+        solution = fitted(machine, X, TARGETS).solution_
+        asked = fitted(machine.set_params(max_iter=8000), X, TARGETS).solution_
+    assert solution.solver == "WorkingSets"
+    assert solution.status is Status.ITERATION_LIMIT, solution
+    assert len(solution.trace) <= 2 * 80 + 10
+    assert "mercer.config(memory=...)" in solution.detail
+    assert asked.iterations == 8000  # steps that are asked for are made, in however many sets

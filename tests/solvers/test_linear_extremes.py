@@ -8,8 +8,7 @@ certificate says if the solver calls it solved.
 import numpy as np
 import pytest
 
-from mercer.gram import FactoredGram
-from mercer.gram.exact import exact
+from mercer.gram import FactoredGram, exact
 from mercer.problems import BoxQP
 from mercer.problems.margin import svm
 from mercer.solvers import DualDescent, InteriorPoint, Status, Watch, solve

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import mpmath
@@ -18,7 +19,7 @@ import mercer
 from mercer import LogisticRegression, Status
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.kernels import Gaussian, Intersection, Linear, Polynomial
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
 from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
 from mercer.solvers.risk.newton import _exact
@@ -37,6 +38,71 @@ def data(n=300, d=4, k=2, seed=0):
     X = rng.standard_normal((n, d))
     f = X @ rng.standard_normal((d, k)) + 0.7 * rng.standard_normal((n, k))
     return X, f.argmax(axis=1)
+
+
+def dual_objective(machine, X, y):
+    """The objective of the coefficients alone, in long double."""
+    X, a = X.astype(np.longdouble), machine.dual_coef_.astype(np.longdouble)
+    w = X.T @ a
+    f = np.column_stack([np.zeros(len(X)), X @ w + machine.intercept_])
+    f = f if f.shape[1] == 2 else f[:, 1:]
+    loss = np.log(np.exp(f).sum(axis=1)) - f[np.arange(len(X)), y]
+    return float(loss.sum() + machine.penalty * (w * w).sum() / 2)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("offset", "penalty"), [(0.0, 1e-12), (0.0, 1e-8), (1e4, 1.0)])
+@pytest.mark.parametrize("k", [2, 3])
+def test_coefficients_of_rows_are_the_function_of_the_weights(k, offset, penalty, container):
+    # slopes over a small penalty, or of rows far from zero, are rounding: F'a was another function
+    X, y = data(40, 2, k, seed=3)
+    machine = LogisticRegression(Linear(), penalty).fit(container(X + offset), y)
+    assert machine.certificate_.ok and machine.solution_.status is Status.SOLVED
+    found = dual_objective(machine, X + offset, y)
+    assert abs(found / machine.certificate_.quantities.objective - 1) <= 1e-6
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_coefficients_agree_with_weights_of_many_features(container):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((1500, 1300)) < 0.02, rng.standard_normal((1500, 1300)), 0.0)
+    y = (X @ rng.standard_normal(1300) > 0).astype(int)
+    machine = LogisticRegression(Linear(), 1e-2, solver=LBFGSRisk()).fit(container(X), y)
+    w = machine.coef_.T
+    assert machine.certificate_.ok
+    assert np.linalg.norm(X.T @ machine.dual_coef_ - w) <= 1e-8 * np.linalg.norm(w)
+
+
+def test_both_forms_are_compared_as_functions():
+    X, y = data(40, 2)
+    gram = make_gram(Linear(), X, Need.PRODUCTS)
+    problem = SmoothRisk(gram, y, 2, np.ones(40), 1.0, LogLoss(), True)
+    value = solve(problem).value
+    assert certify(problem, value).ok
+    wrong = replace(value, coef=value.coef * (1 + 1e-4))
+    assert not certify(problem, wrong).ok
+    beside = np.linalg.svd(np.column_stack([X, np.ones(40)]).T)[2][-1:].T  # no function at all
+    assert certify(problem, replace(value, coef=value.coef + beside)).ok
+
+
+@pytest.mark.parametrize("little", [1e-6, 1e-9, 1e-12])
+def test_the_bound_is_balanced_for_a_class_of_little_weight(little):
+    X, y = data(60, 2, 4)
+    gram = make_gram(Gaussian(1.0), X, Need.PRODUCTS)
+    weights = np.where(y == 0, little, 1.0)
+    problem = SmoothRisk(gram, y, 4, weights, 1.0, LogLoss(), True)
+    measured = certify(problem, solve(problem).value).quantities
+    assert measured.imbalance <= 1e-9
+    assert measured.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("penalty", [1e-4, 1.0, 100.0])
+@pytest.mark.parametrize("k", [2, 4])
+def test_quasi_newton_steps_go_on_until_they_are_certified(penalty, k):
+    X, y = data(1000, 60, k)
+    machine = LogisticRegression(Linear(), penalty, solver=LBFGSRisk()).fit(X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
@@ -240,3 +306,15 @@ def test_ctrl_c_leaves_the_machine_as_it_was(scene):
     heard, latest = done.stdout.split()
     assert int(heard) >= 1
     assert float(latest) < 3.0
+
+
+@pytest.mark.parametrize("loss", ["log", "squared"])
+@pytest.mark.parametrize("memory", ["200 kB", "400 kB", "900 kB"])
+@pytest.mark.parametrize("solver", [None, LBFGSRisk()])
+def test_what_float32_found_under_a_budget_goes_on_in_float64(solver, memory, loss):
+    X, y = data(180, 6)
+    machine = LogisticRegression(Intersection(), loss=loss, solver=solver)
+    with mercer.config(memory=memory):
+        machine.fit(sparse.coo_array(np.abs(X)), y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok

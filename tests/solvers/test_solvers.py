@@ -28,7 +28,7 @@ from mercer.solvers import (
     WorkingSets,
     solve,
 )
-from mercer.solvers.auto import choose
+from mercer.solvers.solve import choose
 from mercer.testing import check_solver
 
 rng = np.random.default_rng(0)

@@ -11,8 +11,7 @@ import warnings
 from functools import cache
 
 from mercer.backends.contract import Backend, Band, Pairs, RowParts
-from mercer.backends.idle import limit_idle
-from mercer.configuration import get_config
+from mercer.resources import get_config, limit_idle
 
 __all__ = ["Backend", "Band", "Pairs", "RowParts", "available_backends", "choose_backend"]
 

@@ -1,4 +1,4 @@
-"""LAPACK's inverse of a positive definite matrix, without the interpreter's lock.
+"""Long calls of LAPACK: without the interpreter's lock, and with an ear for Ctrl-C.
 
 SciPy's Python wrappers hold the lock while they work, so that threads beside them stand still. The
 functions that it offers to compiled code do not need it.
@@ -7,11 +7,14 @@ functions that it offers to compiled code do not need it.
 from __future__ import annotations
 
 import ctypes
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cython_lapack
 
+from mercer import deadline
 from mercer.array_types import Array
 
 _INT = ctypes.POINTER(ctypes.c_int)
@@ -50,3 +53,38 @@ def _function(name: str) -> Any:
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return _SIGNATURE(address_of(capsule, name_of(capsule)))
+
+
+# --- ctrl-C, and the time limit of a fit, during a long LAPACK call ------------------------------
+
+_SHORT = 500 * 500  # entries; LAPACK is done with them before anyone could press a key
+
+
+def interruptible(call: Callable[..., Any], matrix: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a call that lets go of the interpreter's lock, so that the caller still hears Ctrl-C.
+
+    The deadline of a fit is kept in the same way.
+
+    LAPACK cannot be stopped; what can be is our waiting for it. An interrupted call runs on to its
+    end in a daemon thread and its result is dropped. `numpy.linalg` lets go of the lock; SciPy's
+    wrappers of LAPACK do not, and must not be passed here: nobody would hear anything until their
+    end all the same.
+    """
+    if matrix.size <= _SHORT:
+        return call(matrix, *args, **kwargs)
+    outcome: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            outcome["value"] = call(matrix, *args, **kwargs)
+        except BaseException as error:  # handed to the caller below
+            outcome["error"] = error
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        deadline.check()
+        thread.join(timeout=0.1)
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]

@@ -17,6 +17,7 @@ from mercer.certificates.kernel_learning.relevance import RelevanceQuantities
 from mercer.certificates.margin import box_qp, many
 from mercer.certificates.margin.box_qp import BoxQPQuantities
 from mercer.certificates.margin.many import ManyQuantities
+from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
@@ -44,6 +45,7 @@ __all__ = [
     "LatentQuantities",
     "LinearSystemQuantities",
     "ManyQuantities",
+    "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
     "MinimumCutQuantities",

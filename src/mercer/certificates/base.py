@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from functools import singledispatch
 from typing import Any
 
+from mercer.html import page
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -38,6 +40,11 @@ class Certificate:
         lines = [f"  {name.replace('_', ' '):<{width}}  {_show(x)}" for name, x in numbers.items()]
         verdict = "certified" if self.ok else "NOT certified"
         return "\n".join([f"{verdict} (tol {self.tol:.1e}): {self.statement}", *lines])
+
+    def _repr_html_(self) -> str:
+        verdict = "certified" if self.ok else "NOT certified"
+        numbers = {name.replace("_", " "): _show(x) for name, x in asdict(self.quantities).items()}
+        return page(f"{verdict} (tol {self.tol:.1e})", numbers, self.statement)
 
 
 def _show(x: Any) -> str:

@@ -11,7 +11,8 @@ Variances are squares only if both Grams are positive semidefinite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,7 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, definiteness, exact
 from mercer.problems import CanonicalPairs, Correlation
-from mercer.problems.correlation.correlation import column_sizes
-from mercer.problems.correlation.shrinkage import Shrinkage
+from mercer.problems.correlation import Shrinkage, column_sizes
 
 _TOL = 1e-6
 _PROBES = 8
@@ -55,6 +55,10 @@ class CorrelationQuantities:
         Share of the variance of each view that lies along its variates.
     bound : float
         How far an approximation may have moved the correlations, as the answer says.
+    indefiniteness : float
+        What is added to the diagonals of both Grams to make them positive semidefinite: zero by the
+        construction of the kernels, rounding where a Gram was factored, infinite where that is not
+        shown.
     """
 
     first_correlation: float
@@ -66,6 +70,7 @@ class CorrelationQuantities:
     share_x: float
     share_y: float
     bound: float
+    indefiniteness: float = 0.0
 
 
 class _Side(NamedTuple):
@@ -93,6 +98,8 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
     ]
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         quantities = _measure(problem, value, value.values[used], sides)
+    convex = [definiteness(gram) for gram, _ in problem.views]
+    quantities = replace(quantities, indefiniteness=max(view.shift for view in convex))
     measured = (
         quantities.correlation_error,
         quantities.normalisation,
@@ -103,7 +110,7 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
     claims_nothing = not np.delete(value.values, used).any()
     ok = claims_nothing and all(np.isfinite(q) and q <= tol for q in measured)
     statement = _statement(quantities, len(used), tol)
-    doubts = [c.doubt for gram, _ in problem.views if not (c := definiteness(gram)).shown]
+    doubts = [view.doubt for view in convex if not view.shown]
     if doubts and not np.isnan(quantities.gain):
         statement = f"of a view, {doubts[0]}, so variances are no squares, nor correlations cosines"
     return Certificate(bool(ok and not doubts), quantities, tol, statement)
@@ -134,8 +141,9 @@ def _side(gram: Gram, penalty: float, c: Array, w: Array | None) -> _Side:
     variates = gram.factor @ w
     if penalty == 0:
         return _Side(gram, penalty, c, variates, basis, _away(gram.factor, c, variates))
-    away = np.linalg.norm(w - gram.factor.T @ c, axis=0) / np.linalg.norm(w, axis=0)
-    return _Side(gram, penalty, c, variates, basis, _most(away))
+    sizes = np.maximum(np.abs(w).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    away = np.linalg.norm((w - gram.factor.T @ c) / sizes, axis=0)
+    return _Side(gram, penalty, c, variates, basis, _most(away / np.linalg.norm(w / sizes, axis=0)))
 
 
 def _away(F: Array, c: Array, variates: Array) -> float:
@@ -267,4 +275,5 @@ def _whitening(metric: Array) -> Array:
 
 
 def _most(values: Array) -> float:
-    return float(np.abs(values).max(initial=0.0))
+    found = float(np.abs(values).max(initial=0.0))
+    return inf if isnan(found) else found  # a number, so that `max` and comparisons see it

@@ -16,7 +16,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, definiteness, exact
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
 from mercer.points import is_sparse
 from mercer.problems import Directions, Discriminant
 
@@ -44,12 +44,16 @@ class DiscriminantQuantities:
         and without the penalty.
     gain : float
         By how much a larger space than that of the answer raises a lambda, over the largest.
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite: zero by the
+        construction of the kernel, rounding where K was factored, infinite where that is not shown.
     """
 
     residual: float
     orthogonality: float
     ratio: float
     gain: float
+    indefiniteness: float = 0.0
 
 
 class _Space(NamedTuple):
@@ -99,13 +103,15 @@ def _(problem: Discriminant, value: Directions, tol: float | None = None) -> Cer
     off = max(off, _mismatch(space, value))
     inside = float(f[:, 0] @ problem.within(f)[:, 0])
     between = float(np.square(problem.contrasts.T @ f[:, 0]).sum())
+    convex = definiteness(problem.gram)
     quantities = DiscriminantQuantities(
         _residual(space, W, f, value.values),
         off,
         between / inside if inside > 0 else float("inf"),
         _gain(space, W, f, value.values),
+        convex.shift,
     )
-    measured, convex = (quantities.residual, off, quantities.gain), definiteness(problem.gram)
+    measured = (quantities.residual, off, quantities.gain)
     ok = all(q <= tol for q in measured) and 0 < len(value.values) <= problem.count
     statement = (
         _statement(quantities, len(value.values), tol)

@@ -15,8 +15,8 @@ import numpy as np
 
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, Gram, definiteness, exact
+from mercer.gram.base import RKHSFunction
 from mercer.gram.definite import BY_CONSTRUCTION
-from mercer.gram.function import RKHSFunction
 from mercer.problems import Separation, Separator
 
 _SQUARED = 1e150  # ratios beyond have squares that are no numbers
@@ -46,6 +46,9 @@ class SeparationQuantities:
     mismatch : float
         Where functions have weights beside coefficients: how far the ones are from the others, over
         the largest weight.
+    indefiniteness : float
+        What is added to the diagonal of K to make it positive semidefinite: zero by the
+        construction of the kernel, rounding where K was factored, infinite where that is not shown.
     """
 
     mistakes: int
@@ -54,6 +57,7 @@ class SeparationQuantities:
     bound: float
     widest: float
     mismatch: float = 0.0
+    indefiniteness: float = 0.0
 
 
 @certify.register
@@ -113,7 +117,9 @@ def judged(
 ) -> Certificate:
     """State what mistakes, radius and margin say together."""
     if not convex.shown:
-        nothing = SeparationQuantities(mistakes, radius, math.nan, math.inf, math.inf)
+        nothing = SeparationQuantities(
+            mistakes, radius, math.nan, math.inf, math.inf, indefiniteness=convex.shift
+        )
         statement = f"{convex.doubt}, so there are no lengths, hence neither margin nor bound"
         return Certificate(False, nothing, tol, statement)
     apart, all_kept = margin > tol, forgotten == 0
@@ -121,7 +127,9 @@ def judged(
     bound = ratio**2 if ratio < _SQUARED else math.inf
     widest = radius / math.sqrt(mistakes) if mistakes and all_kept else math.inf
     ok = apart and mistakes <= bound * (1 + _ROUNDING)
-    quantities = SeparationQuantities(mistakes, radius, margin, bound, widest)
+    quantities = SeparationQuantities(
+        mistakes, radius, margin, bound, widest, indefiniteness=convex.shift
+    )
     return Certificate(ok, quantities, tol, _statement(quantities, apart, all_kept))
 
 

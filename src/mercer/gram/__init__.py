@@ -5,18 +5,14 @@
 primal space); `CenteredGram`, `ScaledGram`, `ShiftedGram` and `PartGram` wrap any of them.
 """
 
-from mercer.gram.base import Cross, Expansion, Gram
+from mercer.gram.base import Cross, Expansion, Gram, exact
 from mercer.gram.build import Need, make_gram
 from mercer.gram.definite import Definiteness, definiteness
-from mercer.gram.exact import exact
 from mercer.gram.graphs.components import components
 from mercer.gram.graphs.graph import EdgeWeight, GraphGram, neighbour_graph
 from mercer.gram.graphs.neighbours import neighbours
-from mercer.gram.source import Source
-from mercer.gram.storage.cached import CachedGram
-from mercer.gram.storage.dense import DenseGram
+from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.storage.factored import FactoredGram
-from mercer.gram.storage.lazy import LazyGram
 from mercer.gram.storage.lowrank import PartialFactor, pivoted_cholesky
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram

@@ -8,6 +8,7 @@ fitted machine ends in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mercer.resources import rows_at_once
 
 if TYPE_CHECKING:
     from mercer.gram.source import Source
+
 
 _ROWS_AT_ONCE = 256
 _ARRAYS = 4  # of a block: its rows before and after, and what is taken off or multiplied by
@@ -128,6 +130,49 @@ class Gram(ABC):
     def expand(self, coef: Array) -> Expansion:
         """Return f(z) = sum_i coef[i] k(x_i, z), for columns of `coef` (n, k)."""
 
+    def expand_weights(self, weights: Array) -> Expansion:
+        """Return f(z) = phi(z)'w, where K is held by features."""
+        raise TypeError(f"{type(self).__name__} holds no features")
+
+    def exact(self) -> Gram:
+        """Return K evaluated anew in float64, from the points where it was made from points.
+
+        What certificates judge by: nothing that a solver stored is trusted. Given matrices and
+        factors are data, and are K itself.
+        """
+        return self
+
+    def unwrapped(self) -> Unwrapped:
+        """Return K out of `PartGram` and `ShiftedGram`, however they are nested."""
+        return Unwrapped(self, None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Unwrapped:
+    """K = base[index, index] + diag(shift): a Gram without its wrappers.
+
+    Attributes
+    ----------
+    base : Gram
+        Neither a part nor shifted.
+    index : (m,) int64 array or None
+        Which of its points; None for all in order.
+    shift : (m,) array or None
+        What is added to the diagonal.
+    """
+
+    base: Gram
+    index: Array | None
+    shift: Array | None
+
+
+def exact(gram: Gram | Source) -> Gram:
+    """Return a Gram that trusts nothing a solver stored; given matrices and factors are data.
+
+    Of a kernel and points alone (`Source`), the Gram that is evaluated from them in float64.
+    """
+    return gram.exact()
+
 
 def written_out(gram: Gram) -> Array:
     """Return K as a new matrix, block of rows by block, so that no second one is held on the way.
@@ -155,3 +200,57 @@ def columns_of(V: Array) -> Array:
     """See a vector as one column, in float64."""
     V = np.asarray(V, dtype=np.float64)
     return V[:, None] if V.ndim == 1 else V
+
+
+# --- a function of the kernel's space, by coefficients of points or by weights of features -------
+
+
+@dataclass(frozen=True, eq=False)
+class RKHSFunction:
+    """f = sum_i c_i k(x_i, .), or f = w'phi: in the primal where the Gram and the answer have it.
+
+    An answer may hold dual coefficients, weights of features, or both. The weights count where K
+    is held by features; elsewhere they say nothing, and are dropped.
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    coef : (n, k) array or None
+        Dual coefficients c; None if there are weights alone.
+    weights : (D, k) array or None
+        Primal weights w; None where K has no features or the answer no weights.
+    """
+
+    gram: Gram
+    coef: Array | None
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.gram.factor is None:
+            object.__setattr__(self, "weights", None)
+
+    @property
+    def is_primal(self) -> bool:
+        """Whether f is given by weights of features."""
+        return self.weights is not None
+
+    def at_points(self) -> Array:
+        """Evaluate at the training points: F w or K c, (n, k)."""
+        if self.weights is not None:
+            return np.asarray(self.gram.factor @ self.weights)
+        assert self.coef is not None
+        return np.asarray(self.gram @ self.coef)
+
+    def squared_norm(self, values: Array) -> float:
+        """Return the sum of |f|^2 over the columns: w'w, or c'Kc from `at_points`."""
+        if self.weights is not None:
+            return float(np.square(self.weights).sum())
+        return float((self.coef * values).sum())
+
+    def expand(self) -> Expansion:
+        """Return f at new points, without a constant."""
+        if self.weights is not None:
+            return self.gram.expand_weights(self.weights)
+        assert self.coef is not None
+        return self.gram.expand(self.coef)

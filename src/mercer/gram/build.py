@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -13,10 +14,10 @@ from mercer.array_types import Array, Points
 from mercer.deadline import check
 from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
-from mercer.gram.finite import refuse_overflow
 from mercer.gram.policy import (
     DESCENT_COPIES,
     FLOAT32_RANGE,
+    FLOAT64_ROWS,
     LARGEST_STORED,
     NARROW,
     NARROW_ROWS,
@@ -29,16 +30,13 @@ from mercer.gram.policy import (
     STIFF,
     WORKING_SET_SHARE,
 )
-from mercer.gram.source import Source
-from mercer.gram.storage.cached import CachedGram
-from mercer.gram.storage.dense import DenseGram
+from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
-from mercer.gram.storage.lazy import LazyGram
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.base import is_proven
 from mercer.kernels.features import feature_map
-from mercer.kernels.validity import is_proven
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (
     MemoryBudgetError,
@@ -75,6 +73,7 @@ def make_gram(
     names: list[str] | None = None,
     dtype: Any = np.float64,
     copies: int = 1,
+    cost: float = 0.0,
     remedy: str = _PRODUCTS,
 ) -> Gram:
     """Choose how the Gram matrix of `kernel` on `X` is held.
@@ -96,6 +95,8 @@ def make_gram(
     copies : int
         How many matrices of this size the coming work holds at once (a factorisation: two); for
         box programmes, how many variables each row has.
+    cost : float
+        For box programmes: the largest bound of a coefficient.
     remedy : str
         What a refusal names first, of the choices that the machine has.
 
@@ -122,7 +123,7 @@ def make_gram(
         require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")
         return PrecomputedGram(X, rows)
     X = X if rows is None else take(X, rows)
-    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, remedy)
+    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, remedy)
     refuse_overflow(gram, kernel, rows)
     return gram
 
@@ -154,15 +155,19 @@ def _choose(
     names: list[str] | None,
     dtype: Any,
     copies: int,
+    cost: float,
     remedy: str,
 ) -> Gram:
     expression = bind_columns(kernel.expression(), names)
-    needed = dense_bytes(row_count(X), dtype) * copies
+    if need is Need.BOX and _is_stiff(expression, X, cost):
+        need, copies = Need.PRODUCTS, 1
+    n = row_count(X)
+    needed = dense_bytes(n, dtype) * copies
     if need is Need.BOX:
-        needed = box_bytes(row_count(X), copies * row_count(X), dtype)
+        needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
-        needed += _panel_bytes(row_count(X))
-    fits = within_budget(needed) and not (need is Need.BOX and row_count(X) > LARGEST_STORED)
+        needed += _panel_bytes(n)
+    fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
@@ -188,6 +193,19 @@ def _by_features(expression: Expression, X: Points, need: Need, fits: bool) -> F
     return None if need is Need.ROWS else _factored(expression, X)
 
 
+def _is_stiff(expression: Expression, X: Points, cost: float) -> bool:
+    """Return whether features, where there are any, are better than pair steps that crawl.
+
+    Those crawl where one coefficient at its bound moves f by thousands.
+    """
+    if row_count(X) > FLOAT64_ROWS or is_objects(X):
+        return False
+    if feature_map(expression, X.shape[1]) is None:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(not cost * Source(expression, X).diag().max(initial=0.0) < STIFF)
+
+
 def _for_passes(source: Source, copies: int) -> Gram:
     """Store K as asked, or else in float32, or not at all: a dozen evaluations are soon done.
 
@@ -202,6 +220,24 @@ def _for_passes(source: Source, copies: int) -> Gram:
         if within_budget(dense_bytes(source.n, dtype) * copies):
             return DenseGram(replace(source, dtype=dtype))
     return LazyGram(replace(source, dtype=single if single in kinds else wanted))
+
+
+def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:
+    """Return the type to store K of so many rows in.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of K.
+    serves : callable
+        Whether float32 is precise enough; asked only where it would save something.
+
+    Returns
+    -------
+    numpy dtype
+    """
+    single = rows > FLOAT64_ROWS and serves()
+    return np.dtype(np.float32 if single else np.float64)
 
 
 def dense_bytes(n: int, dtype: Any = np.float64) -> int:
@@ -331,4 +367,79 @@ def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
         f"the memory budget is {format_bytes(budget)}. Alternatives: {remedy}; a kernel with "
         "a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a larger "
         "budget with mercer.config(memory=...)."
+    )
+
+
+# --- kernel values must be numbers: found out before a solver meets them -------------------------
+
+# kernel values beyond have squares that are no normal numbers: solvers multiply two of them
+_RANGE = 1e-150, 1e150
+_FAR = 1e15  # entries of X: below, squared distances are far from the range's end in float32, too
+
+
+def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if the kernel overflows on the training points.
+
+    A valid kernel has |k(x, y)|^2 <= k(x, x) k(y, y), so a finite diagonal vouches for the whole
+    matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
+    is looked at entry by entry where it is stored.
+    """
+    bad = np.flatnonzero(~np.isfinite(gram.diag()))
+    if not len(bad):
+        bad = _too_far(gram)
+    if not len(bad) and not gram.valid and isinstance(gram, DenseGram):
+        bad = np.flatnonzero(~np.isfinite(gram.dense()).all(axis=1))
+    if len(bad):
+        numbers = bad if rows is None else rows[bad]
+        shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(
+            f"kernel value not finite: {kernel!r} overflows on {len(bad)} row(s) of X ({shown}). "
+            "Scale the features, or use a smaller degree."
+        )
+
+
+def _too_far(gram: Gram) -> Array:
+    """Return the row of the largest entry of X if its distances to others make no kernel values."""
+    X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
+    if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
+        return np.zeros(0, dtype=int)
+    sizes = abs(X).max(axis=1)
+    sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
+    row = int(sizes.argmax())
+    if not sizes[row] > _FAR:
+        return np.zeros(0, dtype=int)
+    far = np.asarray(gram.rows(np.array([row])))
+    return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
+
+
+def refuse_extremes(
+    owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
+) -> Gram:
+    """Return the Gram back if products of two kernel values are numbers that have all their digits.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine, for errors.
+    gram : Gram
+        On the training points.
+    kernel : Kernel
+        Whose values they are.
+    rows : (n,) int array, optional
+        Numbers of the rows, if they are not all.
+    small : bool
+        Whether values that are all tiny are refused, too: for machines whose answer does not
+        depend on the scale, and for which zero is no answer.
+    """
+    own = np.abs(gram.diag())
+    if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
+        own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
+    largest = float(own.max(initial=0.0))
+    if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
+        return gram
+    row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
+    raise ValueError(
+        f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
+        f"{largest:.0e} (row {row} of X): products of two leave the range of float64. "
+        "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
     )

@@ -17,16 +17,16 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram.base import Gram
-from mercer.gram.exact import exact
 from mercer.gram.policy import PROVEN_ROWS
-from mercer.gram.storage.dense import DenseGram
+from mercer.gram.source import DenseGram
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
-from mercer.gram.transformed.part import unwrap
 from mercer.resources import within_budget
 
 _WHOLE = 300  # rows: up to here all eigenvalues are found in a moment
 NEGATIVE = 1e-6  # of the longest point: a squared length or distance below minus this is none
+_LOOKED_AT = 1000  # rows of a given matrix, where a glance at some of them has to do
+_ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 may have made
 _STEPS = 24  # products, to see a negative eigenvalue before anything is factored
 _EPS = float(np.finfo(np.float64).eps)
 # Of the Frobenius norm: what rounding to float32 of the entries, or of the points they were
@@ -97,7 +97,7 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     >>> definiteness(distances).shown, definiteness(distances, sums_to_zero=True).shown
     (False, True)
     """
-    base = unwrap(gram).base
+    base = gram.unwrapped().base
     if base.valid:
         return BY_CONSTRUCTION
     n = base.shape[0]
@@ -108,9 +108,24 @@ def definiteness(gram: Gram, *, sums_to_zero: bool = False) -> Definiteness:
     return _glanced(base, sums_to_zero)
 
 
+def looks_indefinite(K: Array) -> bool:
+    """Return whether a given matrix, by some of its rows, is not positive semidefinite.
+
+    Descents on it may have several lowest points, and where one starts decides where it ends.
+    """
+    some = np.arange(0, len(K), max(1, -(-len(K) // _LOOKED_AT)))
+    part = np.array(K[np.ix_(some, some)], dtype=np.float64)
+    part.flat[:: len(part) + 1] += _ROUNDED * np.abs(part).max(initial=np.finfo(float).tiny)
+    try:
+        np.linalg.cholesky(part)
+    except np.linalg.LinAlgError:
+        return True
+    return False
+
+
 def is_soon_shown(gram: Gram) -> bool:
     """Return whether it takes but a moment to show that K is positive semidefinite, or is not."""
-    base = unwrap(gram).base
+    base = gram.unwrapped().base
     return not base.valid and base.shape[0] <= min(_WHOLE, PROVEN_ROWS)
 
 
@@ -119,7 +134,7 @@ def has_negative_curvature(gram: Gram) -> bool:
 
     For those who cannot wait for a proof: what is met is one, what is not says nothing.
     """
-    base = unwrap(gram).base
+    base = gram.unwrapped().base
     return not base.valid and base.shape[0] > 0 and _glanced(base, False).seen < 0
 
 
@@ -167,7 +182,7 @@ def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
 def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
     """Return a new matrix in units of its largest entry, and that; centred for sums of zero."""
     with np.errstate(over="ignore", invalid="ignore"):  # found by the unit
-        K = np.array(exact(base).dense(), dtype=np.float64, order="C")
+        K = np.array(base.exact().dense(), dtype=np.float64, order="C")
     unit = float(max(K.max(), -K.min()))
     if not isfinite(unit) or unit == 0:
         return K, unit

@@ -1,16 +1,10 @@
 """How K is held and in which precision: every threshold of that choice, with its reason.
 
-Whoever stores K, or decides between K and features, asks here; the storage itself is chosen by
-`make_gram`. Times were measured on one core of a server, best of several, 20 columns, Gaussian
-kernel unless said otherwise; thresholds are rounded, as times move by half between machines.
+Numbers only: storage and precision are decided by them in `build`, algorithms in
+`solvers/solve.py`. Times were measured on one core of a server, best of several, 20 columns,
+Gaussian kernel unless said otherwise; thresholds are rounded, as times move by half between
+machines.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 # --- precision -----------------------------------------------------------------------------------
 
@@ -22,6 +16,10 @@ FLOAT64_ROWS = 1000
 # number (12 points in 5 folds: 59 ms in float32 and 58 in float64 at 600 rows, 112 and 82 at 950);
 # tuned scores do, as another precision moves answers within their tolerance.
 SHARED_FLOAT64_ROWS = 500
+
+# Times all entries of such a matrix: what folds ask for in float64 before a copy of K in float64 is
+# worth its memory.
+FLOAT64_COPY = 4.0
 
 # Kernel values that float32 holds with all digits, with room for sums and differences of them.
 FLOAT32_RANGE = 1e-30, 1e30
@@ -37,25 +35,6 @@ FLOAT32_SHARE = 0.25
 # Of the trace: what must be scatter about the mean. Where less is, distances to means are small
 # differences of large numbers, and float32 leaves too few digits of them.
 FLOAT32_SCATTER = 0.05
-
-
-def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:
-    """Return the type to store K of so many rows in.
-
-    Parameters
-    ----------
-    rows : int
-        Rows of K.
-    serves : callable
-        Whether float32 is precise enough; asked only where it would save something.
-
-    Returns
-    -------
-    numpy dtype
-    """
-    single = rows > FLOAT64_ROWS and serves()
-    return np.dtype(np.float32 if single else np.float64)
-
 
 # --- descents on K, or work with features --------------------------------------------------------
 
@@ -93,20 +72,6 @@ NONZERO_COST = 10
 # Entries of sparse features up to which they are written out where work with dense ones is shorter:
 # 40 MB.
 WRITTEN_OUT = 5_000_000
-
-
-def is_stiff(cost: float, size: float) -> bool:
-    """Return whether coefficients up to `cost` move f by so much that pair steps on K crawl.
-
-    Parameters
-    ----------
-    cost : float
-        The largest bound of a coefficient.
-    size : float
-        The largest k(x, x).
-    """
-    return bool(not cost * size < STIFF)
-
 
 # --- LAPACK or iterations ------------------------------------------------------------------------
 

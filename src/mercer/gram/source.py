@@ -1,8 +1,10 @@
-"""A kernel bound to its training points: what dense, cached and lazy Grams are made of."""
+"""A kernel bound to its points, and K evaluated from it: stored whole, by rows, or never stored."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.expression import Expression
-from mercer.gram.base import Cross, Expansion, columns_of
+from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.points import row_count, take
+from mercer.resources import require_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,11 @@ class Source:
 
     def in_float64(self) -> Source:
         """Return the same kernel and points with K in float64."""
-        return replace(self, dtype=np.float64)
+        return self if self.dtype == np.float64 else replace(self, dtype=np.float64)
+
+    def exact(self) -> LazyGram:
+        """Return K evaluated in float64, whenever it is asked for."""
+        return LazyGram(self.in_float64())
 
 
 class PairsCross(Cross):
@@ -120,3 +127,208 @@ class KernelExpansion(Expansion):
     def plus(self, offset: Array) -> KernelExpansion:
         """Add to the constant."""
         return replace(self, offset=self.offset + offset)
+
+
+# --- k stored whole ------------------------------------------------------------------------------
+
+
+class DenseGram(Gram):
+    """The matrix in memory, evaluated once.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel, points and type of the matrix.
+    matrix : (n, n) array, optional
+        The matrix, if it has been evaluated already.
+    """
+
+    source: Source
+
+    def __init__(self, source: Source, matrix: Array | None = None) -> None:
+        self.source = source
+        self.shape = (source.n,) * 2
+        self.dtype = source.dtype
+        self.valid = source.valid
+        self._matrix = source.pairs().dense() if matrix is None else matrix
+        self._matrix.setflags(write=False)
+        self._diag: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix."""
+        return int(self._matrix.nbytes)
+
+    def diag(self) -> Array:
+        """Evaluate the diagonal, once; in float64 whatever the matrix is stored in."""
+        if self._diag is None:
+            self._diag = self.source.diag()
+            self._diag.setflags(write=False)  # handed out again and again
+        return self._diag
+
+    def rows(self, index: Index) -> Array:
+        """Read rows."""
+        return self._matrix[index]
+
+    def __matmul__(self, V: Array) -> Array:
+        product = choose_backend().symmetric_product(self._matrix, columns_of(V))
+        return product[:, 0] if V.ndim == 1 else product
+
+    def dense(self) -> Array:
+        """Return the stored matrix, read-only."""
+        return self._matrix
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return self.source.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points."""
+        return self.source.expand(coef)
+
+    def exact(self) -> Gram:
+        """Evaluate anew from the points."""
+        return self.source.exact()
+
+
+# --- k never stored: products are made tile by tile ----------------------------------------------
+
+
+class LazyGram(Gram):
+    """Fused products: an entry of K lives only inside the tile that uses it.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel, points and type of the tiles.
+    """
+
+    source: Source
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.shape = (source.n,) * 2
+        self.dtype = np.dtype(source.dtype)
+        self.valid = source.valid
+
+    @cached_property
+    def _pairs(self) -> Pairs:
+        # bound when first used: a Gram that is held for later costs nothing
+        return self.source.pairs()
+
+    def diag(self) -> Array:
+        """Evaluate the diagonal."""
+        return self.source.diag()
+
+    def rows(self, index: Index) -> Array:
+        """Evaluate rows."""
+        return self._pairs.rows(index)
+
+    def __matmul__(self, V: Array) -> Array:
+        product = self._product(columns_of(V))
+        return product[:, 0] if V.ndim == 1 else product
+
+    def _product(self, V: Array) -> Array:
+        """Multiply; rows of V that are zero (points that support nothing) cost nothing."""
+        used = np.flatnonzero(V.any(axis=1))
+        if 2 * len(used) > len(V):
+            return self._pairs.matmul(V)
+        return self.source.against(used).matmul(V[used])
+
+    def dense(self) -> Array:
+        """Evaluate everything, if the memory budget allows it."""
+        n = self.source.n
+        require_memory(
+            n * n * self.dtype.itemsize,
+            f"the Gram matrix of {n} points",
+            "A lazy Gram is meant for products; use a solver that asks only for those.",
+        )
+        return self._pairs.dense()
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return self.source.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points."""
+        return self.source.expand(coef)
+
+    def exact(self) -> Gram:
+        """Evaluate anew from the points."""
+        return self.source.exact()
+
+
+# --- rows of K on demand, the least recently used forgotten first, under a byte budget -----------
+
+
+class CachedGram(Gram):
+    """A row cache.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel, points and type of the rows.
+    budget : int
+        Bytes for kept rows; at least two rows are always kept, as a pair step needs two.
+
+    Attributes
+    ----------
+    evaluated : int
+        Rows computed so far.
+    """
+
+    source: Source
+
+    def __init__(self, source: Source, budget: int) -> None:
+        self.source = source
+        self.shape = (source.n,) * 2
+        self.dtype = source.dtype
+        self.valid = source.valid
+        self.evaluated = 0
+        self._lazy = LazyGram(source)
+        self._capacity = max(2, budget // max(1, source.n * np.dtype(source.dtype).itemsize))
+        self._kept: OrderedDict[int, Array] = OrderedDict()
+
+    def diag(self) -> Array:
+        """Evaluate the diagonal."""
+        return self._lazy.diag()
+
+    def rows(self, index: Index) -> Array:
+        """Read rows, computing the missing ones in one block."""
+        wanted = np.atleast_1d(np.arange(self.shape[0])[index])
+        if len(wanted) > self._capacity:
+            return self._lazy.rows(wanted)  # would flush the cache and not fit anyway
+        missing = np.array([i for i in wanted.tolist() if i not in self._kept], dtype=np.intp)
+        if len(missing):
+            self._keep(missing)
+        for i in wanted.tolist():
+            self._kept.move_to_end(i)
+        block = np.stack([self._kept[i] for i in wanted.tolist()])
+        while len(self._kept) > self._capacity:
+            self._kept.popitem(last=False)
+        return block
+
+    def _keep(self, missing: Array) -> None:
+        # own copies: a view would keep the whole block alive after its neighbours are forgotten
+        for i, row in zip(missing.tolist(), self._lazy.rows(missing), strict=True):
+            self._kept[i] = row.copy()
+        self.evaluated += len(missing)
+
+    def __matmul__(self, V: Array) -> Array:
+        return self._lazy @ V
+
+    def dense(self) -> Array:
+        """Evaluate everything, if the memory budget allows it."""
+        return self._lazy.dense()
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return self.source.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points."""
+        return self.source.expand(coef)
+
+    def exact(self) -> Gram:
+        """Evaluate anew from the points."""
+        return self.source.exact()

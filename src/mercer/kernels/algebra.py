@@ -25,12 +25,13 @@ from mercer import expression as ex
 from mercer.array_types import Array
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 from mercer.kernels.language.text import Binding, held
 
 _NEGATIVE = "a negative multiple of a kernel is not positive semidefinite"
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Sum(Kernel):
     """k1 + k2 + ...: what the operator `+` makes."""
@@ -50,6 +51,7 @@ class Sum(Kernel):
         return " + ".join(held(part, Binding.SUM) for part in self.parts)
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Product(Kernel):
     """factor * k1 * k2 * ...: what the operator `*` makes, of numbers and of kernels."""
@@ -78,6 +80,7 @@ class Product(Kernel):
         return " * ".join(number + factors)
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Power(Kernel):
     """k(x, y)^p: what the operator `**` makes."""
@@ -101,6 +104,7 @@ class Power(Kernel):
         return f"{held(self.kernel, Binding.ATOM)} ** {self.exponent}"
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Exponential(Kernel):
     """exp(k(x, y)): what `exp` makes."""
@@ -115,6 +119,7 @@ class Exponential(Kernel):
         return f"exp({self.kernel!r})"
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class PolynomialOf(Kernel):
     """c_0 + c_1 k + c_2 k^2 + ...: what `polynomial` makes."""

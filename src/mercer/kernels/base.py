@@ -6,7 +6,7 @@ finite feature map, if it has one (`k.features(d)`). Operators build new kernels
 
 To write a kernel of one's own, give a frozen dataclass its formula:
 
->>> from dataclasses import dataclass
+>>> from dataclasses import dataclass, fields
 >>> from mercer.expression import Expression, Dot, Exp
 >>> @dataclass(frozen=True)
 ... class Exponential(Kernel):
@@ -21,26 +21,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from mercer.arguments import NamedArguments
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
+from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels.columns import column_names, shared_names
 from mercer.kernels.features import FeatureMap, feature_map
-from mercer.kernels.language import parameters, text
+from mercer.kernels.language import text
 from mercer.kernels.language.text import Binding
 from mercer.points import as_points, is_objects, is_sparse
+
+K = TypeVar("K", bound="Kernel")
 
 _FAR = 1e15  # entries of rows: below, squared distances do not overflow in float32 either
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kernel(ABC):
+class Kernel(NamedArguments, ABC):
     """k(x, y), a similarity of rows: base of all kernels.
 
     Two kernels are equal when they are written alike. `repr` reads back, except for kernels that
@@ -69,7 +73,7 @@ class Kernel(ABC):
     @property
     def psd(self) -> bool:
         """Whether every matrix k(X) is positive semidefinite: so if it is for all the parts."""
-        return all(part.psd for part in parameters.parts(self))
+        return all(part.psd for part in parts(self))
 
     # --- values ------------------------------------------------------------------------------
 
@@ -108,11 +112,11 @@ class Kernel(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; with `deep` also those of the parts, as `k1__scale`."""
-        return parameters.deep(self) if deep else parameters.own(self)
+        return _deep(self) if deep else _own(self)
 
     def with_params(self, **params: Any) -> Self:
         """Return a new kernel with some parameters replaced, names as in `get_params`."""
-        return parameters.replaced(self, params)
+        return _replaced(self, params)
 
     def __sklearn_clone__(self) -> Self:
         return self  # a value needs no copy
@@ -123,6 +127,9 @@ class Kernel(ABC):
 
     def __repr__(self) -> str:
         return text.call(self)
+
+    def _repr_html_(self) -> str:
+        return page(repr(self), {}, picture=_picture(self))
 
     # --- algebra -----------------------------------------------------------------------------
 
@@ -164,6 +171,19 @@ class Kernel(ABC):
         return _inputs.Normalized(self)
 
 
+def _picture(kernel: Kernel) -> str:
+    """Draw k(x, 0.5) and the matrix over numbers from -2 to 2; nothing for rows of another kind."""
+    x = np.linspace(-2.0, 2.0, 65)
+    try:
+        curve = kernel(x[:, None], np.array([[0.5]]))[:, 0]
+        matrix = kernel(x[::2, None])
+    except (TypeError, ValueError, IndexError):
+        return ""
+    if not (np.isfinite(curve).all() and np.isfinite(matrix).all()):
+        return ""
+    return curve_picture(x, curve) + matrix_picture(matrix)
+
+
 def _is_operand(other: Any) -> bool:
     return isinstance(other, Kernel | Real)
 
@@ -198,6 +218,116 @@ def _largest(X: Points) -> float:
     if is_objects(X) or held.dtype.kind != "f" or not held.size:
         return 0.0
     return float(max(held.max(), -held.min()))
+
+
+# --- parameters by name, through any depth: what grid searches reach ------------------------------
+#
+# A kernel's parameters are its dataclass fields. Parts of sums and products are called k1, k2, ...;
+# a parameter of a part is `k1__scale`.
+
+
+def parts(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Return the kernels that this kernel is directly made of."""
+    found: list[Kernel] = []
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        if isinstance(value, Kernel):
+            found.append(value)
+        elif _is_parts(value):
+            found.extend(value)
+    return tuple(found)
+
+
+def _own(kernel: Kernel) -> dict[str, Any]:
+    """Return the kernel's own parameters; a tuple of kernels is spread as k1, k2, ..."""
+    found: dict[str, Any] = {}
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        found.update(_spread(value) if _is_parts(value) else {field.name: value})
+    return found
+
+
+def _deep(kernel: Kernel) -> dict[str, Any]:
+    """Return the kernel's own parameters and, as `name__field`, those of its parts."""
+    found = _own(kernel)
+    for name, value in tuple(found.items()):
+        if isinstance(value, Kernel):
+            found.update({f"{name}__{inner}": v for inner, v in _deep(value).items()})
+    return found
+
+
+def _replaced(kernel: K, params: dict[str, Any]) -> K:
+    """Return a new kernel with these parameters, names as in `get_params`."""
+    values = _own(kernel)
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in params.items():
+        head, _, tail = name.partition("__")
+        if head not in values:
+            raise _unknown(kernel, name)
+        if tail:
+            nested.setdefault(head, {})[tail] = value
+        else:
+            values[head] = value
+    for head, inner in nested.items():
+        if not isinstance(values[head], Kernel):
+            raise _unknown(kernel, f"{head}__{next(iter(inner))}")
+        values[head] = _replaced(values[head], inner)
+    return _rebuilt(kernel, values) if params else kernel
+
+
+def _rebuilt(kernel: K, values: dict[str, Any]) -> K:
+    arguments: dict[str, Any] = {}
+    for field in fields(kernel):
+        old = getattr(kernel, field.name)
+        is_parts = _is_parts(old)
+        arguments[field.name] = (
+            tuple(values[name] for name in _spread(old)) if is_parts else values[field.name]
+        )
+    return type(kernel)(**arguments)
+
+
+def _spread(kernels: tuple[Kernel, ...]) -> dict[str, Kernel]:
+    return {f"k{i}": kernel for i, kernel in enumerate(kernels, start=1)}
+
+
+def _is_parts(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(v, Kernel) for v in value)
+
+
+def _unknown(kernel: Kernel, name: str) -> ValueError:
+    valid, kind = ", ".join(_deep(kernel)) or "none", type(kernel).__name__
+    if name in kernel.alternatives:
+        return ValueError(
+            f"{kind}: {name!r} is another way to write a new kernel, {kind}({name}=...), no "
+            f"parameter of this one; change one of: {valid}"
+        )
+    return ValueError(f"{kind} has no parameter {name!r}; it has: {valid}")
+
+
+# --- kernels that are positive semidefinite by a theorem ------------------------------------------
+
+_PROVEN: set[type[Kernel]] = set()
+
+
+def proven(kind: type[K]) -> type[K]:
+    """Mark a class with a theorem behind it: its kernels are valid if their parts are.
+
+    Classes that derive from it are not marked: what they change is their author's word.
+    """
+    _PROVEN.add(kind)
+    return kind
+
+
+def is_proven(kernel: Kernel) -> bool:
+    """Return whether the rules of the algebra prove that every k(X) is positive semidefinite.
+
+    `k.psd` also believes: a function or a formula of one's own is what its author says it is.
+
+    >>> from mercer.kernels import FromCallable, Gaussian
+    >>> is_proven(2 * Gaussian() + 1), is_proven(FromCallable(lambda X, Y: X @ Y.T))
+    (True, False)
+    """
+    return type(kernel) in _PROVEN and kernel.psd and all(map(is_proven, parts(kernel)))
 
 
 # The operators of a kernel make kernels of classes that derive from it: the one cycle of this room.

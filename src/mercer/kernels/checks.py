@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.array_types import FrozenArray
+from mercer.array_types import Array, FrozenArray
 
 _LARGEST = 10**6  # degrees and lengths; beyond, powers of any number but 1 leave float64
 
@@ -77,6 +77,12 @@ def positive_each(owner: str, name: str, value: Any) -> float | FrozenArray:
             f"{owner}: {name}={value!r} must be a positive number, or a list with one per feature"
         )
     return vector
+
+
+def reciprocal_each(owner: str, name: str, value: Any) -> float | Array:
+    """Return 1 / value, for the scale of a decay that is given by its rate."""
+    rate = positive_each(owner, name, value)
+    return 1.0 / (rate.array if isinstance(rate, FrozenArray) else rate)
 
 
 def nonnegative_list(owner: str, name: str, value: Any, reason: str) -> FrozenArray:

@@ -18,12 +18,13 @@ from typing import Any
 
 from mercer import expression as ex
 from mercer.expression import Expression
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 from mercer.kernels.columns import as_columns
 from mercer.kernels.language import text
 from mercer.kernels.language.text import Binding, held
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class On(Kernel):
     """k(x_c, y_c) on the columns c: what `k.on` makes."""
@@ -42,6 +43,7 @@ class On(Kernel):
         return f"{held(self.kernel, Binding.ATOM)}.on({list(self.columns)!r})"
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class After(Kernel):
     """k(phi(x), phi(y)): what `k.after` makes."""
@@ -60,6 +62,7 @@ class After(Kernel):
         return f"{held(self.kernel, Binding.ATOM)}.after({text.name(self.phi)})"
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class ScaledBy(Kernel):
     """f(x) k(x, y) f(y): what `k.scaled_by` makes."""
@@ -78,6 +81,7 @@ class ScaledBy(Kernel):
         return f"{held(self.kernel, Binding.ATOM)}.scaled_by({text.name(self.f)})"
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Normalized(Kernel):
     """k(x, y) / sqrt(k(x, x) k(y, y)): what `k.normalized` makes."""

@@ -11,42 +11,9 @@ from scipy import linalg
 from mercer.array_types import Points
 from mercer.backends import choose_backend
 from mercer.expression import bind_columns
-from mercer.kernels import algebra, inputs
 from mercer.kernels.base import Kernel
 from mercer.kernels.columns import column_names
-from mercer.kernels.families import dot, given, histogram, radial, sequence
-from mercer.kernels.language import parameters
 from mercer.points import as_points, is_objects, row_count, take
-
-# Kernels with a theorem behind them; the others are those of the user, whose word is no proof.
-_WITH_PROOF = (
-    algebra.Sum,
-    algebra.Product,
-    algebra.Power,
-    algebra.Exponential,
-    algebra.PolynomialOf,
-    dot.Linear,
-    dot.Polynomial,
-    dot.Bilinear,
-    dot.Cosine,
-    dot.AllSubsets,
-    dot.Anova,
-    dot.Constant,
-    given.FromFeatures,
-    histogram.ChiSquared,
-    histogram.Intersection,
-    histogram.Tanimoto,
-    inputs.On,
-    inputs.After,
-    inputs.ScaledBy,
-    inputs.Normalized,
-    radial.Gaussian,
-    radial.Laplacian,
-    radial.Matern,
-    radial.RationalQuadratic,
-    sequence.Spectrum,
-    sequence.Subsequence,
-)
 
 
 @dataclass(frozen=True)
@@ -125,19 +92,6 @@ def is_valid(k: Kernel, X: Any, n_samples: int = 200, tol: float | None = None) 
     eigenvalues = linalg.eigvalsh((K + K.T) / 2)
     zero = 1e-10 * float(np.abs(eigenvalues).max()) if tol is None else tol
     return Validity(float(eigenvalues[0]), float(np.abs(K - K.T).max()), zero, len(K))
-
-
-def is_proven(k: Kernel) -> bool:
-    """Return whether the rules of the algebra prove that every k(X) is positive semidefinite.
-
-    `k.psd` also believes: a function or a formula of one's own is what its author says it is.
-
-    >>> from mercer.kernels import FromCallable, Gaussian
-    >>> is_proven(2 * Gaussian() + 1), is_proven(FromCallable(lambda X, Y: X @ Y.T))
-    (True, False)
-    """
-    known = type(k) in _WITH_PROOF and k.psd
-    return known and all(map(is_proven, parameters.parts(k)))
 
 
 def _sample(X: Points, n_samples: int) -> Points:

@@ -1,6 +1,7 @@
 """The scikit-learn face: validate, translate to a problem, keep the answer. Thin."""
 
 from mercer.machines.base.parameters import ParameterError
+from mercer.machines.base.similarity import FitWarning
 from mercer.machines.bayes.bag_of_words import BagOfWords
 from mercer.machines.bayes.bayes_decision import BayesDecision
 from mercer.machines.bayes.gaussian_classifier import GaussianClassifier
@@ -57,6 +58,7 @@ __all__ = [
     "NearestMean",
     "NearestNeighbors",
     "OneClassSVM",
+    "FitWarning",
     "ParameterError",
     "Perceptron",
     "ProbabilisticPCA",

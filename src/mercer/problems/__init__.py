@@ -10,8 +10,14 @@ from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spr
 from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
-from mercer.problems.correlation.correlation import CanonicalPairs, Correlation
-from mercer.problems.correlation.shrinkage import Lengths, Norm, Shrinkage, Squared
+from mercer.problems.correlation import (
+    CanonicalPairs,
+    Correlation,
+    Lengths,
+    Norm,
+    Shrinkage,
+    Squared,
+)
 from mercer.problems.discriminant import Directions, Discriminant, as_directions
 from mercer.problems.entropy import Expectations, GibbsAnswer, InfeasibleError
 from mercer.problems.kernel_learning.kernel_alignment import KernelAlignment, KernelWeights
@@ -20,6 +26,7 @@ from mercer.problems.kernel_learning.relevance import Relevance, Scaled
 from mercer.problems.margin import svm
 from mercer.problems.margin.box_qp import BoxQP, Dual
 from mercer.problems.margin.many import Duals, Many
+from mercer.problems.margin.path import MarginPath, PathDuals, PathSetting
 from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
 from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
@@ -70,6 +77,7 @@ __all__ = [
     "LogLoss",
     "Loss",
     "Many",
+    "MarginPath",
     "Means",
     "MinimumCut",
     "Modes",
@@ -78,6 +86,8 @@ __all__ = [
     "Neighbourhoods",
     "Norm",
     "Partition",
+    "PathDuals",
+    "PathSetting",
     "PathValue",
     "Plane",
     "Relevance",

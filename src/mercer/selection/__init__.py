@@ -1,5 +1,13 @@
 """Choosing: how good is a machine on rows it has not seen, why is it not better, where to cut."""
 
+from mercer.machines.base.sharing import (
+    Fold,
+    FoldPath,
+    KnownClassifier,
+    KnownDetector,
+    KnownRegressor,
+    Sharing,
+)
 from mercer.selection import rules as rules
 from mercer.selection.choosing import Choice, Contender, choose
 from mercer.selection.default_grids import default_grid
@@ -35,9 +43,14 @@ __all__ = [
     "Combined",
     "Contender",
     "Exhaustive",
+    "Fold",
+    "FoldPath",
     "Grid",
     "Halve",
     "JournalError",
+    "KnownClassifier",
+    "KnownDetector",
+    "KnownRegressor",
     "LearningCurve",
     "LearntScales",
     "MultipleKernel",
@@ -46,6 +59,7 @@ __all__ = [
     "Refine",
     "Roc",
     "Search",
+    "Sharing",
     "Threshold",
     "Trial",
     "Tuned",

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
 from mercer.array_types import Array
+from mercer.html import page
 from mercer.selection.results import cv_results
 from mercer.selection.rules import rule_of
 from mercer.selection.running.evaluator import Evaluator
@@ -146,6 +147,15 @@ class Tuning:
         folds = self.scores.shape[1]
         head = f"{self.metric}, {len(order)} points, {folds} folds, {self.seconds:.2f} s"
         return "\n".join([head, *lines, *self.notes, self.status])
+
+    def _repr_html_(self) -> str:
+        mean, error = self.mean, self.standard_error
+        order = np.argsort(-np.where(np.isnan(mean), -np.inf, mean), kind="stable")[:_SHOWN]
+        rows = {f"{mean[k]:.4g} +- {error[k]:.2g}": _text(self.points[k]) for k in map(int, order)}
+        said = " ".join([*self.notes, self.status])
+        folds = self.scores.shape[1]
+        title = f"{self.metric}: {self.best_score:.4g} with {_text(self.points[self.best])}"
+        return page(title, rows, f"{len(mean)} points, {folds} folds. {said}")
 
 
 def outcome(evaluator: Evaluator, rule: Any, seconds: float) -> Tuning:

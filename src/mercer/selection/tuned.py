@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.machines.base.machine import all_or_nothing_search
+from mercer.machines.base.other_names import Machine
 from mercer.selection.outcome import Tuning
 from mercer.selection.running.progress import TuningCallback
 from mercer.selection.running.rows import indexable
@@ -37,7 +38,7 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class Tuned(MetaEstimatorMixin, BaseEstimator):
+class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
     """A machine that chooses its own parameters by cross-validation, then fits to all rows.
 
     It is used like scikit-learn's `GridSearchCV` and gives its scores, but shares the work of

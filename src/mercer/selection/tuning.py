@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,11 +14,14 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mercer.machines.base.parameters import is_real
+from mercer.progress import shown
 from mercer.selection.default_grids import default_grid
+from mercer.selection.edges import grow
 from mercer.selection.grids import Grid
 from mercer.selection.outcome import Tuning, outcome
 from mercer.selection.rules import rule_of
 from mercer.selection.running.evaluator import Evaluator
+from mercer.selection.running.folds import note_on_order
 from mercer.selection.running.identity import digest
 from mercer.selection.running.journal import Journal
 from mercer.selection.running.progress import TuningCallback
@@ -132,6 +136,7 @@ def tune(
     task = make_task(
         clone(machine, safe=False), X, y, cv=cv, scoring=scoring, sample_weight=sample_weight,
         groups=groups, train_scores=train_scores, error_score=error_score,
+        random_state=random_state,
     )  # fmt: skip
     boxes = default_grid(machine, task.X, task.y) if grid is None else Grid.of(grid)
     evaluator = Evaluator(
@@ -142,18 +147,30 @@ def tune(
         time_limit=time_limit,
         started=started,
     )
-    if journal is None:
-        _search(way, evaluator, boxes)
-    else:
-        with Journal(journal, _fingerprints(task, scoring, boxes, way, random_state)) as kept:
-            evaluator.journal = kept
-            _search(way, evaluator, boxes)
+    with shown("tune"):
+        if journal is None:
+            _search(way, evaluator, boxes, grows=grid is None)
+        else:
+            with Journal(journal, _fingerprints(task, scoring, boxes, way, random_state)) as kept:
+                evaluator.journal = kept
+                _search(way, evaluator, boxes, grows=grid is None)
+    if hasattr(cv, "split") and (note := note_on_order(task.splits, task.y)):
+        evaluator.say(note)
     return outcome(evaluator, rule, time.perf_counter() - started)
 
 
-def _search(way: Search, evaluator: Evaluator, grid: Grid) -> None:
+def _search(way: Search, evaluator: Evaluator, grid: Grid, grows: bool) -> None:
+    """Judge the grid, and what lies beyond its edges where the grid is ours and the best is there.
+
+    Other ways than the exhaustive one leave points out by comparing them with those of the first
+    grid, so that they end with it.
+    """
     try:
         way.run(evaluator, grid)
+        if isinstance(way, Exhaustive):
+            judge = partial(way.run, evaluator) if grows else None
+            for note in grow(grid, evaluator.best, judge):
+                evaluator.say(note)
     except Stopped:
         if not evaluator.stopped:  # not this tuning, but one around it, is to end
             raise

@@ -27,7 +27,8 @@ from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
 from mercer.solvers.linear_margin.dual_descent import DualDescent
 from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
-from mercer.solvers.margin.criteria import Gap, Violation
+from mercer.solvers.margin.descent import Gap, Violation
+from mercer.solvers.margin.path import SMOPath
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
@@ -56,6 +57,7 @@ __all__ = [
     "IterativeScaling",
     "LOBPCG",
     "SMO",
+    "SMOPath",
     "AnnealedGradient",
     "Averages",
     "BandPath",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from mercer import deadline
+from mercer.html import page
+from mercer.progress import is_shown, seconds_left, show
+
+_SEEN = 200  # reports that the end is estimated from
 
 
 class Status(Enum):
@@ -87,6 +92,8 @@ class Watch:
         Called with `Progress` now and then.
     time_limit : float, optional
         Seconds after which to stop.
+    goal : float, optional
+        What the measure must fall to; for estimates of the end.
     """
 
     callback: Callback | None = None
@@ -94,6 +101,7 @@ class Watch:
     trace: list[Progress] = field(default_factory=list)
     stopped: Status | None = None
     started: float = field(default_factory=deadline.now)
+    goal: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -110,11 +118,21 @@ class Watch:
         """Note where the solver stands; True means stop now."""
         progress = Progress(iteration, self.seconds, float(measure))
         self.trace.append(progress)
+        if is_shown():
+            self._show(progress)
         if self.callback is not None and self.callback(progress):
             self.stopped = Status.STOPPED
         elif self.late:
             self.stopped = Status.TIME_LIMIT
         return self.stopped is not None
+
+    def _show(self, progress: Progress) -> None:
+        seconds, measures = zip(*((p.seconds, p.measure) for p in self.trace[-_SEEN:]), strict=True)
+        left = seconds_left(seconds, measures, self.goal)
+        goal = f" (goal {self.goal:.1e})" if self.goal > 0 else ""
+        ending = "" if math.isnan(left) else f", about {left:.0f} s to go"
+        text = f"step {progress.iteration}, {progress.measure:.2e}{goal}, {progress.seconds:.0f} s"
+        show(text + ending)
 
     @contextmanager
     def keeping(self, found: Callable[[], bool] = lambda: True) -> Iterator[None]:
@@ -155,13 +173,48 @@ class Solution:
     trace: tuple[Progress, ...] = field(default=(), repr=False)
     detail: str = ""
 
+    def __repr__(self) -> str:
+        answer = type(self.value).__name__
+        return (
+            f"Solution({answer}, {self.status.name}, {self.iterations} iterations of "
+            f"{self.solver}, {self.seconds:.3g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        return page(
+            f"{self.solver}: {self.status.name}",
+            {
+                "answer": type(self.value).__name__,
+                "ended": self.status.value,
+                "iterations": str(self.iterations),
+                "seconds": f"{self.seconds:.3g}",
+                **({"detail": self.detail} if self.detail else {}),
+            },
+        )
+
 
 class Solver(ABC):
-    """An algorithm with its options; problem and state are passed to it."""
+    """An algorithm with its options; problem and state are passed to it.
 
-    @abstractmethod
+    Attributes
+    ----------
+    answers : type or tuple of types
+        The problems that it takes.
+    """
+
+    answers: ClassVar[type | tuple[type, ...]]
+
     def refuses(self, problem: Any) -> str | None:
         """Say why this solver cannot take the problem, with the remedy; None if it can."""
+        if isinstance(problem, self.answers):
+            return self._obstacle(problem)
+        kinds = self.answers if isinstance(self.answers, tuple) else (self.answers,)
+        names = " and ".join(kind.__name__ for kind in kinds)
+        return f"{type(self).__name__} answers {names} problems, not {type(problem).__name__}"
+
+    def _obstacle(self, problem: Any) -> str | None:
+        """Say what stands in the way of a problem of the right type; None if nothing does."""
+        return None
 
     @abstractmethod
     def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:

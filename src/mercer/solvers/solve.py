@@ -1,9 +1,10 @@
-"""solve(): choose, refuse, run, report. The one door to all algorithms."""
+"""solve(): choose an algorithm, run it, report. The one door to all of them, and the one choice."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import fields
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,83 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.deadline import check, within
-from mercer.problems import Duals
-from mercer.solvers.auto import choose
+from mercer.gram import (
+    CachedGram,
+    FactoredGram,
+    Gram,
+    LazyGram,
+    ShiftedGram,
+    SparseGram,
+)
+from mercer.gram.policy import LAPACK_ROWS, SQUARED
+from mercer.points import is_sparse
+from mercer.problems import (
+    BoxQP,
+    ClassMeans,
+    ClassTables,
+    Correlation,
+    Discriminant,
+    Duals,
+    Eigenproblem,
+    GaussianClasses,
+    KernelAlignment,
+    KernelCombination,
+    LatentGaussian,
+    LinearSystem,
+    Many,
+    MarginPath,
+    MinimumCut,
+    Partition,
+    PathDuals,
+    Relevance,
+    RidgePath,
+    Scaling,
+    Separation,
+    SmoothRisk,
+)
+from mercer.problems.entropy import Expectations
+from mercer.problems.mixture.mixture import Mixture
+from mercer.resources import MemoryBudgetError, format_bytes
 from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
+from mercer.solvers.bayes.class_means import Averages
+from mercer.solvers.bayes.counting import Counting
+from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.lloyd import Lloyd
+from mercer.solvers.clustering.maximum_flow import MaximumFlow
+from mercer.solvers.correlation.cholesky import CholeskyCorrelation
+from mercer.solvers.correlation.eigh import EighCorrelation
+from mercer.solvers.correlation.iterative import IterativeCorrelation
+from mercer.solvers.correlation.qr import QRCorrelation
+from mercer.solvers.correlation.sparse_view import MOST
+from mercer.solvers.correlation.views import has_features
+from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
+from mercer.solvers.discriminant.primal import PrimalDiscriminant
+from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.kernel_learning.nonnegative import Nonnegative
+from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
+from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
+from mercer.solvers.linear_margin.dual_descent import DualDescent
+from mercer.solvers.linear_margin.interior_point import InteriorPoint
+from mercer.solvers.many import Each
+from mercer.solvers.margin.path import SMOPath
+from mercer.solvers.margin.smo import SMO
+from mercer.solvers.margin.working_sets import WorkingSets
+from mercer.solvers.mixture.em import EM
+from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.ridge.band_path import BandPath
+from mercer.solvers.ridge.cholesky import Cholesky
+from mercer.solvers.ridge.cholesky_path import CholeskyPath
+from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
+from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_path import PrimalPath
+from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.spectral.eigh import Eigh
+from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
+from mercer.solvers.spectral.lanczos import Lanczos
+from mercer.solvers.spectral.lobpcg import LOBPCG
+from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
+from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 
 class SolverError(RuntimeError):
@@ -32,7 +107,7 @@ def solve(
 
     Parameters
     ----------
-    problem : LinearSystem, RidgePath, Eigenproblem, BoxQP or Many
+    problem : LinearSystem, RidgePath, Eigenproblem, BoxQP, Many, MarginPath, ...
         What is asked.
     solver : Solver, optional
         How; chosen by what the problem is when not given.
@@ -63,9 +138,10 @@ def solve(
     refusal = solver.refuses(problem)
     if refusal is not None:
         raise SolverError(refusal)
+    watch = Watch(callback, time_limit, goal=float(getattr(solver, "tol", None) or 0.0))
     check()  # passes over many rows may have gone before
     with within(time_limit, type(solver).__name__):
-        solution = solver.run(problem, Watch(callback, time_limit), start)
+        solution = solver.run(problem, watch, start)
     status = solution.status
     if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
         raise SolverError(f"{solution.solver}: {status.value}")
@@ -93,8 +169,216 @@ def _finite(value: Any) -> bool:
     """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
     if isinstance(value, Duals):
         return all(map(_finite, value.parts))
-    held = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
+    if isinstance(value, PathDuals):  # settings that are not solved say so
+        held = (*value.coef, *value.intercept, value.values)
+        return all(bool(np.isfinite(part[value.solved]).all()) for part in held)
+    parts = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
     return all(
         _finite(part) if isinstance(part, Duals) else part is None or bool(np.isfinite(part).all())
-        for part in held
+        for part in parts
     )
+
+
+# --- which algorithm: decided here and nowhere else, by asking the problem what it is ------------
+
+_LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
+_FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
+_SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
+
+
+@singledispatch
+def choose(problem: Any) -> Solver:
+    """Return the solver that answers the problem best."""
+    raise TypeError(f"no solver for {type(problem).__name__}")
+
+
+@choose.register
+def _(problem: LinearSystem) -> Solver:
+    if isinstance(problem.gram, FactoredGram):
+        return Primal()
+    if isinstance(problem.gram, LazyGram):
+        n = problem.gram.shape[0]
+        if n > _LARGEST_UNASKED:
+            raise MemoryBudgetError(
+                f"exact kernel ridge on {n} rows: the matrix takes {format_bytes(8.0 * n * n)} "
+                f"and does not fit the memory budget, and one product without storing it takes "
+                f"{float(n) * n:.0e} kernel evaluations. Alternatives: a kernel with a small "
+                "explicit feature map (Linear, low-degree Polynomial); fewer rows; a larger budget "
+                "with mercer.config(memory=...); or ask for the long way with "
+                "solver=ConjugateGradient()."
+            )
+        return ConjugateGradient()
+    return Cholesky()
+
+
+@choose.register
+def _(problem: RidgePath) -> Solver:
+    if isinstance(problem.gram, FactoredGram):
+        return PrimalPath()
+    small = problem.gram.shape[0] <= _SMALL_PATH
+    return CholeskyPath() if small or len(problem.penalties) <= _FEW_PENALTIES else BandPath()
+
+
+@choose.register
+def _(problem: Eigenproblem) -> Solver:
+    n = problem.gram.shape[0]
+    if n > LAPACK_ROWS and isinstance(problem.gram, SparseGram | ShiftedGram):
+        return _for_graphs(problem)
+    lanczos = Lanczos()
+    if n <= LAPACK_ROWS or lanczos.refuses(problem) or _few_features(problem):
+        return Eigh()
+    _refuse_endless(problem)
+    return lanczos
+
+
+def _few_features(problem: Eigenproblem) -> bool:
+    gram = problem.gram
+    if not isinstance(gram, FactoredGram) or gram.rank >= gram.shape[0]:
+        return False
+    return gram.rank <= (SQUARED // 4 if is_sparse(gram.factor) else SQUARED)
+
+
+def _refuse_endless(problem: Eigenproblem) -> None:
+    n = problem.gram.shape[0]
+    if n > _LARGEST_UNASKED and _not_stored(problem.gram):
+        raise MemoryBudgetError(
+            f"exact eigenpairs of {n} points: the matrix takes {format_bytes(4.0 * n * n)} and "
+            f"does not fit the memory budget, and each of a dozen products without storing it "
+            f"takes {float(n) * n:.0e} kernel evaluations. Alternatives: a kernel with a small "
+            "explicit feature map (Linear, low-degree Polynomial); fewer rows; a larger budget "
+            "with mercer.config(memory=...); or ask for the long way with solver=Lanczos()."
+        )
+
+
+def _not_stored(gram: Gram) -> bool:
+    return isinstance(gram.raw, LazyGram | CachedGram)
+
+
+def _for_graphs(problem: Eigenproblem) -> Solver:
+    """Choose for sparse graphs, and for Laplacians, whose diagonal is most of them."""
+    laplacian = isinstance(problem.gram, ShiftedGram)
+    for solver in (LOBPCG(),) if laplacian else (InverseLanczos(), RestartedLanczos()):
+        if solver.refuses(problem) is None:
+            return solver
+    return Eigh()
+
+
+@choose.register
+def _(problem: LatentGaussian) -> Solver:
+    return LatentEM()
+
+
+@choose.register
+def _(problem: Partition) -> Solver:
+    return Lloyd()
+
+
+@choose.register
+def _(problem: BoxQP) -> Solver:
+    base = problem.unwrapped.base
+    if isinstance(base, FactoredGram):
+        return InteriorPoint() if base.rank <= SQUARED else DualDescent()
+    return WorkingSets() if isinstance(base, LazyGram | CachedGram) else SMO()
+
+
+@choose.register
+def _(problem: Many) -> Solver:
+    one = choose(problem.problems[0]) if problem.problems else SMO()
+    bases = {id(part.unwrapped.base) for part in problem.problems}
+    # those that share a Gram are answered together, by solvers that can
+    return one if isinstance(one, SMO | WorkingSets) and len(bases) < 2 else Each(one)
+
+
+@choose.register
+def _(problem: MarginPath) -> Solver:
+    if not problem.problems or SMOPath().refuses(problem) is None:
+        return SMOPath()
+    return Each(choose(problem.problems[0]))
+
+
+@choose.register
+def _(problem: Correlation) -> Solver:
+    grams = [gram for gram, _ in problem.views]
+    if all(map(has_features, grams)):
+        return QRCorrelation()
+    if any(map(_unstored, grams)):
+        return IterativeCorrelation()
+    n = problem.gram_x.shape[0]
+    small = n <= LAPACK_ROWS or 3 * (problem.count + 32) > n
+    if small or CholeskyCorrelation().refuses(problem):
+        return EighCorrelation()
+    return CholeskyCorrelation()
+
+
+def _unstored(gram: Gram) -> bool:
+    """Return whether a Gram, under its wrappers, is better multiplied than written out."""
+    base = gram.raw
+    if not isinstance(base, FactoredGram) or has_features(base):
+        return isinstance(base, LazyGram | CachedGram)
+    return bool(min(base.factor.shape) > MOST)
+
+
+@choose.register
+def _(problem: Discriminant) -> Solver:
+    factored = isinstance(problem.gram, FactoredGram)
+    return PrimalDiscriminant() if factored else CholeskyDiscriminant()
+
+
+@choose.register
+def _(problem: Scaling) -> Solver:
+    return Sinkhorn()
+
+
+@choose.register
+def _(problem: MinimumCut) -> Solver:
+    return MaximumFlow()
+
+
+@choose.register
+def _(problem: ClassMeans) -> Solver:
+    return Averages()
+
+
+@choose.register
+def _(problem: SmoothRisk) -> Solver:
+    return NewtonRisk()
+
+
+@choose.register
+def _(problem: Separation) -> Solver:
+    return Mistakes()
+
+
+@choose.register
+def _(problem: Mixture) -> Solver:
+    return EM()
+
+
+@choose.register
+def _(problem: ClassTables) -> Solver:
+    return Counting()
+
+
+@choose.register
+def _(problem: GaussianClasses) -> Solver:
+    return GaussianLikelihood()
+
+
+@choose.register
+def _(problem: Expectations) -> Solver:
+    return EntropyNewton()
+
+
+@choose.register
+def _(problem: KernelAlignment) -> Solver:
+    return Nonnegative()
+
+
+@choose.register
+def _(problem: KernelCombination) -> Solver:
+    return SimplexNewton()
+
+
+@choose.register
+def _(problem: Relevance) -> Solver:
+    return ScaleDescent()

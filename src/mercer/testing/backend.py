@@ -12,7 +12,6 @@ from mercer.array_types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
 from mercer.backends.contract import Backend, RowParts
 from mercer.backends.reference.backend import Reference
-from mercer.configuration import config
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -39,6 +38,7 @@ from mercer.expression import (
     Tanh,
 )
 from mercer.points import is_sparse, row_count, take
+from mercer.resources import config
 from mercer.testing.boxes import check_box_programmes
 from mercer.testing.chains import check_chains
 from mercer.testing.factorisations import check_factorisations

@@ -13,8 +13,8 @@ from sklearn.base import clone
 import mercer.kernels
 from mercer.array_types import Array
 from mercer.kernels import Kernel
+from mercer.kernels.base import parts
 from mercer.kernels.columns import column_names
-from mercer.kernels.language.parameters import parts
 from mercer.points import as_points, is_objects, row_count, take
 
 # Relative to the largest entry: rounding in another order, no more.

@@ -346,3 +346,10 @@ def test_refusals():
     for wrong in ({"rule": "guess"}, {"reject": -1.0}, {"alpha": -1.0}, {"loss": [[1.0]]}):
         with pytest.raises(ParameterError, match=f"BayesDecision: {next(iter(wrong))}="):
             BayesDecision(**wrong).fit(*rows())
+
+
+@pytest.mark.filterwarnings("error")
+def test_counts_to_add_may_be_numbers_of_any_width():
+    X, y = np.eye(4), [0, 0, 1, 1]
+    for alpha in (np.float32(0.5), np.float16(0.5), np.int8(1)):
+        BayesDecision(alpha=alpha).fit(X, y)

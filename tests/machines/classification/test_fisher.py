@@ -579,3 +579,18 @@ def test_errors_name_the_machine_and_the_remedy():
     assert_allclose(even.prior_, 1 / 3)
     with pytest.raises(mercer.ParameterError, match="prior"):
         FisherDiscriminant(prior="even").fit(X_IRIS, Y_IRIS)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(2, 1.0)])
+def test_distances_in_units_of_a_singular_covariance_are_refused(kernel):
+    X, _ = groups(n=30, d=2)
+    y = np.arange(30) == 0  # one row has no covariance
+    with pytest.raises(ValueError, match=r"(?s)^FisherDiscriminant.*penalty"):
+        FisherDiscriminant(kernel, penalty=0.0, rule="mahalanobis").fit(X, y)
+
+
+def test_labels_go_by_scores_where_probabilities_are_equal():
+    X, y = groups(n=30, d=2, classes=2)
+    machine = FisherDiscriminant(Linear(), penalty=1e300, rule="mahalanobis").fit(X, y)
+    later = machine.decision_function(X) > 0
+    assert_array_equal(machine.predict(X), machine.classes_[later.astype(int)])

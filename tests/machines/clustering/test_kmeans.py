@@ -22,7 +22,7 @@ from mercer.backends import choose_backend
 from mercer.backends.contract import Groups
 from mercer.backends.reference.backend import Reference
 from mercer.gram import LazyGram, Need, Source, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum, exp
 from mercer.problems import Clusters, Partition
 from mercer.solvers import Given, Lloyd, PlusPlus, RandomPoints, Status
 
@@ -630,3 +630,20 @@ def test_few_steps_are_warned_about():
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
         machine = KMeans(8, max_iter=1, random_state=0).fit(blobs(500, apart=1.0))
     assert machine.n_iter_ == 1 and not machine.certificate_.ok
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_new_rows_on_which_a_kernel_overflows_are_refused_in_words():
+    X = blobs(20, 3) / 9
+    machine = KMeans(2, exp(Linear()), random_state=0).fit(X)
+    with pytest.raises(ValueError, match="overflows on"):
+        machine.transform(np.vstack([X[:1], np.full((1, 3), 1e3)]))
+
+
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("factor", [1.0, 0.0107, 1e-9])
+def test_rounding_of_equal_rows_is_no_gain(factor, refine):
+    with pytest.warns(ConvergenceWarning, match="rows differ"):
+        machine = KMeans(8, factor * Gaussian(0.987), refine=refine, random_state=2)
+        machine.fit(np.full((198, 1), 7.0))
+    assert machine.certificate_.ok

@@ -12,8 +12,17 @@ import mercer.compat.sklearn as compat
 from mercer import SVC, SVR, EnclosingBall, OneClassSVM, SolverError, Status
 from mercer.certificates import certify
 from mercer.gram import PrecomputedGram
-from mercer.kernels import FromCallable, Gaussian, Linear, Precomputed, RationalQuadratic
-from mercer.problems import Dual
+from mercer.kernels import (
+    AllSubsets,
+    FromCallable,
+    Gaussian,
+    Linear,
+    Precomputed,
+    RationalQuadratic,
+    exp,
+)
+from mercer.machines.base.certificate import certify_gap
+from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, solve
 
@@ -60,6 +69,37 @@ def test_a_bound_above_the_tolerance_is_still_one():
     truth = certify(problem, best).quantities
     assert found.primal >= truth.dual * (1 - 1e-9)
     assert found.relative_gap < 1
+
+
+@pytest.mark.parametrize("family", [False, True])
+def test_a_gap_that_bounds_nothing_is_said_to(family):
+    targets, gram, C = np.where(y == 1, 1.0, -1.0), PrecomputedGram(np.eye(20)), np.full(20, 1e9)
+    problem = svm.svr(gram, targets, C, eps=0.1)
+    best = solve(problem, SMO(tol=1e-12)).value
+    off = Dual((1 - 4e-4) * best.coef, best.intercept)
+    asked, answer = (Many((problem, problem)), Duals((best, off))) if family else (problem, off)
+    found = certify(asked, answer)
+    assert found.ok  # the conditions hold to the tolerance, while slack of that size is dear
+    assert found.quantities.relative_gap > 0.999
+    assert "nothing is shown about" in found.statement
+    assert "%" not in found.statement
+    assert "nothing is shown" not in certify(problem, best).statement
+    # what is shown: it is the optimum for targets moved by no more than the violation
+    slope = targets - off.coef - best.intercept
+    near = targets - (slope - 0.1 * np.sign(off.coef))
+    assert np.abs(near - targets).max() <= found.quantities.violation
+    exact = solve(svm.svr(gram, near, C, eps=0.1), SMO(tol=1e-12)).value
+    np.testing.assert_allclose(exact.coef, off.coef, rtol=1e-9)
+
+
+@pytest.mark.parametrize("tol", [0.4, 7.0])
+def test_no_tolerance_makes_a_gap_of_all_a_bound(tol):
+    machine = quietly(SVR(Gaussian(1.0), 1e9, 1e-4, criterion="gap", tol=tol), X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok
+    assert machine.certificate_.quantities.relative_gap <= 0.5
+    problem = svm.svr(PrecomputedGram(np.eye(20)), X[:, 0], np.full(20, 1e9), eps=0.1)
+    assert not certify_gap(problem, Dual(np.zeros(20), 0.0), tol).ok
 
 
 def test_a_hard_tube_has_a_gap():
@@ -202,3 +242,14 @@ def test_weights_of_twelve_powers_of_ten_are_solved_or_said_not_to_be():
         given = (Z,) if isinstance(machine, OneClassSVM) else (Z, np.sin(Z[:, 0]))
         fitted = quietly(machine, *given, sample_weight=w)
         assert fitted.certificate_.ok or fitted.solution_.status is not Status.SOLVED
+
+
+@pytest.mark.parametrize("machine", [EnclosingBall, OneClassSVM, SVC, SVR])
+def test_new_rows_on_which_the_kernel_overflows_are_answered_or_refused_in_words(machine):
+    fitted = quietly(machine(exp(12.7 * AllSubsets())), X[:12] / 2, y[:12])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            assert np.isfinite(fitted.predict(9 * X[:4] + 1)).all()
+        except ValueError as error:
+            assert "overflows on" in str(error)

@@ -652,3 +652,12 @@ def test_over_budget_names_what_pca_takes():
     with mercer.config(memory="20MB"), pytest.raises(MemoryBudgetError) as seen:
         PCA(Gaussian(1.0)).fit(rows(1200))
     assert "n_components=10" in str(seen.value) and "Conjugate" not in str(seen.value)
+
+
+@pytest.mark.parametrize(
+    "kernel", [RationalQuadratic(1.0, 1e-160), Matern(1.5, 1e200), Matern(2.5, 1e160) + Gaussian()]
+)
+def test_a_scale_whose_square_is_no_number_is_no_raw_error(kernel):
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    machine = PCA(kernel, 2).fit(X)
+    assert np.isfinite(machine.inverse_transform(machine.transform(X))).all()

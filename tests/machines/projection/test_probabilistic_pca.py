@@ -11,7 +11,8 @@ from scipy.stats import multivariate_normal
 from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import ParameterError, ProbabilisticPCA, certify
+from mercer import ParameterError, ProbabilisticPCA, certify, deadline
+from mercer.machines.projection.plane import in_units, smallest_noise
 from mercer.problems import LatentGaussian, Plane
 from mercer.problems.mixture.latent import log_densities
 from mercer.solvers import LatentEM, solve
@@ -307,3 +308,19 @@ def test_sparse_rows_far_from_the_origin_keep_their_digits():
 def test_samples_are_counted(count):
     with pytest.raises(ParameterError, match="n_samples"):
         ProbabilisticPCA(2).fit(X).sample(count)
+
+
+def test_the_clock_is_looked_at_before_anything_is_solved(monkeypatch):
+    # means and variances of many rows take longer than a step of the solver
+    X, looks = np.ones((5 * (1 << 20) // 32, 32)), []
+    monkeypatch.setattr(deadline, "check", lambda: looks.append(1))
+    smallest_noise(X, np.ones(len(X)))
+    assert len(looks) == 10
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e-8, 1.0, 3e7, 1e120])
+def test_the_smallest_noise_is_the_same_in_other_units(scale):
+    X, s = scale * np.random.default_rng(0).standard_normal((20, 3)), np.ones(20)
+    problem = LatentGaussian(X, s, 1, smallest_noise(X, s))
+    near, unit = in_units(None, problem)
+    assert near.floor == smallest_noise(X / unit, s)

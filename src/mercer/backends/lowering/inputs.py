@@ -1,7 +1,8 @@
-"""What is done to rows before they are compared: the steps of an expression's leaves."""
+"""The inputs of a formula: rows after the steps of a leaf, and whether they are packed densely."""
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from typing import Any
 
@@ -34,8 +35,9 @@ def operand(leaf: Statistic, X: Points) -> Points:
     rows = apply_steps(leaf.steps, X)
     if is_objects(rows):
         raise TypeError(
-            f"{type(leaf).__name__} compares rows of numbers, but X holds strings or lists; "
-            "use Spectrum or Subsequence, or map the rows to numbers with k.after(phi)"
+            "the kernel compares rows of numbers, but X holds strings or lists; use "
+            "Spectrum(3).normalized() or another kernel of strings, or map the rows to numbers "
+            "with k.after(phi)"
         )
     if leaf.needs_nonnegative:
         _refuse_negative(leaf, rows)
@@ -142,3 +144,20 @@ def _column_number(name: int | str, X: Points) -> int:
     if not -X.shape[1] <= name < X.shape[1]:
         raise ValueError(f"the kernel speaks of column {name}, but X has {X.shape[1]} columns")
     return name
+
+
+# --- whether the compiled core walks over nonzeros or packs rows densely -------------------------
+
+_SPARSE_BELOW = 0.2  # density from which walking nonzeros costs more than packed rows
+_DENSE_COPY = 1 << 30  # bytes; wider CSR rows stay sparse at any density
+
+
+def stays_sparse(X: Points, Y: Points | None, dtype: Any) -> bool:
+    """Decide between walking nonzeros and packed dense rows, from what each would cost."""
+    both = [X] if Y is None else [X, Y]
+    if not any(is_sparse(points) for points in both):
+        return False
+    entries = sum(math.prod(points.shape) for points in both)
+    filled = sum(points.nnz if is_sparse(points) else points.size for points in both)
+    too_large = entries * np.dtype(dtype).itemsize > _DENSE_COPY
+    return bool(too_large or filled < _SPARSE_BELOW * entries)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import singledispatch
 from typing import Any, NamedTuple
+from weakref import ref
 
 from mercer.expression import (
     Add,
@@ -101,8 +102,13 @@ class Program:
     registers: int
 
 
+# Programs of expressions that are in use: a fit asks for that of one formula again and again, for
+# the matrix, its diagonal and the certificate. By identity, as formulas may hold large arrays.
+_PROGRAMS: dict[int, tuple[ref[Expression], Program]] = {}
+
+
 def lower(expression: Expression) -> Program:
-    """Compile an expression.
+    """Compile an expression, once while it is in use.
 
     Examples
     --------
@@ -111,6 +117,18 @@ def lower(expression: Expression) -> Program:
     >>> len(program.leaves), [Code(op.code).name for op in program.ops]
     (1, ['EXP', 'EXP', 'SUM'])
     """
+    key = id(expression)
+    known = _PROGRAMS.get(key)
+    if known is not None and known[0]() is expression:
+        return known[1]
+    program = _lowered(expression)
+    # one that is part of its own program would be kept for ever, and is soon compiled
+    if not any(part is expression for part in (*program.leaves, *program.externals)):
+        _PROGRAMS[key] = ref(expression, lambda _: _PROGRAMS.pop(key, None)), program
+    return program
+
+
+def _lowered(expression: Expression) -> Program:
     unit = _Unit()
     result = unit.lower(expression)
     ops, registers = _assign_registers(unit, unit.plain(result))

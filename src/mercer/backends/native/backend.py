@@ -24,9 +24,8 @@ from mercer.backends.contract import (
     RowParts,
 )
 from mercer.backends.lowering.diagonal import diagonal, row_values
-from mercer.backends.lowering.inputs import operand
+from mercer.backends.lowering.inputs import operand, stays_sparse
 from mercer.backends.lowering.lower import Program, lower
-from mercer.backends.lowering.packing import stays_sparse
 from mercer.backends.native.boxes import box_chains, box_qps
 from mercer.backends.native.features import features
 from mercer.backends.native.neighbours import Exact, neighbours
@@ -47,8 +46,7 @@ from mercer.expression import (
     SymmetricSum,
 )
 from mercer.points import is_sparse, row_count, take
-from mercer.resources import rows_at_once
-from mercer.threads import call_threads
+from mercer.resources import call_threads, rows_at_once
 
 _STATISTICS: dict[type[Statistic], int] = {
     Dot: 0,

@@ -11,7 +11,7 @@ from mercer import _native
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
 from mercer.backends.contract import Poll
-from mercer.threads import call_threads
+from mercer.resources import call_threads
 
 _STEPS_PER_VARIABLE = 2.0  # a guess, to tell whether a second thread is worth waking
 

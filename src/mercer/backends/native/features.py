@@ -19,7 +19,7 @@ from mercer.backends.contract import (
 from mercer.backends.native.partition import partition_dense, partition_sparse
 from mercer.backends.reference.features import ReferenceFeatures
 from mercer.points import is_sparse
-from mercer.threads import call_threads
+from mercer.resources import call_threads
 
 
 def features(F: Any, index: Array | None) -> Features:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.backends.lowering.inputs import operand
+from mercer.backends.lowering.inputs import operand, stays_sparse
 from mercer.backends.lowering.lower import lower
-from mercer.backends.lowering.packing import stays_sparse
 from mercer.backends.lowering.paired import PairedRows
 from mercer.backends.lowering.rounding import is_bounded, tile_error
 from mercer.expression import Dot, Expression, RowSum, SelfValue, SqDist, add, multiply, walk

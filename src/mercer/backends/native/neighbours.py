@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.backends.lowering.inputs import operand
-from mercer.backends.lowering.packing import stays_sparse
+from mercer.backends.lowering.inputs import operand, stays_sparse
 from mercer.backends.lowering.rounding import squared_lengths
 from mercer.backends.native.guesses import Bind, guesses
 from mercer.backends.reference.closeness import closeness

@@ -9,7 +9,7 @@ import numpy as np
 from mercer import _native
 from mercer.array_types import Array
 from mercer.backends.contract import GroupAnswer, Groups, Poll
-from mercer.threads import call_threads
+from mercer.resources import call_threads
 
 
 def partition(K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:

@@ -13,7 +13,7 @@ from mercer.gram.definite import NEGATIVE
 from mercer.problems import Clusters, Partition
 
 _TOL = 1e-6
-_SUMS = 16 * float(np.finfo(np.float64).eps)  # of k(x, x): rounding of a squared distance
+_EPS = float(np.finfo(np.float64).eps)
 _SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains are shares; smaller ones are rounding
 
 
@@ -116,8 +116,11 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
     longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
     least = float(D.min(initial=0.0)) / longest
     D = np.maximum(D, 0.0)
-    # what may be rounding of sums over a cluster is no gain
-    excess = np.maximum(D[every, labels] - D.min(axis=1) - _SUMS * np.abs(diagonal), 0.0)
+    # what may be rounding of sums over a cluster is no gain: each term may leave one
+    rounding = (16 + len(labels)) * _EPS * np.abs(diagonal)
+    excess = np.maximum(D[every, labels] - D.min(axis=1) - rounding, 0.0)
+    # leaving a pair counts a distance twice, joining another cluster once
+    gains = _move_gains(D, labels, w, W) - 3 * w * rounding
     return PartitionQuantities(
         objective,
         1.0 - objective / scatter if scatter > 0 else 1.0,
@@ -125,7 +128,7 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
         float(W.min()),
         int((excess > tol * D[every, labels] + _TRACE * np.abs(diagonal)).sum()),
         float(w @ excess) / size,
-        float(_move_gains(D, labels, w, W).max(initial=0.0)) / size,
+        float(gains.max(initial=0.0)) / size,
         least,
     )
 

@@ -12,6 +12,11 @@ minus the dual one.
 The bound needs K0 to be positive semidefinite on the differences of feasible points. Where that is
 known but for rounding, it is a bound for K0 + shift I, and the shift is counted in the gap. Where
 it is not known there is no bound, and no answer is certified.
+
+Certified means that the conditions hold to the tolerance: then the answer is the exact optimum of
+the programme whose linear term, the targets or margins asked for, is moved by no more than that.
+Its objective may still be far off where slack of that size is dear. So the statement bounds the
+objective if the gap does, and says that nothing is shown about it if the gap is 100 % or more.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
+VACUOUS = 0.995  # relative gaps from here on, 100 % as people round, say nothing of an objective
 
 
 @dataclass(frozen=True)
@@ -119,13 +125,23 @@ def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness)
         "no pair of points violates the optimality conditions by more than "
         f"{max(quantities.violation, 0.0):.1e}"
     )
-    return Certificate(bool(ok), quantities, tol, f"{met}; {_bounded(quantities, convex)}")
+    bound = bound_of_objective(quantities.relative_gap, convex)
+    return Certificate(bool(ok), quantities, tol, f"{met}; {bound}")
 
 
-def _bounded(quantities: BoxQPQuantities, convex: Definiteness) -> str:
+def bound_of_objective(
+    relative_gap: float, convex: Definiteness, objective: str = "the objective"
+) -> str:
+    """Say how near the optimum the objective is, or that nothing is shown about that."""
     if not convex.shown:
         return f"{convex.doubt}, so other points may be better by any amount"
-    return f"the objective is within {100 * quantities.relative_gap:.2g} % of the optimum"
+    if not relative_gap < VACUOUS:
+        remedy = "; a smaller tol may bound it" if np.isfinite(relative_gap) else ""
+        return (
+            "that makes the answer optimal for targets moved by as much, but nothing is shown "
+            f"about {objective} for the given ones{remedy}"
+        )
+    return f"{objective} is within {100 * relative_gap:.2g} % of the optimum"
 
 
 def measure(

@@ -8,10 +8,16 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.margin.box_qp import BoxQPQuantities, convexity, judged, measure
+from mercer.certificates.margin.box_qp import (
+    BoxQPQuantities,
+    bound_of_objective,
+    convexity,
+    judged,
+    measure,
+)
 from mercer.gram import Definiteness, Gram, exact
+from mercer.gram.base import Unwrapped
 from mercer.gram.definite import BY_CONSTRUCTION
-from mercer.gram.transformed.part import Unwrapped
 from mercer.problems import BoxQP, Dual, Duals, Many
 
 
@@ -65,7 +71,13 @@ class ManyQuantities:
 def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
     if len(problem.problems) != len(value.parts):
         raise ValueError(f"{len(problem.problems)} programmes, but {len(value.parts)} answers")
-    convex = _convexity(problem)
+    return judged_together(problem, value, tol, _convexity(problem))
+
+
+def judged_together(
+    problem: Many, value: Duals, tol: float | None, convex: Definiteness
+) -> Certificate:
+    """Return the verdict on all programmes, given what is known of K."""
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         pairs = zip(problem.problems, value.parts, _products(problem, value), strict=True)
         found = [
@@ -78,11 +90,7 @@ def _(problem: Many, value: Duals, tol: float | None = None) -> Certificate:
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
         f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
     )
-    statement += (
-        f"each objective is within {100 * together.relative_gap:.2g} % of its optimum"
-        if convex.shown
-        else f"{convex.doubt}, so other points may be better by any amount"
-    )
+    statement += bound_of_objective(together.relative_gap, convex, "every objective")
     return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
-from mercer.gram.function import RKHSFunction
-from mercer.points import is_sparse
+from mercer.gram.base import RKHSFunction
 from mercer.problems import Coefficients, LinearSystem
 
 _TOL = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
+_SUMS = 16  # roundings of the terms of a sum: what adding them up in any order leaves
 _ROUNDING = 1e-8  # of the largest numbers: a hundredth of tol is a million roundings
 
 
@@ -38,9 +38,9 @@ class LinearSystemQuantities:
     bias_condition : float
         |sum of a| over the sum of |a|; zero for an optimal bias, and without one.
     mismatch : float
-        Where there are weights w beside a: how far penalty S^-1 a is from the residual y - F w - b,
-        which it should be, over the size of that, beyond rounding. Without a penalty, how far F'a
-        is from w.
+        Where there are weights w beside a: how far F'a is from w, over the size of w, or
+        (F'SF + penalty) F'a from (F'SF + penalty) w, over the right-hand side, whichever is more,
+        beyond rounding.
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by the
         construction of the kernel, rounding where K was factored, infinite where that is not shown.
@@ -138,36 +138,23 @@ def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
 def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
     """Compare both forms of an answer: one number for each target.
 
-    A residual is known to rounding of what it is the difference of; coefficients that were made to
-    agree with the weights (F'a = w) have that of the largest row in all of them.
+    As functions, by their weights; and by what the equations make of the difference, since a small
+    change of the weights may be a large one of the function. F'a is known to rounding of its terms.
     """
     F: Any = problem.gram.factor
     s, w = problem.row_weights[:, None], cast(Array, value.weights)
-    size = abs(F) @ np.abs(w)
-    left = problem.targets - F @ w - value.intercept
-    terms = (F.shape[1] + 8) * (size + np.abs(problem.targets) + np.abs(value.intercept))
-    rounding = _EPS * terms.max(axis=0, initial=0.0)
-    found = _beyond(problem.penalties * value.coef / s - left, rounding, left)
-    loose = problem.penalties <= _negligible(F, problem.row_weights)
-    if loose.any():  # then a is any vector with F'a = w
-        a, held = value.coef[:, loose], w[:, loose]
-        terms = (F.shape[0] + 8) * (abs(F.T) @ np.abs(a))
-        # a is a least squares answer: rounding of the largest weight is in all of them
-        rounding = _EPS * terms + _ROUNDING * np.abs(held).max(axis=0)
-        found[loose] = _beyond(F.T @ a - held, rounding, held)
-    return found
+    difference = np.asarray(F.T @ value.coef) - w
+    rounding = _SUMS * _EPS * (abs(F.T) @ np.abs(value.coef))
+    moved = F.T @ (s * (F @ difference)) + problem.penalties * difference
+    least = abs(F.T) @ (s * (abs(F) @ rounding)) + problem.penalties * rounding
+    right = F.T @ (s * _centred(problem, problem.targets))
+    return np.maximum(_beyond(difference, rounding, w), _beyond(moved, least, right))
 
 
 def _beyond(difference: Array, rounding: Array, size: Array) -> Array:
     """Return the norm of differences beyond rounding, relative to a size."""
     over = np.maximum(np.abs(difference) - rounding, 0.0)
     return np.asarray(_norms(over) / np.maximum(_norms(size), np.finfo(float).tiny))
-
-
-def _negligible(F: Any, s: Array) -> float:
-    """Return the penalty below which there is none: rounding of the mean of diag(F'SF)."""
-    squares = F.multiply(F).T @ s if is_sparse(F) else np.einsum("ij,ij,i->j", F, F, s)
-    return float(4 * _EPS * np.mean(squares)) if F.shape[1] else 0.0
 
 
 def _centred(problem: LinearSystem, y: Array) -> Array:

@@ -14,13 +14,16 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
 
 _TOL = 1e-6
 _BALANCE_STEPS = 100
+_BALANCED = 1e-11  # of the slopes of a function: a hundredth of what is asked
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
+_ROUNDINGS = 16  # of the terms of a sum, in the last place: what adding them up in any order leaves
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,9 @@ class SmoothRiskQuantities:
         How far the slopes of the lower bound are from adding up to zero, as a bias needs, over the
         sum of their sizes.
     mismatch : float
-        Where there are weights beside coefficients: how far penalty a_i is from the slope of the
-        loss at row i, which it should cancel, over the largest slope, beyond rounding.
+        Where there are weights w beside coefficients a: how far F'a is from w, over the size of w,
+        or the objective of one from that of the other, over the objective, whichever is more,
+        beyond rounding.
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by the
         construction of the kernel, rounding where K was factored, infinite where that is not shown.
@@ -105,23 +109,26 @@ def _measure(
             weighted_slopes,
             np.asarray(gram @ weighted_slopes) + convex.shift * weighted_slopes,
         )
-        gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
+        gap = (objective - bound) / max(abs(objective), _TINY)
         gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
     still = _stationarity(problem, function, f)
     both = function.is_primal and len(value.coef) > 0
-    apart = _mismatch(problem, value, gram.factor, f) if both else 0.0
+    apart = _mismatch(problem, value, gram.factor, objective) if both else 0.0
     return SmoothRiskQuantities(total * objective, gap, still, imbalance, apart, convex.shift)
 
 
-def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, f: Array) -> float:
-    """Compare both forms of an answer; slopes are known to rounding of the scores."""
+def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float) -> float:
+    """Compare both forms of an answer as functions: coefficients are held to rounding."""
     assert value.weights is not None
-    weighted_slopes = problem.weighted_slopes(f)
-    sizes = 1.0 + abs(F) @ np.abs(value.weights) + np.abs(value.intercept)
-    rounding = (F.shape[1] + 8) * _EPS * problem.weights[:, None] * sizes
-    off = np.abs(problem.penalty * value.coef + weighted_slopes) - rounding
-    largest = max(float(np.abs(weighted_slopes).max(initial=0.0)), np.finfo(float).tiny)
-    found = float(np.maximum(off, 0.0).max(initial=0.0)) / largest
+    weights = np.asarray(F.T @ value.coef)
+    terms = np.asarray(abs(F.T) @ np.abs(value.coef))  # what F'a is the sum of
+    off = np.maximum(np.abs(weights - value.weights) - _ROUNDINGS * _EPS * terms, 0.0)
+    found = float(np.linalg.norm(off)) / max(float(np.linalg.norm(value.weights)), _TINY)
+    own = problem.risk(np.asarray(F @ weights) + value.intercept)
+    own += 0.5 * problem.penalty * float(np.square(weights).sum())
+    # as slopes are penalty times coefficients, rounding of F'a moves loss and penalty alike
+    rounding = _ROUNDINGS * _EPS * problem.penalty * float(np.square(terms).sum())
+    found = max(found, (abs(own - objective) - rounding) / max(abs(objective), _TINY))
     return found if np.isfinite(found) else float("inf")
 
 
@@ -135,16 +142,27 @@ def _balanced(problem: SmoothRisk, f: Array) -> Array:
     s, moved = problem.weights, f
     for _ in range(_BALANCE_STEPS):
         weighted_slopes = problem.weighted_slopes(moved)
-        g = weighted_slopes.sum(axis=0)
-        if np.abs(g).max() <= 1e-14 * np.abs(weighted_slopes).sum():
+        g, sizes = weighted_slopes.sum(axis=0), np.abs(weighted_slopes).sum(axis=0)
+        # of all, and of each: a class of little weight has slopes of its own
+        if np.abs(g).max() <= 1e-14 * sizes.sum() and (np.abs(g) <= _BALANCED * sizes).all():
             break
-        bend = problem.loss.curvature(moved, problem.codes)
-        step = -np.linalg.lstsq(bend.mean(s), g / s.sum(), rcond=1e-13)[0]
+        step = _balancing_step(problem.loss.curvature(moved, problem.codes).mean(s), g / s.sum())
+        if step is None:
+            break
         length, now = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300)), problem.risk(moved)
         while length > 1e-6 and problem.risk(moved + length * step) > now * (1 + 1e-12):
             length *= 0.5
         moved = moved + length * step
     return np.asarray(moved)
+
+
+def _balancing_step(bend: Array, g: Array) -> Array | None:
+    """Return Newton's step for the biases; None where curvature is not a number."""
+    if not (np.isfinite(bend).all() and np.isfinite(g).all()):
+        return None
+    sizes = np.sqrt(np.maximum(bend.diagonal(), _TINY))
+    scaled = np.linalg.lstsq(bend / np.outer(sizes, sizes), g / sizes, rcond=1e-13)[0]
+    return np.asarray(-scaled / sizes)
 
 
 def _lower_bound(problem: SmoothRisk, weighted_slopes: Array, image: Array) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram, exact
-from mercer.gram.exact import in_float32
+from mercer.gram.exact_parts import in_float32
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.solvers.spectral.eigen_units import evaluated
 from mercer.solvers.spectral.krylov_basis import Basis

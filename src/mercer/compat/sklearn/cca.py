@@ -32,6 +32,8 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_count, check_flag, check_real
 from mercer.solvers import Solution
 
+_PERFECT = r"CCA: (the views have|n_components=)"  # how warnings begin that scikit-learn has not
+
 
 class CCA(
     ClassNamePrefixFeaturesOutMixin,
@@ -253,7 +255,7 @@ class CCA(
         """Return unit canonical variates; zero beyond the ranks, with scikit-learn's warning."""
         self.machine_ = machines.CCA(n_components=int(self.n_components), penalty=0.0)
         with warnings.catch_warnings():  # scikit-learn says nothing of correlations of 1
-            warnings.simplefilter("ignore", UserWarning)
+            warnings.filterwarnings("ignore", _PERFECT, UserWarning)
             u, v = self.machine_.fit_transform(A, B)
         missing = np.flatnonzero(~u.any(axis=0) | ~v.any(axis=0))
         if len(missing):

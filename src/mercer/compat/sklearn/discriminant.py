@@ -17,12 +17,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.certificates import certify
 from mercer.gram import Gram
 from mercer.gram.build import factor_gram
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import read_rows, refuse_large_squares, refuse_nonfinite
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import (
     check_choice,

@@ -16,9 +16,8 @@ from mercer.compat.sklearn.base.parameters import check_random_state, check_whol
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite
+from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite, rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import rows_with_gaps
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
@@ -76,7 +75,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
     random_state : int, RandomState or None, default=None
         Start of the iteration.
     copy_X : bool, default=True
-        Accepted; X is never written to.
+        Whether `X_fit_` is a copy of X; either way X is never written to.
     n_jobs : int or None, default=None
         Accepted; `mercer.config(threads=...)` sets what may be used.
 
@@ -174,7 +173,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         options: dict[str, Any] = {"tol": float(self.tol) or _EXACT, "solver": self._solver(X)}
         machine = PCA(known or Precomputed(), count, random_state=self.random_state, **options)
         machine.fit(rows)
-        self.machine_, self._known, self.X_fit_ = machine, known is not None, X
+        self.machine_, self._known = machine, known is not None
+        self.X_fit_ = X.copy() if self.copy_X else X
         values = machine.eigenvalues_
         kept = values > 0 if self.remove_zero_eig or count is None else values >= 0
         if known is None:

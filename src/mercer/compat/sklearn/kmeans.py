@@ -24,7 +24,7 @@ from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.machines.base.inputs import read_array, read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_flag, check_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.solvers import Status
 
 _ALGORITHMS = ("lloyd", "elkan")

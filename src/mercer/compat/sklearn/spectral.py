@@ -23,8 +23,7 @@ from mercer.compat.sklearn.base.parameters import check_verbose, check_whole
 from mercer.kernels import Constant, Gaussian, Kernel, Laplacian, Linear, Precomputed
 from mercer.machines.base.inputs import explaining, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_choice, check_real, is_real, refuse
-from mercer.machines.base.projection import seed_of
+from mercer.machines.base.parameters import check_choice, check_real, is_real, refuse, seed_of
 from mercer.machines.clustering.grouping import by_means
 from mercer.points import is_sparse
 from mercer.solvers import Solution

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from mercer.array_types import Array
-from mercer.gram.base import Gram
-from mercer.gram.exact import exact
+from mercer.gram.base import Gram, exact
 
 _ENTRIES_AT_ONCE = 1 << 22
 

@@ -10,10 +10,7 @@ from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.reference.closeness import closeness
 from mercer.gram.base import Gram
-from mercer.gram.source import Source
-from mercer.gram.storage.cached import CachedGram
-from mercer.gram.storage.dense import DenseGram
-from mercer.gram.storage.lazy import LazyGram
+from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.points import take
 
 _ROUNDINGS = 16 * float(np.finfo(np.float64).eps)

@@ -53,7 +53,7 @@ class PrecomputedGram(Gram):
         product = choose_backend().symmetric_product(self._matrix, columns_of(V))
         return product[:, 0] if V.ndim == 1 else product
 
-    def in_float64(self) -> PrecomputedGram:
+    def exact(self) -> PrecomputedGram:
         """Return the same matrix with products in float64, whatever it is stored in."""
         if self._matrix.dtype == np.float64:
             return self

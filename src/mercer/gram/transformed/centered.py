@@ -87,6 +87,10 @@ class CenteredGram(Gram):
         offset = self.grand_mean * total - self.means @ coef
         return self.base.expand(coef - np.outer(self.weights, total)).plus(offset)
 
+    def exact(self) -> Gram:
+        """Do the same to the exact base."""
+        return CenteredGram(self.base.exact(), self.weights)
+
 
 class CenteredCross(Cross):
     """New points against training points, both centred by the training mean."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
-from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.gram.transformed.shifted import ShiftedGram
+from mercer.gram.base import Cross, Expansion, Gram, Unwrapped, columns_of
 
 
 class PartGram(Gram):
@@ -61,6 +58,28 @@ class PartGram(Gram):
         np.add.at(spread, self.index, coef)
         return self.base.expand(spread)
 
+    def exact(self) -> Gram:
+        """Evaluate anew the points that are here, each once."""
+        source = self.base.source
+        if source is None:
+            return PartGram(self.base.exact(), self.index)
+        points, index = np.unique(self.index, return_inverse=True)
+        if len(points) == len(self.index):
+            return source.only(self.index).exact()
+        return PartGram(source.only(points).exact(), index)
+
+    def unwrapped(self) -> Unwrapped:
+        """Take the points that are here from the base.
+
+        A shift inside a part that repeats points would not be diagonal here: this part is then the
+        base itself.
+        """
+        inner, index = self.base.unwrapped(), self.index
+        if inner.shift is not None and len(np.unique(index)) < len(index):
+            return Unwrapped(self, None, None)
+        shift = None if inner.shift is None else inner.shift[index]
+        return Unwrapped(inner.base, index if inner.index is None else inner.index[index], shift)
+
 
 def restricted(gram: Gram, rows: Array) -> Gram:
     """Return K between some of its points, in any order, repeats allowed; nothing is copied."""
@@ -82,41 +101,3 @@ class PartCross(Cross):
         spread = np.zeros((self._base.shape[1], *np.shape(V)[1:]))
         np.add.at(spread, self._index, np.asarray(V, dtype=np.float64))
         return self._base @ spread
-
-
-@dataclass(frozen=True, eq=False)
-class Unwrapped:
-    """K = base[index, index] + diag(shift): a Gram without its wrappers.
-
-    Attributes
-    ----------
-    base : Gram
-        Neither a part nor shifted.
-    index : (m,) int64 array or None
-        Which of its points; None for all in order.
-    shift : (m,) array or None
-        What is added to the diagonal.
-    """
-
-    base: Gram
-    index: Array | None
-    shift: Array | None
-
-
-def unwrap(gram: Gram) -> Unwrapped:
-    """Take a Gram out of `PartGram` and `ShiftedGram`, however they are nested.
-
-    A shift inside a part that repeats points would not be diagonal there: that part is then the
-    base itself.
-    """
-    if isinstance(gram, ShiftedGram):
-        inner = unwrap(gram.base)
-        shift: Array | None = gram.shift if inner.shift is None else inner.shift + gram.shift
-        return Unwrapped(inner.base, inner.index, shift)
-    if isinstance(gram, PartGram):
-        inner, index = unwrap(gram.base), gram.index
-        if inner.shift is not None and len(np.unique(index)) < len(index):
-            return Unwrapped(gram, None, None)
-        shift = None if inner.shift is None else inner.shift[index]
-        return Unwrapped(inner.base, index if inner.index is None else inner.index[index], shift)
-    return Unwrapped(gram, None, None)

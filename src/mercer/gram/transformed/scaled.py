@@ -64,6 +64,10 @@ class ScaledGram(Gram):
         """Move the scale into the coefficients."""
         return self.base.expand(self.scale[:, None] * columns_of(coef))
 
+    def exact(self) -> Gram:
+        """Do the same to the exact base."""
+        return ScaledGram(self.base.exact(), self.scale)
+
 
 class ScaledCross(Cross):
     """New points against scaled training points."""

@@ -7,7 +7,7 @@ from functools import singledispatch
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
-from mercer.gram.base import Cross, Expansion, Gram, written_out
+from mercer.gram.base import Cross, Expansion, Gram, Unwrapped, written_out
 
 
 class ShiftedGram(Gram):
@@ -60,6 +60,16 @@ class ShiftedGram(Gram):
     def expand(self, coef: Array) -> Expansion:
         """Expand as the unshifted kernel does."""
         return self.base.expand(coef)
+
+    def exact(self) -> Gram:
+        """Do the same to the exact base."""
+        return ShiftedGram(self.base.exact(), self.shift)
+
+    def unwrapped(self) -> Unwrapped:
+        """Add the shift to that of the base."""
+        inner = self.base.unwrapped()
+        shift = self.shift if inner.shift is None else inner.shift + self.shift
+        return Unwrapped(inner.base, inner.index, shift)
 
 
 def shifted(gram: Gram, shift: float | Array) -> Gram:

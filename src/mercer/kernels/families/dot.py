@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from mercer import expression as ex
 from mercer.array_types import Array, FrozenArray
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Linear(Kernel):
     """k(x, y) = x'y.
@@ -30,6 +32,7 @@ class Linear(Kernel):
         return ex.Dot()
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Polynomial(Kernel):
     """k(x, y) = (x'y + offset)^degree; offset 0 is the homogeneous kernel.
@@ -52,6 +55,14 @@ class Polynomial(Kernel):
     degree: int = 2
     offset: float = 1.0
 
+    other_names: ClassVar[Mapping[str, str]] = {
+        "coef0": "it is called offset: Polynomial(degree, offset={value})",
+        "gamma": (
+            "(gamma x'y + c)^d is gamma^d (x'y + c / gamma)^d: write gamma**d * Polynomial(d, "
+            "offset=c / gamma), with gamma={value}"
+        ),
+    }
+
     def __post_init__(self) -> None:
         reason = "a negative offset gives negative eigenvalues"
         self._store(
@@ -64,6 +75,7 @@ class Polynomial(Kernel):
         return (ex.Dot() + self.offset) ** self.degree
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Bilinear(Kernel):
     """k(x, y) = x'A y with A symmetric positive semidefinite.
@@ -97,6 +109,7 @@ def _factor(A: FrozenArray) -> FrozenArray:
     return FrozenArray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0)))
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Cosine(Kernel):
     """k(x, y) = x'y / (|x| |y|), and 0 where a row is zero.
@@ -113,6 +126,7 @@ class Cosine(Kernel):
         return dot * ex.RowProduct(ex.SelfValue(dot, -0.5))
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class AllSubsets(Kernel):
     """k(x, y) = prod_i (1 + x_i y_i): one feature for every subset of the columns.
@@ -130,6 +144,7 @@ class AllSubsets(Kernel):
         return ex.SubsetProduct()
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Anova(Kernel):
     """k(x, y) = sum over sets S of `degree` different columns of prod_{i in S} x_i y_i.
@@ -172,6 +187,11 @@ class Sigmoid(Kernel):
     slope: float = 1.0
     offset: float = 0.0
 
+    other_names: ClassVar[Mapping[str, str]] = {
+        "gamma": "it is called slope: Sigmoid(slope={value})",
+        "coef0": "it is called offset: Sigmoid(slope, offset={value})",
+    }
+
     def __post_init__(self) -> None:
         self._store(
             slope=checks.real("Sigmoid", "slope", self.slope),
@@ -188,6 +208,7 @@ class Sigmoid(Kernel):
         return ex.Tanh(self.slope * ex.Dot() + self.offset)
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Constant(Kernel):
     """k(x, y) = value: what a number is when it is added to a kernel.

@@ -8,7 +8,7 @@ from typing import Any
 
 from mercer import expression as ex
 from mercer.expression import Expression
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 from mercer.kernels.inputs import refuse_uncallable
 
 
@@ -34,6 +34,7 @@ class Precomputed(Kernel):
         )
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class FromFeatures(Kernel):
     """k(x, y) = <phi(x), phi(y)>. Does not read back from its text.

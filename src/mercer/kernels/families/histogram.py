@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mercer import expression as ex
+from mercer.arguments import also_named
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 
 
+@also_named("scale", gamma=checks.reciprocal_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class ChiSquared(Kernel):
     """k(x, y) = exp(-sum_i (x_i - y_i)^2 / (x_i + y_i) / scale), 0/0 = 0, for nonnegative rows.
@@ -35,6 +38,7 @@ class ChiSquared(Kernel):
         return ex.Exp(-min(1.0 / self.scale, 1e290) * ex.ChiSq())  # as for radial kernels
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Intersection(Kernel):
     """k(x, y) = sum_i min(x_i, y_i), for nonnegative rows.
@@ -50,6 +54,7 @@ class Intersection(Kernel):
         return ex.MinSum()
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Tanimoto(Kernel):
     """k(x, y) = x'y / (x'x + y'y - x'y), and 1 between two zero rows.

@@ -6,16 +6,19 @@ all scales share one distance matrix. With one scale per feature, the rows are s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
+
+import numpy as np
 
 from mercer import expression as ex
+from mercer.arguments import also_named
 from mercer.array_types import Array, FrozenArray
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 
 Scale: TypeAlias = float | Sequence[float] | Array
 
@@ -25,6 +28,20 @@ _CAP = 1e290
 _SMOOTHEST = 1e4
 
 
+def _from_gamma(owner: str, name: str, gamma: Scale) -> Scale:
+    """Return the scale of exp(-gamma |x - y|^2), which is exp(-|x - y|^2 / (2 scale^2))."""
+    rate = checks.positive_each(owner, name, gamma)
+    return 1.0 / np.sqrt(2.0 * (rate.array if isinstance(rate, FrozenArray) else rate))
+
+
+_SIGMA = (
+    "it means different things elsewhere: scale={value} if it is the standard deviation of the "
+    "bell, gamma={value} if it is the factor before the squared distance (kernlab)"
+)
+
+
+@also_named("scale", gamma=_from_gamma, length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class Gaussian(Kernel):
     """k(x, y) = exp(-|x - y|^2 / (2 scale^2)), or exp(-sum_i (x_i - y_i)^2 / (2 scale_i^2)).
@@ -32,7 +49,8 @@ class Gaussian(Kernel):
     Parameters
     ----------
     scale : float or sequence of float
-        Positive; one per feature if a sequence.
+        Positive; one per feature if a sequence. `length_scale` is the same; `gamma`, as other
+        libraries have it, stands for scale = 1 / sqrt(2 gamma).
 
     Examples
     --------
@@ -42,6 +60,8 @@ class Gaussian(Kernel):
 
     scale: Scale = 1.0
 
+    other_names: ClassVar[Mapping[str, str]] = {"sigma": _SIGMA}
+
     def __post_init__(self) -> None:
         self._store(scale=checks.positive_each("Gaussian", "scale", self.scale))
 
@@ -50,6 +70,8 @@ class Gaussian(Kernel):
         return ex.Exp(-0.5 * _squared(self.scale))
 
 
+@also_named("scale", gamma=checks.reciprocal_each, length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class Laplacian(Kernel):
     """k(x, y) = exp(-sum_i |x_i - y_i| / scale).
@@ -57,7 +79,7 @@ class Laplacian(Kernel):
     Parameters
     ----------
     scale : float or sequence of float
-        Positive; one per feature if a sequence.
+        Positive; one per feature if a sequence. `gamma` stands for scale = 1 / gamma.
 
     Examples
     --------
@@ -77,6 +99,8 @@ class Laplacian(Kernel):
         return ex.Exp(-_reciprocal(self.scale) * ex.AbsDist())
 
 
+@also_named("scale", length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class Matern(Kernel):
     """k(x, y) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r) with r = sqrt(2 nu) |x - y| / scale.
@@ -126,6 +150,8 @@ class Matern(Kernel):
         return ex.MaternProfile(r, self.nu)
 
 
+@also_named("scale", length_scale=checks.positive_each)
+@proven
 @dataclass(frozen=True, repr=False)
 class RationalQuadratic(Kernel):
     """k(x, y) = (1 + |x - y|^2 / (2 alpha scale^2))^(-alpha): a mixture of Gaussians of all scales.

@@ -17,13 +17,14 @@ from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.expression import Expression
 from mercer.kernels import checks
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, proven
 from mercer.points import is_objects
 
 _BLOCK = 64  # sequences compared at a time by the dynamic programme
 _COUNTED = 256  # sequences whose counts are multiplied between two looks at the clock
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Spectrum(Kernel):
     """k(s, t) = sum over all k-grams u of (times u stands in s) (times u stands in t).
@@ -49,6 +50,7 @@ class Spectrum(Kernel):
         return ex.Opaque(SpectrumFunction(self.k))
 
 
+@proven
 @dataclass(frozen=True, repr=False)
 class Subsequence(Kernel):
     """k(s, t) = sum over u of length k, its places i in s and j in t, of decay^(l(i) + l(j)).

@@ -22,10 +22,31 @@ from mercer.kernels.families.histogram import ChiSquared, Intersection, Tanimoto
 from mercer.kernels.families.radial import Gaussian, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.families.sequence import Spectrum, Subsequence
 
+# what scikit-learn, LIBSVM and kernlab call them
+_ALIASES = {
+    "rbf": "gaussian",
+    "rbfdot": "gaussian",
+    "radial": "gaussian",
+    "squaredexponential": "gaussian",
+    "poly": "polynomial",
+    "polydot": "polynomial",
+    "vanilladot": "linear",
+    "dot": "linear",
+    "laplace": "laplacian",
+    "laplacedot": "laplacian",
+    "tanh": "sigmoid",
+    "tanhdot": "sigmoid",
+    "anovadot": "anova",
+    "chi2": "chisquared",
+    "jaccard": "tanimoto",
+    "rq": "rationalquadratic",
+}
+
 
 def plain(name: str) -> str:
-    """Write a name in small letters without underscores."""
-    return name.lower().replace("_", "")
+    """Write a name in small letters without underscores; other libraries' names become ours."""
+    found = name.lower().replace("_", "")
+    return _ALIASES.get(found, found)
 
 
 KERNELS: dict[str, type[Kernel]] = {
@@ -60,6 +81,6 @@ def maker(name: str, of_kernel: bool) -> Callable[..., Kernel] | None:
 def unknown(name: str) -> str:
     """Say that there is no such kernel, and which one may be meant."""
     known = sorted({*KERNELS, *_FUNCTIONS})
-    near = get_close_matches(plain(name), known, n=1)
+    near = get_close_matches(plain(name), [*known, *_ALIASES], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"there is no kernel {name!r}; {hint}"

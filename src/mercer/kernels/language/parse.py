@@ -20,9 +20,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, TypeAlias
 
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, parts
 from mercer.kernels.language.names import maker, unknown
-from mercer.kernels.language.parameters import parts
 from mercer.kernels.language.tokens import ParseError, Token, tokens
 
 __all__ = ["ParseError", "parse"]
@@ -34,13 +33,16 @@ _MAX_COLUMNS = 10_000  # of one range such as 0:100
 Value: TypeAlias = Any  # a Kernel, a number, a string, or a list of values
 
 
-def parse(text: str) -> Kernel:
+def parse(text: str, bare: Callable[[str], Kernel | None] | None = None) -> Kernel:
     """Read a kernel from its text.
 
     Parameters
     ----------
     text : str
         For example ``"gaussian(2) + 0.5 * polynomial(2)[age, income]"``.
+    bare : callable, optional
+        Makes the kernel of a name that stands without brackets; None of it, or no such function,
+        leaves the name to its class and the defaults there.
 
     Returns
     -------
@@ -63,14 +65,15 @@ def parse(text: str) -> Kernel:
     """
     if len(text) > _MAX_LENGTH:
         raise ParseError(f"the text is longer than {_MAX_LENGTH} characters", text, _MAX_LENGTH)
-    return _Parser(text).whole()
+    return _Parser(text, bare).whole()
 
 
 class _Parser:
     """Recursive descent: one method per line of the grammar."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bare: Callable[[str], Kernel | None] | None) -> None:
         self.text = text
+        self.bare = bare
         self.words = list(tokens(text))
         self.index = 0
         self.depth = 0
@@ -200,6 +203,9 @@ class _Parser:
         return self.named(word)
 
     def named(self, word: Token) -> Value:
+        made = None if self.bare is None or self.sees("(") else self.bare(word.text)
+        if made is not None:
+            return made
         positional, named = self.bracketed("(", self.arguments, ")") if self.sees("(") else ((), {})
         make = maker(word.text, of_kernel=bool(positional) and isinstance(positional[0], Kernel))
         if make is None:

@@ -191,7 +191,7 @@ def refuse_twin_columns(machine: Any, X: Any) -> None:
     )
 
 
-def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
+def refuse_nonfinite(machine: Any, X: Points, what: str = "X", remedy: str = "") -> None:
     """Raise if rows hold NaN or infinity, saying how many and where the first one is.
 
     Parameters
@@ -202,6 +202,8 @@ def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
         Rows.
     what : str
         The name of the argument.
+    remedy : str
+        What to do about it; by default, to drop rows or fill entries in.
     """
     values = X.data if is_sparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
@@ -214,8 +216,11 @@ def refuse_nonfinite(machine: Any, X: Points, what: str = "X") -> None:
     raise ValueError(
         f"Input {what} contains {kind}: {int(bad.sum())} bad value(s), the first in row {row}, "
         f"{_called(machine, column)}. {owner} does not accept missing or infinite "
-        "values; remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
+        f"values; {remedy if remedy and kind == 'NaN' else _DROP}"
     )
+
+
+_DROP = "remove those rows or fill them in, e.g. with sklearn.impute.SimpleImputer."
 
 
 def refuse_large_squares(machine: Any, X: Array, what: str = "X") -> None:
@@ -267,7 +272,8 @@ def _not_a_number(value: Any) -> str:
     except (TypeError, ValueError):
         return (
             "is not a number; encode such columns first, e.g. with "
-            "sklearn.preprocessing.OneHotEncoder"
+            "sklearn.preprocessing.OneHotEncoder. Kernels of strings take a list of strings: "
+            "one column, X[:, 0].tolist()"
         )
     except OverflowError:
         return "is beyond float64; scale that column, or take its logarithm"
@@ -317,3 +323,47 @@ def refuse_overflown(machine: Any, values: Array) -> Array:
         f"{type(machine).__name__}: kernel value not finite: {machine.kernel_!r} overflows on "
         f"{len(bad)} new row(s) of X ({shown}). Scale the features, or use a smaller degree."
     )
+
+
+# --- rows with missing entries as they come in: NaN where a machine allows it, infinity never ----
+
+
+def rows_with_gaps(
+    machine: Any, X: Any, *, gaps: bool, fitting: bool, sparse: bool = True, remedy: str = ""
+) -> Points:
+    """Check rows, at the fit or after it.
+
+    Parameters
+    ----------
+    machine : estimator
+        Remembers the columns at the fit.
+    X : array-like or sparse matrix
+        Rows.
+    gaps : bool
+        Whether NaN stands for a missing entry; else it is refused.
+    fitting : bool
+        Whether these are training rows.
+    sparse : bool
+        Whether they may be sparse.
+    remedy : str
+        What to do about missing entries where they are refused.
+    """
+    accept = "csr" if sparse else False
+    rows: Points = read_rows(machine, X, fitting=fitting, accept_sparse=accept)
+    if not gaps or is_sparse(rows):
+        refuse_nonfinite(machine, rows, remedy=remedy)
+    elif np.isinf(rows).any():
+        refuse_nonfinite(machine, np.where(np.isnan(rows), 0.0, rows))
+    return rows
+
+
+def refuse_empty_columns(machine: Any, X: Points, weights: Array) -> None:
+    """Raise if a column has no entry at all."""
+    if is_sparse(X):
+        return
+    empty = np.flatnonzero(np.isnan(X[weights > 0]).all(axis=0))
+    if len(empty):
+        raise ValueError(
+            f"{type(machine).__name__}: column {empty[0]} of X has no entry that is not missing; "
+            "drop such columns"
+        )

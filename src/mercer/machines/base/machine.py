@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from abc import ABC
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,15 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.deadline import within
 from mercer.gram import Expansion
-from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.agreement import agree
+from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.certificate import agree
 from mercer.machines.base.inputs import (
     new_rows,
     refuse_overflown,
     training_rows,
     training_rows_alone,
 )
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, plain
+from mercer.progress import shown
+from mercer.solvers import Callback, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +66,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
-        with within(limit_of(twin), kind.__name__), np.errstate(all="ignore"):
+        with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
             method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
@@ -78,7 +82,7 @@ def parameters_of(kind: Any) -> frozenset[str]:
     return frozenset(kind._get_param_names())
 
 
-class NestedKernels(BaseEstimator):
+class NestedKernels(Machine, BaseEstimator):
     """Parameters that are kernels, whose own parameters grids can reach."""
 
     @classmethod
@@ -143,8 +147,56 @@ class KernelMachine(NestedKernels, ABC):
         return None if names is None else list(names)
 
 
+def kernel_of(
+    given: Any, X: Any = None, weights: Array | None = None, names: Sequence[str] | None = None
+) -> Kernel:
+    """Return the kernel that a parameter is, or that its name or function means for these rows."""
+    return given if isinstance(given, Kernel) else resolve(given, X, weights, names)
+
+
 def is_precomputed(kernel: Any) -> bool:
     """Return whether a kernel parameter, an object or a name, stands for a given matrix."""
     if isinstance(kernel, str):
         return kernel.strip().lower().removesuffix("()") == "precomputed"
     return isinstance(kernel, Precomputed)
+
+
+# --- progress through scikit-learn's callback protocol (1.9 and later) as well as our own --------
+#
+# The only functions that know of that protocol, which is still allowed to change. Each report of
+# the solver is one subtask of the fit; a callback that returns true stops the fit with what it has.
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # noqa: PLC0414
+    from sklearn.callback import with_callbacks as _torn_down
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def _torn_down(method: Any) -> Any:
+        return method
+
+
+def with_callbacks(method: F) -> F:
+    """Tear callbacks down when the fit ends, however it ends."""
+    return cast(F, _torn_down(method))
+
+
+@contextmanager
+def progress_of(machine: Any, own: Callback | None) -> Iterator[Callback | None]:
+    """Return one callback for the solver that speaks to the machine's own and scikit-learn's."""
+    if not getattr(machine, "_skl_callbacks", None):
+        yield own
+        return
+    fit = machine._init_callback_context(max_subtasks=None)
+    fit.call_on_fit_task_begin(estimator=machine)
+
+    def report(progress: Progress) -> bool:
+        step = fit.subcontext(task_name="progress")
+        step.call_on_fit_task_begin(estimator=machine)
+        asked = step.call_on_fit_task_end(estimator=machine)
+        return bool(own is not None and own(progress)) or bool(asked)
+
+    yield report
+    fit.call_on_fit_task_end(estimator=machine)

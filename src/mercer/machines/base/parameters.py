@@ -7,6 +7,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
+
+from mercer.solvers import Solver
 
 
 class ParameterError(ValueError, TypeError):
@@ -88,6 +91,12 @@ def check_optional_callable(machine: Any, name: str) -> None:
         refuse(machine, name, value, "be None or a function")
 
 
+def check_limits(machine: Any) -> None:
+    """Require a callback and a time limit that a solver can take."""
+    check_optional_callable(machine, "callback")
+    check_optional_positive(machine, "time_limit")
+
+
 def check_choice(machine: Any, name: str, choices: tuple[str, ...]) -> None:
     """Require one of a few words."""
     value = getattr(machine, name)
@@ -124,3 +133,66 @@ def is_real(value: Any) -> bool:
     except OverflowError:  # an integer such as 10**400
         return False
     return True
+
+
+# --- counts of components, solvers and seeds -----------------------------------------------------
+
+
+def check_components(machine: Any, rows: float) -> None:
+    """Require None, a share of the variance, or a count of at most the number of rows."""
+    wanted = machine.n_components
+    if wanted is None:
+        return
+    if is_real(wanted) and not isinstance(wanted, Integral):
+        if not 0 < wanted < 1:
+            must = "be a count (an integer), a share of the variance between 0 and 1, or None"
+            refuse(machine, "n_components", wanted, must)
+        return
+    if not is_real(wanted) or wanted < 1:
+        refuse(machine, "n_components", wanted, "be a positive integer, a share, or None")
+    if wanted > rows:
+        must = f"be at most the number of rows: n_samples = {rows:g}"
+        refuse(machine, "n_components", wanted, must)
+
+
+def check_solver(machine: Any) -> None:
+    """Require None or a solver of eigenproblems."""
+    if machine.solver is not None and not isinstance(machine.solver, Solver):
+        refuse(machine, "solver", machine.solver, "be None or a solver such as Lanczos()")
+
+
+def check_seed(machine: Any) -> None:
+    """Require what NumPy makes random numbers from."""
+    given = machine.random_state
+    seed = isinstance(given, Integral) and is_real(given) and 0 <= int(given) < 2**32
+    if not (given is None or seed or isinstance(given, np.random.RandomState)):
+        refuse(machine, "random_state", given, _SEED)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the integer itself, or one drawn from a source of random numbers."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+# --- what a call asks for: numbers of draws, and where they are drawn from -----------------------
+
+_SEED = "be None, an integer from 0 to 2^32 - 1, or a numpy.random.RandomState"
+
+
+def source_of(machine: Any, random_state: Any) -> np.random.RandomState:
+    """Return the source of random numbers that a call asks for."""
+    try:
+        source: np.random.RandomState = check_random_state(random_state)
+    except (TypeError, ValueError):
+        refuse(machine, "random_state", random_state, _SEED)
+        raise
+    return source
+
+
+def check_number(machine: Any, name: str, value: Any) -> int:
+    """Return how many of something a call asks for: an integer, zero or more."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
+        refuse(machine, name, value, "be an integer, zero or more")
+    return int(value)

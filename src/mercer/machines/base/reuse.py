@@ -16,8 +16,6 @@ from mercer.solvers import Solution, Status
 
 T = TypeVar("T")
 
-_NAME = "_store"
-
 
 class Store:
     """Results by name: made once, then found."""
@@ -26,14 +24,9 @@ class Store:
         self._held: dict[Hashable, Any] = {}
         self._pairs: dict[Hashable, tuple[int, Solution]] = {}
 
-    def leave_with(self, machine: Any) -> None:
+    def leave_with(self, machine: Reusing) -> None:
         """Let the next fit of a machine use what is here."""
-        machine.__dict__[_NAME] = self
-
-    @staticmethod
-    def of(machine: Any) -> Store:
-        """Return the store that was left for this fit, or an empty one."""
-        return cast(Store, machine.__dict__.pop(_NAME, None) or Store())
+        machine._store = self
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """Return what goes by a name, made if it is not here."""
@@ -55,3 +48,14 @@ class Store:
         modes: Modes = solution.value
         k = problem.wanted
         return replace(solution, value=Modes(modes.values[:k], modes.vectors[:, :k]))
+
+
+class Reusing:
+    """A machine whose fits look for results in a store before they compute them."""
+
+    _store: Store | None = None
+
+    def _take_store(self) -> Store:
+        """Return the store that was left for this fit, or an empty one."""
+        store, self._store = self._store or Store(), None
+        return store

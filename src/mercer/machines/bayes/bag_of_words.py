@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_choice, check_count, check_flag, refuse
 
 
-class BagOfWords(TransformerMixin, BaseEstimator):
+class BagOfWords(TransformerMixin, Machine, BaseEstimator):
     r"""Counts the words of texts, in a sparse matrix of fixed width.
 
     Texts are cut into words by scikit-learn's vectoriser. Each new word takes the next free column,

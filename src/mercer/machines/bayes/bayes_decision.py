@@ -12,13 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.certificates import certify
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified, LazyDataCertificate
 from mercer.machines.base.decision import check_loss, check_prior, expected_risks, loss_of, prior_of
-from mercer.machines.base.labels import classes_of
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_choice, is_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+)
 from mercer.machines.bayes.columns import read_table
 from mercer.machines.bayes.joint_table import JointTable
 from mercer.machines.bayes.smoothing import check_smoothing
@@ -36,8 +41,8 @@ from mercer.machines.bayes.symbols import (
 from mercer.solvers import Solution, solve
 
 
-class BayesDecision(Certified, ClassifierMixin, BaseEstimator):
-    """Decides by the joint table of observations x and classes h, without any assumption.
+class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
+    """Bayes decisions from a joint table of observations and classes, with costs of errors.
 
     P(h | x) = P(x | h) P(h) / P(x). The decision with the least expected risk
     R(i | x) = sum_j loss(i, j) P(j | x) is taken; with the 0/1 loss, that is the most probable

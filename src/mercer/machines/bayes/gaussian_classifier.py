@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.array_types import Array
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -23,19 +22,23 @@ from mercer.machines.base.decision import (
     rule_of,
 )
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
-from mercer.machines.base.labels import classes_of
-from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_choice, check_flag, check_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+)
 from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, scatter_of, scores
-from mercer.machines.bayes.lazy_solution import LazySolution
+from mercer.machines.bayes.lazy_solution import SolvedLater
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.solvers import Solution
 
 
-class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
-    """Classifies by log P(c) + log N(x; mean_c, E_c), the Gaussians fitted by maximum likelihood.
+class GaussianClassifier(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
+    """Gaussian classes by maximum likelihood: linear and quadratic discriminants.
 
     With one covariance for all classes the border between two of them is a hyperplane, that of
     linear discriminant analysis; with one for each, a quadric.
@@ -187,21 +190,7 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         self.prior_ = prior_of(self, held.weight)
         shape = (self.covariance == "spherical", bool(self.shared))
         problem = GaussianClasses(held, *shape, float(self.floor), bool(self.unbiased))
-        self._asked = LazySolution(problem)
-        self.__dict__.pop("_judgement", None)
-
-    @property
-    def solution_(self) -> Solution:
-        """Means and covariances, worked out when first asked for."""
-        check_is_fitted(self, "_asked")
-        return self._asked.solution
-
-    @property
-    def certificate_(self) -> Any:
-        """The judgement of means and covariances; made when first read."""
-        if "_asked" in self.__dict__ and "_judgement" not in self.__dict__:
-            self._judgement = self._asked.kept()
-        return super().certificate_
+        self._ask(problem)
 
     @property
     def _spread(self) -> Spread:
@@ -358,6 +347,3 @@ class GaussianClassifier(Certified, ClassifierMixin, BaseEstimator):
         check_real(self, "floor", above=0.0)
         check_prior(self)
         check_loss(self)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_held" in self.__dict__

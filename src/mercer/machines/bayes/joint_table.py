@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc, xlogy
 
 from mercer.array_types import Array
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.bayes.columns import is_missing
 
 _FEW = 5.0  # expected counts below this make the chi-squared distribution a poor guide

@@ -8,11 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
 from mercer.machines.base.decision import (
     check_loss,
     check_prior,
@@ -24,17 +22,23 @@ from mercer.machines.base.decision import (
     probabilities,
     rule_of,
 )
-from mercer.machines.base.labels import classes_of
-from mercer.machines.base.lazy_certificate import Certified
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.offered import offered_if
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+)
 from mercer.machines.bayes.class_counts import ClassCounts, Layout, check_range, count
 from mercer.machines.bayes.class_scores import coded, scores
 from mercer.machines.bayes.columns import Table, read_table
 from mercer.machines.bayes.informative_values import Telling, most_telling
 from mercer.machines.bayes.kinds import check_kinds, kinds_of
-from mercer.machines.bayes.lazy_solution import LazySolution
+from mercer.machines.bayes.lazy_solution import SolvedLater
 from mercer.machines.bayes.smoothing import (
     LARGEST,
     best_alpha,
@@ -42,7 +46,6 @@ from mercer.machines.bayes.smoothing import (
     check_smoothing,
     is_smoothing,
 )
-from mercer.solvers import Solution
 
 
 def _streams(machine: Any) -> bool:
@@ -51,8 +54,8 @@ def _streams(machine: Any) -> bool:
     return True
 
 
-class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
-    """Classifies by the class that makes the attributes of a row, each on its own, most likely.
+class NaiveBayes(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
+    """Naive Bayes classifier of tables: categories, counts and measurements, with gaps.
 
     The score of class c is S_c = log P(c) + sum_j log P(x_j | c). A categorical attribute with V_j
     values has P(x_j = v | c) = (alpha + weight of v in c) / (alpha V_j + weight of c); a value
@@ -172,7 +175,7 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
         self._keep(held)
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @offered_if(_streams)
     @all_or_nothing
     def partial_fit(
         self,
@@ -225,21 +228,7 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
         self._held = held
         self.class_count_ = held.weight
         self.prior_ = prior_of(self, held.weight)
-        self._asked = LazySolution(held.problem(self.alpha_, self.var_smoothing, self.prior_))
-        self.__dict__.pop("_judgement", None)
-
-    @property
-    def solution_(self) -> Solution:
-        """The probabilities, worked out from the counts when first asked for."""
-        check_is_fitted(self, "_asked")
-        return self._asked.solution
-
-    @property
-    def certificate_(self) -> Any:
-        """The judgement of the probabilities from what was counted; made when first read."""
-        if "_asked" in self.__dict__ and "_judgement" not in self.__dict__:
-            self._judgement = self._asked.kept()
-        return super().certificate_
+        self._ask(held.problem(self.alpha_, self.var_smoothing, self.prior_))
 
     @property
     def categories_(self) -> list[Any]:
@@ -364,9 +353,6 @@ class NaiveBayes(Certified, ClassifierMixin, BaseEstimator):
         check_loss(self)
         check_prior(self)
         check_real(self, "var_smoothing", least=0.0)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_held" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

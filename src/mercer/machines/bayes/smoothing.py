@@ -27,7 +27,7 @@ LARGEST = 1e100  # beyond, sums of what is added leave the range of float64
 
 def is_smoothing(alpha: Any) -> bool:
     """Return whether something can be added to counts."""
-    return is_real(alpha) and 0 <= alpha <= LARGEST
+    return is_real(alpha) and 0 <= float(alpha) <= LARGEST
 
 
 def check_smoothing(machine: Any) -> None:

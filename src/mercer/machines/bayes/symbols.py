@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.machines.base.labels import refuse_mixed_labels
+from mercer.machines.base.targets import refuse_mixed_labels
 from mercer.machines.bayes.columns import Column, Table
 from mercer.problems.bayes.class_tables import ClassTables, ColumnMoments
 

@@ -13,22 +13,25 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.gram.function import RKHSFunction
-from mercer.kernels import Kernel, Linear, resolve
+from mercer.gram.base import RKHSFunction
+from mercer.gram.build import refuse_extremes
+from mercer.kernels import Kernel, Linear
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.decision import check_prior, prior_of
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    check_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.machines.classification.gaussian_rule import Mahalanobis, Rule, SharedGaussian
 from mercer.machines.projection.origin import moved, near_origin
 from mercer.points import to_dense
@@ -43,7 +46,7 @@ _NOTHING = 1e-12  # share of the variance: below, rows do not leave the mean of 
 class FisherDiscriminant(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Certified, KernelMachine
 ):
-    """Projects rows to where classes lie far apart and close together, and tells them apart there.
+    """Fisher discriminant: directions that keep classes apart, and a classifier there.
 
     Maximises w'S_B w / w'(S_W + beta I) w in the space of any kernel, S_B the scatter of the class
     means and S_W the scatter of the rows around the mean of their class. There are at most
@@ -165,7 +168,7 @@ class FisherDiscriminant(
         rows = np.flatnonzero(weights)
         totals = np.bincount(codes[rows], weights[rows], len(self.classes_))
         self.prior_ = prior_of(self, totals)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         X, self._origin = near_origin(self.kernel_, X, rows, weights)
         gram = make_gram(
             self.kernel_, X, Need.MATRIX, rows=rows, names=self._column_names(), copies=2
@@ -253,8 +256,8 @@ class FisherDiscriminant(
         array of shape (n_samples,)
             The label of largest probability, the first of equals.
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        Z = self._values(X)  # by scores: probabilities may be equal where scores are not
+        return np.asarray(self.classes_[self._rule.scores(Z).argmax(axis=1)])
 
     @property
     def scalings_(self) -> Array:
@@ -331,15 +334,22 @@ class FisherDiscriminant(
             return SharedGaussian(self.means_, self.prior_)
         averages = asked.averages
         covariances = np.einsum("nc,ni,nj->cij", averages, away, away, optimize=True)
-        return Mahalanobis.of(self.means_, covariances + self.penalty_ * lengths)
+        rule = Mahalanobis.of(self.means_, covariances + self.penalty_ * lengths)
+        if rule is None:
+            raise ValueError(
+                f"{type(self).__name__}: rule='mahalanobis' measures distances in units of the "
+                "covariance of each class, and that of some class is not positive definite: the "
+                "class has one row, equal rows, or a kernel that is not positive semidefinite; use "
+                f"a penalty above {self.penalty!r}, rule='gaussian', or another kernel"
+            )
+        return rule
 
     def _check_parameters(self) -> None:
         check_real(self, "penalty", least=0.0)
         check_optional_count(self, "n_components")
         check_choice(self, "weighting", ("counts", "classes"))
         check_choice(self, "rule", ("gaussian", "mahalanobis"))
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver")
         check_prior(self)

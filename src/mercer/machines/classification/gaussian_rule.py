@@ -66,9 +66,13 @@ class Mahalanobis(Rule):
     factors: Array
 
     @classmethod
-    def of(cls, means: Array, covariances: Array) -> Mahalanobis:
-        """Factor the covariances."""
-        return cls(means, np.linalg.inv(np.linalg.cholesky(covariances)))
+    def of(cls, means: Array, covariances: Array) -> Mahalanobis | None:
+        """Factor the covariances; return None if one of them is not positive definite."""
+        try:
+            factors = np.linalg.inv(np.linalg.cholesky(covariances))
+        except np.linalg.LinAlgError:
+            return None
+        return cls(means, factors) if np.isfinite(factors).all() else None
 
     def scores(self, Z: Array) -> Array:
         """Score places."""

@@ -11,6 +11,7 @@ from mercer.array_types import Array, Points
 from mercer.gram import Source
 from mercer.gram.graphs.neighbours import neighbours
 from mercer.gram.storage.precomputed import rectangle
+from mercer.machines.base.targets import DistinctRows
 
 _BLOCK = 2048  # rows of a given matrix looked at together
 
@@ -119,6 +120,58 @@ class MatrixSearch(NeighbourSearch):
             at = np.take_along_axis
             parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
         return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Which training rows the distinct rows of a search stand for.
+
+    Attributes
+    ----------
+    rows : tuple of int arrays
+        The copies of each distinct row, ascending.
+    owner : dict of int to int
+        For each training row that counts, its distinct row.
+    """
+
+    rows: tuple[Array, ...]
+    owner: dict[int, int]
+
+    def of_new_rows(self, found: Found, count: int) -> tuple[Array, Array]:
+        """Return numbers and keys of the nearest copies."""
+        parts = [self._listed(*pair) for pair in zip(found.index, found.key, strict=True)]
+        return self._cut(parts, count)
+
+    def of_training_rows(self, found: Found, own: Array, count: int) -> tuple[Array, Array]:
+        """Do the same for the training rows, each without itself."""
+        parts = []
+        for row in sorted(self.owner):
+            place = self.owner[row]
+            index = np.concatenate([[place], found.index[place]])
+            rows, keys = self._listed(index, np.concatenate([[own[place]], found.key[place]]))
+            parts.append((rows[rows != row], keys[rows != row]))
+        return self._cut(parts, count)
+
+    def _listed(self, index: Array, key: Array) -> tuple[Array, Array]:
+        rows = [self.rows[int(place)] for place in index]
+        copies, keys = np.concatenate(rows), np.repeat(key, [len(some) for some in rows])
+        order = np.lexsort((copies, keys))
+        return copies[order], keys[order]
+
+    @staticmethod
+    def _cut(parts: list[tuple[Array, Array]], count: int) -> tuple[Array, Array]:
+        rows = np.array([rows[:count] for rows, _ in parts], dtype=np.int64).reshape(-1, count)
+        return rows, np.array([keys[:count] for _, keys in parts]).reshape(-1, count)
+
+
+def copies_of(rows: DistinctRows) -> Copies:
+    """Return the training rows behind distinct rows; those of weight zero are nobody's copies."""
+    kept = np.flatnonzero(rows.group >= 0)
+    order = kept[np.argsort(rows.group[kept], kind="stable")]
+    counts = np.bincount(rows.group[kept], minlength=len(rows.first))
+    split = tuple(np.split(order, np.cumsum(counts)[:-1]))
+    owner = dict(zip(kept.tolist(), rows.group[kept].tolist(), strict=True))
+    return Copies(split, owner)
 
 
 def smallest(key: Array, count: int) -> Array:

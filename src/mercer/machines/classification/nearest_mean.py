@@ -12,20 +12,23 @@ from sklearn.base import ClassifierMixin
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, centered, make_gram
-from mercer.gram.build import factor_gram
-from mercer.gram.finite import refuse_overflow
-from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
-from mercer.machines.base.weights import check_weights
+from mercer.gram.build import factor_gram, refuse_overflow
+from mercer.kernels import Kernel, Linear
+from mercer.machines.base.certificate import Certified, lazy_certificate
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.targets import (
+    check_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.points import is_sparse, take
 from mercer.problems import ClassMeans
 from mercer.solvers import Solution, solve
 
 
 class NearestMean(Certified, ClassifierMixin, KernelMachine):
-    """Gives a row the class whose mean is nearest in feature space.
+    """Nearest-mean classifier in the space of any kernel.
 
     With means mu_c, a row x scores 2 mu_c'phi(x) - |mu_c|^2, which is |phi(x)|^2 less its squared
     distance to the mean; the mean of all rows is taken for the origin. For two classes the decision
@@ -89,7 +92,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         gram = self._gram(X, rows)
         question = partial(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,16 +17,18 @@ from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.gram.build import matrix_gram
-from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import Certified, LazyPointsCertificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import check_choice, check_count, refuse
-from mercer.machines.base.weights import (
+from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
+    classes_of,
     distinct_rows,
+    refuse_mixed_labels,
+    refuse_targets,
     rows_as_they_are,
 )
 from mercer.machines.classification.nearest import (
@@ -33,6 +36,7 @@ from mercer.machines.classification.nearest import (
     MatrixSearch,
     NeighbourSearch,
     RowSearch,
+    copies_of,
     votes,
     winners,
     with_copies,
@@ -45,7 +49,7 @@ _CHECKED = 200  # rows whose neighbourhoods the certificate looks at
 
 
 class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
-    """Gives a row the class that most of its k nearest rows have, in the space of any kernel.
+    """k-nearest-neighbours classifier in the space of any kernel.
 
     Distances are |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z). Equally distant rows are
     taken in an order that does not depend on how the training rows were ordered; equally many
@@ -126,11 +130,11 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         given = isinstance(self.kernel_, Precomputed)
         rows = rows_as_they_are(codes, weights) if given else distinct_rows(X, codes, weights)
         self._search = self._searched(X, rows)
-        self._codes, self._weights = codes[rows.first], rows.weight
+        self._codes, self._weights, self._rows = codes[rows.first], rows.weight, rows
         self.__dict__.pop("loo_errors_", None)
         self.n_neighbors_ = self._chosen()
         self._promise(X, rows)
@@ -174,6 +178,50 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         found = self._near(X)
         best = self._winners(found, self._weights[found.index], self.n_neighbors_)
         return np.asarray(self.classes_[best])
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> Any:
+        """Find the nearest training rows; distances are those of the kernel's space.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), optional
+            New rows. Without them, the neighbours of each training row, itself left out.
+        n_neighbors : int, optional
+            How many; by default as many as vote. Copies of a row are counted one by one.
+        return_distance : bool, default=True
+            Whether distances are wanted, too.
+
+        Returns
+        -------
+        distances : array of shape (n_samples, n_neighbors)
+            Ascending; only with `return_distance`.
+        indices : int array of shape (n_samples, n_neighbors)
+            Numbers of training rows; of equal distances the smaller first.
+        """
+        check_is_fitted(self)
+        count = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        copies = copies_of(self._rows)
+        present = len(copies.owner)
+        if not (isinstance(count, Integral) and 0 < count <= present - (X is None)):
+            must = f"be an integer from 1 to {present - (X is None)}, the rows there are"
+            refuse(self, "n_neighbors", count, must)
+        if X is None:
+            found = self._search.among(min(int(count), len(self._weights) - 1))
+            index, squared = copies.of_training_rows(found, self._search.own()[0], int(count))
+        else:
+            points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
+            found = self._search.of(points, min(int(count), len(self._weights)))
+            index, squared = copies.of_new_rows(found, int(count))
+        if not return_distance:
+            return index
+        if isinstance(self.kernel_, Precomputed):
+            raise ValueError(
+                "NearestNeighbors: distances need k(z, z) of the new rows, which a precomputed "
+                "matrix does not have; pass return_distance=False"
+            )
+        return np.sqrt(np.maximum(squared, 0.0)), index
 
     def _near(self, X: Any) -> Found:
         check_is_fitted(self)

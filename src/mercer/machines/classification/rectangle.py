@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.other_names import Machine
+from mercer.machines.base.targets import check_weights
 
 
-class AxisAlignedRectangle(ClassifierMixin, BaseEstimator):
+class AxisAlignedRectangle(ClassifierMixin, Machine, BaseEstimator):
     """Calls a row positive if it lies in the smallest box, sides along the axes, of the positives.
 
     If some such box tells the classes apart, then after (2d/eps) ln(2d/delta) independent rows the

@@ -10,14 +10,13 @@ from mercer.machines.base.parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
+    check_seed,
     is_real,
     refuse,
 )
-from mercer.machines.base.projection import check_seed
 from mercer.points import is_sparse
 
 
@@ -34,8 +33,7 @@ def check_parameters(
     check_flag(machine, "self_loops")
     check_real(machine, "tol", above=0)
     check_seed(machine)
-    check_optional_callable(machine, "callback")
-    check_optional_positive(machine, "time_limit")
+    check_limits(machine)
     count = machine.n_clusters
     whole = is_real(count) and isinstance(count, Integral) and int(count) > 0
     if not whole and not (isinstance(count, str) and count == "eigengap"):

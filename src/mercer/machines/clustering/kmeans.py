@@ -16,22 +16,28 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.policy import FLOAT32_SCATTER, stored_dtype
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.gram.build import stored_dtype
+from mercer.gram.policy import FLOAT32_SCATTER
+from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import (
+    CallbackSupportMixin,
+    KernelMachine,
+    all_or_nothing,
+    kernel_of,
+    progress_of,
+    with_callbacks,
+)
 from mercer.machines.base.parameters import (
     check_count,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
+    check_seed,
     refuse,
 )
-from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
-from mercer.machines.base.projection import check_seed
-from mercer.machines.base.reuse import Store
-from mercer.machines.base.weights import (
+from mercer.machines.base.reuse import Reusing
+from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
     distinct_rows,
@@ -55,9 +61,10 @@ class KMeans(
     ClusterMixin,
     Certified,
     CallbackSupportMixin,
+    Reusing,
     KernelMachine,
 ):
-    """Clusters around means in the space of any kernel.
+    """K-means clustering, plain or in the space of any kernel.
 
     Minimises sum_i s_i |phi(x_i) - m_c(i)|^2 over the clusters c(i) of the rows, with m_c the mean
     of cluster c in feature space and s the sample weights. Each of `n_init` starts makes Lloyd's
@@ -172,7 +179,7 @@ class KMeans(
         self
             The fitted machine.
         """
-        store = Store.of(self)
+        store = self._take_store()
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, row_count(X))
@@ -290,7 +297,8 @@ class KMeans(
                 "precomputed kernel does not say. predict works; for distances pass the kernel "
                 "itself, kernel=..., and the rows."
             )
-        squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in words
+            squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
         return np.asarray(np.maximum(refuse_overflown(self, squared), 0.0))
 
     def _merged(self, X: Points, weights: Array) -> DistinctRows:
@@ -314,8 +322,8 @@ class KMeans(
 
     def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
         if not isinstance(self.kernel, str):
-            return resolve(self.kernel)
-        return resolve(self.kernel, take(X, rows.first), rows.weight)
+            return kernel_of(self.kernel)
+        return kernel_of(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
         options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
@@ -375,8 +383,7 @@ class KMeans(
         for name in ("n_clusters", "n_init", "max_iter"):
             check_count(self, name)
         check_flag(self, "refine")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_seed(self)
         check_start(self)
 

@@ -13,15 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import EdgeWeight, Gram, components
-from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, stored_dtype
+from mercer.gram.build import stored_dtype
+from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS
 from mercer.gram.transformed.shifted import with_diagonal
-from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
-from mercer.machines.base.progress import CallbackSupportMixin, progress_of, with_callbacks
-from mercer.machines.base.projection import seed_of
-from mercer.machines.base.reuse import Store
+from mercer.machines.base.machine import (
+    CallbackSupportMixin,
+    KernelMachine,
+    all_or_nothing,
+    kernel_of,
+    progress_of,
+    with_callbacks,
+)
+from mercer.machines.base.parameters import seed_of
+from mercer.machines.base.reuse import Reusing
 from mercer.machines.clustering.affinity import (
     affinity,
     float32_serves,
@@ -70,9 +77,10 @@ class SpectralClustering(
     TransformerMixin,
     ClusterMixin,
     Certified,
+    Reusing,
     KernelMachine,
 ):
-    """Clusters that hang together, of any shape: cuts of a similarity graph, relaxed.
+    """Spectral clustering: relaxed cuts of a similarity graph, clusters of any shape.
 
     Finding the clusters that cut the least similarity, balanced by their sizes or degrees, is
     NP-hard; dropping the demand that membership be 0 or 1 leaves the k leading eigenvectors of a
@@ -211,11 +219,13 @@ class SpectralClustering(
         self
             The fitted machine.
         """
-        store = Store.of(self)
+        store = self._take_store()
         check_parameters(self, tuple(_NORMALIZATIONS), tuple(_WEIGHTS))
         X = self._training_rows(X)
         check_against(self, X)
-        self.kernel_ = resolve(self.kernel, None if self._is_precomputed() else X)
+        self.kernel_ = kernel_of(
+            self.kernel, None if self._is_precomputed() else X, names=self._column_names()
+        )
         with progress_of(self, self.callback) as callback:
             solving = Solving(float(self.tol), callback, self.time_limit, store)
             for dtype in self._dtypes(X):

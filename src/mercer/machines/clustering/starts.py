@@ -11,7 +11,7 @@ from mercer.gram import Gram
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import read_array, refuse_nonfinite
 from mercer.machines.base.parameters import refuse
-from mercer.machines.base.weights import DistinctRows
+from mercer.machines.base.targets import DistinctRows
 from mercer.points import as_points, row_count, take
 from mercer.solvers import Given, PlusPlus, RandomPoints, Relaxed, Seeding
 

@@ -12,25 +12,34 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.gram.build import refuse_extremes
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.certificate import Certified
 from mercer.machines.base.inputs import new_rows, training_rows_alone
-from mercer.machines.base.lazy_certificate import Certified
-from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed
+from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_count,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
+    check_seed,
     refuse,
+    seed_of,
 )
-from mercer.machines.base.randomness import check_seed, seed_of
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.correlation import penalty as penalty_of
-from mercer.machines.correlation.fit import Grams, fitted_view, promised, regression, signed
-from mercer.machines.correlation.folds import check_folds, held_out
-from mercer.machines.correlation.views import column_weights, correlations_of, prepared, second_view
+from mercer.machines.correlation.penalty import check_folds, held_out
+from mercer.machines.correlation.views import (
+    Grams,
+    column_weights,
+    correlations_of,
+    fitted_view,
+    prepared,
+    promised,
+    regression,
+    second_view,
+    signed,
+)
 from mercer.machines.projection.origin import near_origin
 from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Shrinkage, Squared
 from mercer.resources import require_memory
@@ -41,7 +50,7 @@ _APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
 class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKernels):
-    """Finds directions of two views whose variates correlate most, in the space of any kernels.
+    """Canonical correlation analysis of two views, linear or with any kernels.
 
     With G_x, G_y the centred Gram matrices of both views, maximises the covariance of u = G_x c and
     v = G_y d over unit penalised variances c'(G_x + eta)^2 c and d'(G_y + eta)^2 d; each pair is
@@ -173,9 +182,9 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         rows = np.flatnonzero(weights)
         if len(rows) < 2:
             raise ValueError("CCA: correlations need two rows, but n_samples = 1")
-        self.kernel_x_ = resolve(self.kernel_x, X, weights)
-        self.kernel_y_ = resolve(self.kernel_y, y, weights)
         names = getattr(self, "feature_names_in_", None), self._reader.names
+        self.kernel_x_ = kernel_of(self.kernel_x, X, weights, names[0])
+        self.kernel_y_ = kernel_of(self.kernel_y, y, weights, names[1])
         base_x, mean_x = self._gram(self.kernel_x_, X, rows, weights, names[0])
         base_y, mean_y = self._gram(self.kernel_y_, y, rows, weights, names[1])
         bases, means = (base_x, base_y), (mean_x, mean_y)
@@ -350,7 +359,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         form = _FORMS[self.form]
         if isinstance(self.penalty, str) and self.penalty == "cv":
             self.penalties_ = penalty_of.candidates(self)
-            self.cv_scores_ = held_out(self, grams, weights, form, seed_of(self))
+            self.cv_scores_ = held_out(self, grams, weights, form, seed_of(self.random_state))
             best = int(np.argmax(self.cv_scores_.mean(axis=0)))
             self.penalty_ = self.penalties_[best]
         else:
@@ -386,14 +395,15 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         self.dual_coef_x_[rows], self.dual_coef_y_[rows] = back * value.coef_x, back * value.coef_y
 
     def _solver(self) -> LowRankCorrelation | None:
-        return None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self))
+        return (
+            None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self.random_state))
+        )
 
     def _check_parameters(self) -> None:
         check_count(self, "n_components")
         check_optional_count(self, "rank")
         check_choice(self, "form", tuple(_FORMS))
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_folds(self)
         check_seed(self)
         penalty_of.check_penalty(self)

@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_choice,
-    check_optional_callable,
+    check_limits,
+    check_number,
     check_optional_count,
-    check_optional_positive,
     check_real,
     refuse,
+    source_of,
 )
-from mercer.machines.base.randomness import check_number, source_of
 from mercer.points import is_sparse, to_dense
 from mercer.problems.entropy import Expectations, InfeasibleError
 from mercer.solvers import Callback, Solution, Solver, solve
@@ -32,8 +33,8 @@ _LEAST = 1e-290  # a distance whose reciprocal, times some digits, is a number
 _LIMITS = {"newton": 200, "scaling": 100_000}
 
 
-class MaximumEntropy(BaseEstimator):
-    """The distribution on finitely many points with given expectations, closest to a prior.
+class MaximumEntropy(Machine, BaseEstimator):
+    """Maximum entropy distribution on finitely many points with given expectations.
 
     Minimises KL(p | prior) subject to E_p[f_j] = b_j; with a uniform prior, that is the largest
     entropy. The answer is p_i = prior_i exp(l'f(x_i)) / Z, and of all distributions of this form it
@@ -263,8 +264,7 @@ class MaximumEntropy(BaseEstimator):
         check_choice(self, "method", tuple(_LIMITS))
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         given = self.features
         if given is None or callable(given):
             return

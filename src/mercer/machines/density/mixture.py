@@ -18,19 +18,22 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates import certify
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate
+from mercer.machines.base.certificate import Certified, LazyDataCertificate
+from mercer.machines.base.inputs import rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import rows_with_gaps
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     check_count,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
+    check_number,
     check_real,
+    check_seed,
     is_real,
     refuse,
+    seed_of,
+    source_of,
 )
-from mercer.machines.base.randomness import check_number, check_seed, seed_of, source_of
-from mercer.machines.base.weights import check_weights, distinct_rows
+from mercer.machines.base.targets import check_weights, distinct_rows
 from mercer.points import take
 from mercer.problems.mixture.mixture import Mixture
 from mercer.solvers import EM, Solution, solve
@@ -38,7 +41,7 @@ from mercer.solvers import EM, Solution, solve
 _MANY = 100  # parts
 
 
-class MixtureMachine(Certified, DensityMixin, BaseEstimator):
+class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
     """Base of mixtures: equal rows are merged, so that weights are repetition to the last bit."""
 
     n_components: Any
@@ -300,7 +303,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
 
     def _solved(self, X: Points, weights: Array, k: int) -> tuple[Any, Solution]:
         problem = self._question(X, weights, k)
-        seed = seed_of(self)
+        seed = seed_of(self.random_state)
         solver = EM(float(self.tol), int(self.max_iter), int(self.n_init), seed)
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         return problem, solve(problem, solver, **options)
@@ -338,8 +341,7 @@ class MixtureMachine(Certified, DensityMixin, BaseEstimator):
             check_count(self, name)
         check_real(self, "tol", above=0)
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
 
 
 def drawn_parts(

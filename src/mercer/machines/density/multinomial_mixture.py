@@ -10,8 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
-from mercer.machines.base.parameters import check_choice, check_real, refuse
-from mercer.machines.base.randomness import check_number
+from mercer.machines.base.parameters import check_choice, check_number, check_real, refuse
 from mercer.machines.density.mixture import MixtureMachine, drawn_parts
 from mercer.points import is_sparse
 from mercer.problems.mixture.mixture import Mixture

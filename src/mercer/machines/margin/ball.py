@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.expression import bind_columns
-from mercer.gram import Source
+from mercer.gram import Gram, Source
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import is_real, refuse
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import check_weights
-from mercer.machines.margin.margin_machine import MarginMachine
-from mercer.machines.margin.zones import Zones, zones
+from mercer.machines.margin.novelty import NoveltyMachine
+from mercer.problems import BoxQP, Dual
 from mercer.problems.margin import svm
 from mercer.solvers import Callback
 
-_ZONES = ("inside", "on", "outside")
 
-
-class EnclosingBall(OutlierMixin, MarginMachine):
-    """Smallest ball that holds all rows, or all but a few: novelty by distance from its centre.
+class EnclosingBall(NoveltyMachine):
+    """Smallest ball in feature space around all rows, or all but a few, to detect novelty.
 
     Minimises R^2 + sum_i s_i max(0, |phi(x_i) - c|^2 - R^2) / (nu W), W the total of the sample
     weights s, over centres c and radii R; with nu = 0 every row is inside.
@@ -113,41 +107,6 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         self.warm_start = warm_start
         self.callback = callback
 
-    @all_or_nothing
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit to rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
-        y : ignored
-            Not used.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        self
-            The fitted machine.
-        """
-        self._check_parameters()
-        X = self._rows_alone(X)
-        weights = check_weights(self, sample_weight, X.shape[0])
-        rows = self._merged(X, np.zeros(X.shape[0]), weights)
-        self.kernel_ = self._resolved(X, rows)
-        gram, costs = self._gram(X, rows), self._costs(rows.weight)
-
-        dual = self._answer(gram, partial(svm.ball, C=costs)).value
-        self._centre = svm.ball_centre(svm.ball(gram, costs), dual)
-        self.center_norm_ = float(np.sqrt(self._centre)) if self._centre >= 0 else np.nan
-        self.radius_ = float(np.sqrt(max(0.0, self._centre + 2.0 * float(dual.intercept))))
-        self.offset_ = -(self.radius_**2)
-        self._expansion = gram.expand(dual.coef)
-        self._keep_support(X, rows.spread(dual.coef, weights))
-        return self
-
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of new rows from the centre, in feature space.
 
@@ -170,54 +129,9 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         points = new_rows(self, X, False)
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
-        squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in words below
+            squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
         return refuse_overflown(self, -squared)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the squared radius less the squared distance: negative for novel rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            The decision values.
-        """
-        return np.asarray(self.score_samples(X) - self.offset_)
-
-    def predict(self, X: Any) -> Array:
-        """Tell rows inside the ball (1) from novel ones (-1).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            1 where the decision is zero or more, else -1.
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
-
-    def zones(self, X: Any) -> Zones:
-        """Return which rows are inside, on or outside the ball.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, such as those of the fit.
-
-        Returns
-        -------
-        Zones
-            `zone` and `slack` of each row.
-        """
-        tol = self.tol * min(2.0, self.radius_**2)
-        return zones(self.decision_function(X), tol, _ZONES)
 
     def _costs(self, weights: Array) -> Array:
         if self.nu == 0:
@@ -228,3 +142,15 @@ class EnclosingBall(OutlierMixin, MarginMachine):
         if not is_real(self.nu) or not 0 <= self.nu <= 1:
             refuse(self, "nu", self.nu, "be a number from 0 to 1")
         self._check_solving()
+
+    def _question(self, weights: Array) -> Callable[[Gram], BoxQP]:
+        return partial(svm.ball, C=self._costs(weights))
+
+    def _keep_border(self, question: Callable[[Gram], BoxQP], gram: Gram, dual: Dual) -> None:
+        self._centre = svm.ball_centre(question(gram), dual)
+        self.center_norm_ = float(np.sqrt(self._centre)) if self._centre >= 0 else np.nan
+        self.radius_ = float(np.sqrt(max(0.0, self._centre + 2.0 * float(dual.intercept))))
+        self.offset_ = -(self.radius_**2)
+
+    def _border_width(self) -> float:
+        return self.tol * min(2.0, self.radius_**2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -14,33 +15,34 @@ from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.expression import bind_columns
-from mercer.gram import Gram, Need, Source, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.gram.policy import FLOAT64_ROWS, is_stiff, stored_dtype
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
-from mercer.machines.base.lazy_certificate import Certified, certify_gap, lazy_certificate
-from mercer.machines.base.machine import KernelMachine
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.build import refuse_extremes, stored_dtype
+from mercer.kernels import Kernel, Linear
+from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
+from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, kernel_of, progress_of
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
     is_real,
     refuse,
     shortened,
 )
-from mercer.machines.base.progress import CallbackSupportMixin, progress_of
-from mercer.machines.base.weights import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.machines.base.sharing import Fold, FoldPath, Sharing
+from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.points import take
-from mercer.problems import BoxQP, Dual, Duals, Many
+from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
+from mercer.problems.margin.svm import HARDEST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
-from mercer.solvers.auto import choose
+from mercer.solvers.solve import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
+_LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
+PathWriter = Callable[[Fold, Sequence[Any]], FoldPath]
+
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
 
@@ -56,14 +58,37 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     solution_: Solution
     n_features_in_: int
 
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Check all parameters."""
+
+    def _sharing(
+        self, path: PathWriter, parameters: tuple[str, ...], cost: Any = 1.0, nu: Any = None
+    ) -> Sharing | None:
+        """Say how this machine shares, where it asks for programmes that differ by factors only."""
+        try:  # what a fit would refuse is fitted, so that it is refused
+            self._check_parameters()
+        except (TypeError, ValueError):
+            return None
+        limits = (self.max_iter, self.time_limit, self.callback)
+        if self.criterion != "violation" or any(limit is not None for limit in limits):
+            return None
+        kernel = {"kernel": self._kernel_of, "precomputed": self._is_precomputed()}
+        return path_sharing(self, path, parameters, cost, nu, **kernel)
+
+    def _kernel_of(self, X: Points, weights: Array) -> Kernel:
+        """Return the kernel; a name takes its scale from the rows."""
+        if not isinstance(self.kernel, str):
+            return kernel_of(self.kernel)
+        return kernel_of(self.kernel, X, weights)
+
     def _check_solving(self) -> None:
         """Check the parameters that say how to solve."""
         check_real(self, "tol", above=0)
         check_choice(self, "criterion", tuple(_CRITERIA))
         check_optional_count(self, "max_iter")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_flag(self, "warm_start")
-        check_optional_callable(self, "callback")
 
     def _merged(self, X: Points, labels: Array, weights: Array) -> DistinctRows:
         """Take equal rows of equal labels together, sorted by label."""
@@ -74,31 +99,25 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
         """Return the kernel; scales taken from merged rows depend on neither copies nor order."""
         if not isinstance(self.kernel, str):
-            return resolve(self.kernel)
-        return resolve(self.kernel, take(X, rows.first), rows.weight)
+            return kernel_of(self.kernel)
+        return kernel_of(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
-        small = len(rows.first) <= FLOAT64_ROWS
-        options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
-        dtype = stored_dtype(len(rows.first))
-        # pair steps crawl where a coefficient at its bound moves f by thousands; features do not
-        need = Need.PRODUCTS if small and self._is_stiff(take(X, rows.first)) else Need.BOX
-        copies = self._variables_of_a_row() if need is Need.BOX else 1
-        gram = make_gram(self.kernel_, X, need, dtype=dtype, copies=copies, **options)
+        gram = make_gram(
+            self.kernel_,
+            X,
+            Need.BOX,
+            rows=rows.first,
+            names=self._column_names(),
+            dtype=stored_dtype(len(rows.first)),
+            copies=self._variables_of_a_row(),
+            cost=float(np.max(getattr(self, "C", 1.0))),
+        )
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
 
     def _variables_of_a_row(self) -> int:
         """Count the variables that the programme has for each row."""
         return 1
-
-    def _is_stiff(self, X: Points) -> bool:
-        if isinstance(self.kernel_, Precomputed):
-            return False
-        names = self._column_names()
-        expression = bind_columns(self.kernel_.expression(), names)
-        with np.errstate(over="ignore", invalid="ignore"):
-            largest = Source(expression, X).diag().max(initial=0.0)
-            return is_stiff(np.max(getattr(self, "C", 1.0)), largest)
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""
@@ -120,8 +139,9 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
 
     def _solver(self, problem: BoxQP | Many, least: float = 0.0) -> Solver:
         """Return the solver that suits the problem, with the wishes of the user."""
+        tol = min(self.tol, _LOOSEST_GAP) if self.criterion == "gap" else self.tol
         wishes = {
-            "tol": max(_SOLVE_BELOW * self.tol, least),
+            "tol": max(_SOLVE_BELOW * tol, least),
             "max_iter": self.max_iter,
             "criterion": _CRITERIA[self.criterion],
         }
@@ -168,6 +188,39 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         held = earlier.value.parts if isinstance(earlier.value, Duals) else (earlier.value,)
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
         return earlier.value if alike else None
+
+
+def path_sharing(
+    machine: Any,
+    path: PathWriter,
+    parameters: tuple[str, ...],
+    cost: Any,
+    nu: Any,
+    **kernel: Any,
+) -> Sharing | None:
+    """Say how a machine shares whose C, tube or nu are factors; None where one is no such number.
+
+    Parameters
+    ----------
+    machine : MarginMachine or drop-in
+        Has `tol`, and maybe `epsilon`.
+    path : callable
+        Writes the problem.
+    parameters : tuple of str
+        Those that may differ.
+    cost : float
+        C, or 1 where there is none; a cost for each row, or an infinite one, is no factor.
+    nu : float or None
+        What coefficients sum to, as a share of all costs.
+    **kernel : object
+        What `Sharing` says of the kernel.
+    """
+    tube = getattr(machine, "epsilon", 0.0)
+    if not all(is_real(one) and 0 <= one < HARDEST for one in (cost, tube)) or cost == 0:
+        return None
+    total = 0.0 if nu is None else float(cost) * float(nu)
+    tol = _SOLVE_BELOW * float(machine.tol)
+    return Sharing(MarginPath, parameters, path, tol=tol, cost=float(cost), total=total, **kernel)
 
 
 def programmes_of(problem: BoxQP | Many) -> tuple[BoxQP, ...]:
@@ -226,9 +279,11 @@ def refuse_squared_beside_nu(machine: Any, name: str) -> None:
 
 def warn_unused_beside_nu(machine: Any, name: str) -> None:
     """Say that a parameter which was set has no effect: nu stands in its place."""
+    if machine.nu is None:
+        return
     usual = signature(type(machine)).parameters[name].default
     value = getattr(machine, name)
-    if machine.nu is None or (is_real(value) and value == usual):
+    if is_real(value) and value == usual:
         return
     shown = shortened(value) if is_real(value) else "<array>"
     warnings.warn(

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 
-from mercer.array_types import Array
-from mercer.gram import Gram
+from mercer.array_types import Array, Points
+from mercer.gram import Expansion, Gram, Source
+from mercer.gram.base import RKHSFunction
+from mercer.gram.source import KernelExpansion
+from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.part import restricted
 from mercer.machines.margin.coupling import couple_pairs
-from mercer.machines.margin.two_class import TwoClassBox
+from mercer.points import row_count
 from mercer.problems import BoxQP, Dual, Duals, Many
+from mercer.problems.margin import svm
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +56,12 @@ class Programmes:
 
     def __call__(self, gram: Gram) -> BoxQP | Many:
         """Return one problem, or several that share the Gram."""
-        problems = tuple(part.problem(self.box, gram) for part in self.parts)
+        problems = self.problems(gram)
         return problems[0] if len(problems) == 1 else Many(problems)
+
+    def problems(self, gram: Gram) -> tuple[BoxQP, ...]:
+        """Return the problem of each part."""
+        return tuple(part.problem(self.box, gram) for part in self.parts)
 
 
 def parts_of(value: Dual | Duals) -> tuple[Dual, ...]:
@@ -217,10 +226,176 @@ class OneVsRest(Scheme):
         return values
 
 
-def scheme_of(name: str, codes: Array) -> Scheme:
-    """Return the scheme of a name for rows sorted by class number."""
-    count = int(codes[-1]) + 1
-    ends = np.searchsorted(codes, np.arange(count + 1))
-    if count == 2:
+def ends_of(codes: Array) -> Array:
+    """Return where the rows of each class begin, and where the last end, of sorted numbers."""
+    return np.searchsorted(codes, np.arange(int(codes[-1]) + 2))
+
+
+def scheme_of(name: str, ends: Array) -> Scheme:
+    """Return the scheme of a name for rows sorted by class."""
+    if len(ends) == 3:
         return TwoClasses(ends)
     return {"ovo": OneVsOne, "ovr": OneVsRest}[name](ends)
+
+
+# --- what a row may cost in a two-class question: slack as it is, squared, or a share nu ---------
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClassBox(ABC):
+    """A two-class machine but for its rows.
+
+    Attributes
+    ----------
+    amount : (n,) array
+        Weight of each row: times C where there is one.
+    """
+
+    amount: Array
+
+    @abstractmethod
+    def problem(self, gram: Gram, signs: Array) -> BoxQP:
+        """Write the problem."""
+
+    def decision(self, dual: Dual) -> Dual:
+        """Return coefficients and constant of the function that has its margin at 1."""
+        return dual
+
+    def decided(self, dual: Dual) -> bool:
+        """Return whether an answer has a margin: only in the nu form it may not."""
+        return True
+
+    def of(self, rows: Array | None) -> Self:
+        """Return the same machine on some of the rows."""
+        return self if rows is None else replace(self, amount=self.amount[rows])
+
+    def feasible(self, signs: Array) -> Self:
+        """Return a machine like this one that has an answer for these rows: only nu may not."""
+        return self
+
+    def counting(self, share: Array) -> Self:
+        """Return the same machine with every row counting less."""
+        return replace(self, amount=self.amount * share)
+
+
+class HingeBox(TwoClassBox):
+    """L1 slack."""
+
+    def problem(self, gram: Gram, signs: Array) -> BoxQP:
+        """Bound the coefficients."""
+        return svm.svc(gram, signs, self.amount)
+
+
+class SquaredHingeBox(TwoClassBox):
+    """L2 slack."""
+
+    def problem(self, gram: Gram, signs: Array) -> BoxQP:
+        """Add to the diagonal."""
+        return svm.svc_l2(gram, signs, self.amount)
+
+
+@dataclass(frozen=True, eq=False)
+class NuBox(TwoClassBox):
+    """The nu form."""
+
+    nu: float
+
+    def problem(self, gram: Gram, signs: Array) -> BoxQP:
+        """Fix the sum over each class."""
+        return svm.nu_svc(gram, signs, self.amount, self.nu)
+
+    def decision(self, dual: Dual) -> Dual:
+        """Scale to a margin of 1."""
+        if self.decided(dual):
+            return svm.nu_svc_margin(dual)[0]
+        return Dual(dual.coef, float(np.mean(dual.intercept)))  # cut short: its sign is all it has
+
+    def decided(self, dual: Dual) -> bool:
+        """Return whether the classes are apart."""
+        return svm.nu_svc_parts(dual)
+
+    def feasible(self, signs: Array) -> Self:
+        """Lower nu to what these rows allow."""
+        of_class = [float(self.amount[signs * side > 0].sum()) for side in (-1, 1)]
+        total = sum(of_class)
+        if total == 0.0:  # a fold that leaves no rows has no answer, whatever nu is
+            return self
+        return replace(self, nu=min(self.nu, 2 * min(of_class) / total))
+
+
+# --- decision values of many classes: a support vector only meets the pairs its class is in ------
+#
+# With k classes there are k (k - 1) / 2 functions, but a support vector has a coefficient in only k
+# - 1 of them. Evaluated class by class, the products are k / 2 times smaller.
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass(Expansion):
+    """Functions of pairs of classes.
+
+    Attributes
+    ----------
+    blocks : tuple of (Expansion, int array)
+        For each class, the expansion over its points and the functions its columns belong to.
+    offset : (k,) array
+        The constant of each function.
+    """
+
+    blocks: tuple[tuple[Expansion, Array], ...]
+    offset: Array
+
+    def __call__(self, Z: Points) -> Array:
+        """Evaluate class by class."""
+        values = np.tile(self.offset, (row_count(Z), 1))
+        for expansion, columns in self.blocks:
+            values[:, columns] += expansion(Z)
+        return values
+
+    def plus(self, offset: Array) -> ByClass:
+        """Add to the constants."""
+        return replace(self, offset=self.offset + offset)
+
+
+def expand(gram: Gram, scheme: Scheme, coefs: Sequence[Array], table: Array) -> Expansion:
+    """Return the functions of all parts; `table` has their coefficients as `collect` puts them."""
+    if not isinstance(scheme, OneVsOne):
+        return gram.expand(table)
+    if gram.source is not None:
+        blocks = tuple(_block(gram.source, scheme, c, table) for c in range(scheme.count))
+        return ByClass(blocks, np.zeros(len(coefs)))
+    pairs = list(zip(scheme.parts(), coefs, strict=True))
+    if gram.factor is not None:
+        weights = [gram.factor[part.rows].T @ coef for part, coef in pairs]
+        return RKHSFunction(gram, None, np.column_stack(weights)).expand()
+    full = np.zeros((gram.shape[0], len(coefs)))
+    for i, (part, coef) in enumerate(pairs):
+        full[part.rows, i] = coef
+    return gram.expand(full)
+
+
+def squared_norms(expansion: Expansion) -> Array | None:
+    """Return |w|^2 of every function; None where only a matrix of the points was ever given.
+
+    |w|^2 = sum_i c_i (f(x_i) - b), over the points of the expansion.
+    """
+    if isinstance(expansion, FeatureExpansion):
+        return np.asarray(np.square(expansion.weights).sum(axis=0))
+    if isinstance(expansion, KernelExpansion):
+        return np.asarray((expansion.coef * _without_constant(expansion, expansion)).sum(axis=0))
+    if not isinstance(expansion, ByClass):
+        return None
+    squared = np.zeros(len(expansion.offset))
+    for block, columns in expansion.blocks:
+        if isinstance(block, KernelExpansion):
+            values = _without_constant(expansion, block)[:, columns]
+            squared[columns] += (block.coef * values).sum(axis=0)
+    return squared
+
+
+def _without_constant(expansion: ByClass | KernelExpansion, at: KernelExpansion) -> Array:
+    return expansion(at.points) - expansion.offset
+
+
+def _block(source: Source, scheme: OneVsOne, c: int, table: Array) -> tuple[Expansion, Array]:
+    run = scheme.run(c)
+    return source.only(run).expand(table[run]), scheme.columns(c)

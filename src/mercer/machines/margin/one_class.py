@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import OutlierMixin
 
 from mercer.array_types import Array
+from mercer.gram import Gram
 from mercer.kernels import Kernel
-from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_share
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import check_weights
-from mercer.machines.margin.margin_machine import MarginMachine
-from mercer.machines.margin.zones import Zones, zones
+from mercer.machines.base.sharing import Fold, FoldPath, KnownDetector, Sharing
+from mercer.machines.margin.novelty import NoveltyMachine
+from mercer.problems import BoxQP, Dual, MarginPath, PathSetting
 from mercer.problems.margin import svm
 from mercer.solvers import Callback
 
-_ZONES = ("inside", "on", "outside")
 
-
-class OneClassSVM(OutlierMixin, MarginMachine):
-    """Finds where rows are common: score(x) = sum_i b_i k(x_i, x), at least `offset_` for most.
+class OneClassSVM(NoveltyMachine):
+    """One-class support vector machine: score(x) = sum_i b_i k(x_i, x), novel below `offset_`.
 
     Minimises |w|^2 / 2 - rho nu W + sum_i s_i max(0, rho - w'phi(x_i)), W the total of the sample
     weights s. At most a share nu of the rows scores below rho = `offset_`, and at least a share nu
@@ -110,40 +106,6 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self.warm_start = warm_start
         self.callback = callback
 
-    @all_or_nothing
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit to rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; the Gram matrix itself for a precomputed kernel; strings for string kernels.
-        y : ignored
-            Not used.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        self
-            The fitted machine.
-        """
-        check_share(self, "nu")
-        self._check_solving()
-        X = self._rows_alone(X)
-        weights = check_weights(self, sample_weight, X.shape[0])
-        rows = self._merged(X, np.zeros(X.shape[0]), weights)
-        self.kernel_ = self._resolved(X, rows)
-        gram = self._gram(X, rows)
-        question = partial(svm.one_class, weights=rows.weight, nu=float(self.nu))
-        dual = self._answer(gram, question).value
-        self.intercept_ = float(dual.intercept)
-        self.offset_ = -self.intercept_
-        self._expansion = gram.expand(dual.coef)
-        self._keep_support(X, rows.spread(dual.coef, weights))
-        return self
-
     def score_samples(self, X: Any) -> Array:
         """Score new rows: the larger, the more common.
 
@@ -159,47 +121,32 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         """
         return np.asarray(self._values(X)[:, 0])
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the score less `offset_`: negative for novel rows.
+    def _check_parameters(self) -> None:
+        check_share(self, "nu")
+        self._check_solving()
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
+    def _question(self, weights: Array) -> Callable[[Gram], BoxQP]:
+        return partial(svm.one_class, weights=weights, nu=float(self.nu))
 
-        Returns
-        -------
-        array of shape (n_samples,)
-            The decision values.
-        """
-        return np.asarray(self.score_samples(X) - self.offset_)
+    def _keep_border(self, question: Callable[[Gram], BoxQP], gram: Gram, dual: Dual) -> None:
+        self.intercept_ = float(dual.intercept)
+        self.offset_ = -self.intercept_
 
-    def predict(self, X: Any) -> Array:
-        """Tell common rows (1) from novel ones (-1).
+    def _border_width(self) -> float:
+        return self.tol * abs(self.offset_)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several nu are solved together."""
+        return self._sharing(self._path, ("nu",), nu=self.nu)
 
-        Returns
-        -------
-        array of shape (n_samples,)
-            1 where the decision is zero or more, else -1.
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+    def _path(self, fold: Fold, machines: Sequence[OneClassSVM]) -> FoldPath:
+        """Write the half-space of the least nu; others scale the sum."""
+        least = min(machines, key=lambda one: one.nu)
+        problem = least._question(fold.weights)(fold.part)
+        settings = tuple(PathSetting(total=float(m.nu) / float(least.nu)) for m in machines)
 
-    def zones(self, X: Any) -> Zones:
-        """Return which rows are inside, on or outside the border.
+        def predictor(values: Array, offsets: Array) -> KnownDetector:
+            intercept = float(offsets[0, 0])
+            return KnownDetector(values[0] + intercept, -intercept)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, such as those of the fit.
-
-        Returns
-        -------
-        Zones
-            `zone` and `slack` of each row.
-        """
-        return zones(self.decision_function(X), self.tol * abs(self.offset_), _ZONES)
+        return FoldPath(MarginPath((problem,), settings, fold.wanted), predictor)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -11,24 +12,25 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
 from mercer.kernels import Kernel
-from mercer.machines.base.labels import (
+from mercer.machines.base.machine import all_or_nothing, with_callbacks
+from mercer.machines.base.offered import offered_if
+from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
+from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier, Sharing
+from mercer.machines.base.similarity import warn_of_similarity
+from mercer.machines.base.targets import (
+    DistinctRows,
     check_class_weight,
+    check_weights,
     class_weights,
     classes_of,
     codes_of,
     refuse_mixed_labels,
     refuse_targets,
 )
-from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import DistinctRows, check_weights
-from mercer.machines.margin.expansion import expand, squared_norms
 from mercer.machines.margin.folds import fold_order
 from mercer.machines.margin.margin_machine import (
     MarginMachine,
@@ -38,20 +40,32 @@ from mercer.machines.margin.margin_machine import (
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
-from mercer.machines.margin.multiclass import Programmes, parts_of, scheme_of
+from mercer.machines.margin.multiclass import (
+    HingeBox,
+    NuBox,
+    Programmes,
+    Scheme,
+    SquaredHingeBox,
+    TwoClassBox,
+    ends_of,
+    expand,
+    parts_of,
+    scheme_of,
+    squared_norms,
+)
 from mercer.machines.margin.probabilities import Calibration, calibrate
-from mercer.machines.margin.two_class import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
 from mercer.machines.margin.zones import Zones, zones
-from mercer.problems import Dual
+from mercer.problems import Dual, MarginPath, PathSetting
 from mercer.solvers import Callback, Status
 from mercer.solvers.base import Watch
 
 _FOLD_TOL = 1e-2  # values that a slope is fitted to need no more
+_SURE = 100.0  # tolerances: a margin of nu by which f may be divided
 _ZONES = ("beyond", "on", "inside")
 
 
 class SVC(ClassifierMixin, MarginMachine):
-    """Classifier of largest margin: f(x) = sum_i b_i k(x_i, x) + intercept.
+    """Support vector classifier: f(x) = sum_i b_i k(x_i, x) + intercept, of largest margin.
 
     For two classes it minimises |w|^2 / 2 + C sum_i s_i max(0, 1 - y_i f(x_i)) over functions with
     any kernel, s_i being the sample weights. More classes are taken two by two, or each against
@@ -201,8 +215,9 @@ class SVC(ClassifierMixin, MarginMachine):
         if self.probability:  # rows of a fold side by side within their class
             rows = rows.reordered(fold_order(codes[rows.first]))
         self.kernel_ = self._resolved(X, rows)
-        self._scheme = scheme_of(self.multiclass, codes[rows.first])
-        box = self._box(rows, weights)
+        self._scheme = scheme_of(self.multiclass, ends_of(codes[rows.first]))
+        amount = rows.weight if self.nu is not None else costs_of(self, rows, weights)
+        box = self._box(self._scheme, self.classes_, rows.weight, amount)
         gram = self._gram(X, rows)
         question = Programmes(self._scheme.parts(), box)
         solution = self._answer(gram, question)
@@ -212,6 +227,8 @@ class SVC(ClassifierMixin, MarginMachine):
         shares = weights if self.nu is not None else amounts_of(self, weights)
         self._keep(X, codes, rows.spread(self._table(gram, duals), shares))
         self._calibration = self._calibrated(gram, rows, question, duals)
+        support = len(self.support_) / len(y) if self.nu is None else 0.0
+        warn_of_similarity(self, gram, X, support)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -245,11 +262,9 @@ class SVC(ClassifierMixin, MarginMachine):
         array of shape (n_samples,)
             Labels; ties go to the class that comes first in `classes_`.
         """
-        decision = self.decision_function(X)
-        chosen = decision > 0 if decision.ndim == 1 else np.argmax(decision, axis=1)
-        return np.asarray(self.classes_[chosen.astype(np.intp)])
+        return labels_of(self.classes_, self.decision_function(X))
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @offered_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> Array:
         """Estimate the probability of each class at new rows; needs `probability=True`.
 
@@ -269,7 +284,7 @@ class SVC(ClassifierMixin, MarginMachine):
             raise NotFittedError("SVC: probability was set after fit; call fit again")
         return self._calibration(values)
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @offered_if(lambda self: self._has_probabilities())
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of `predict_proba`.
 
@@ -319,14 +334,52 @@ class SVC(ClassifierMixin, MarginMachine):
         found = zones(signs * values - 1.0, self.tol, _ZONES)
         return Zones(found.zone[:, 0], found.slack[:, 0]) if self._binary() else found
 
-    def _box(self, rows: DistinctRows, weights: Array) -> TwoClassBox:
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several C, or nu, are solved together."""
+        if self.nu is None:
+            return self._sharing(self._path, ("C",), self.C)
+        return self._sharing(self._path, ("C", "nu"), nu=self.nu)
+
+    def _path(self, fold: Fold, machines: Sequence[SVC]) -> FoldPath:
+        """Write all pairs of classes of a fold; its predictor lets their decisions vote."""
+        path = self._class_path(fold, machines)
+
+        def predictor(values: Array, offsets: Array) -> KnownClassifier:
+            found = path.decisions(values, offsets)
+            binary = len(path.classes) == 2
+            decision = found[:, 0] if binary else path.scheme.decide(found)
+            return KnownClassifier(path.classes, decision, labels_of(path.classes, decision))
+
+        return FoldPath(path.problem, predictor)
+
+    def _class_path(self, fold: Fold, machines: Sequence[SVC]) -> ClassPath:
+        """Write the programmes with C = 1, or the least nu, and the factors of each machine."""
+        ends = np.flatnonzero(fold.targets[1:] != fold.targets[:-1]) + 1  # rows are sorted
+        ends = np.concatenate([[0], ends, [len(fold.targets)]])
+        classes = fold.targets[ends[:-1]]
+        if len(classes) < 2:
+            raise ValueError("there is only one class to learn from")
+        scheme = scheme_of(self.multiclass, ends)
+        least = min(machines, key=lambda one: one.nu or 0.0)
+        box = least._box(scheme, classes, fold.weights, fold.weights)
+        problems = Programmes(scheme.parts(), box).problems(fold.part)
+        settings = tuple(one._path_setting(least) for one in machines)
+        problem = MarginPath(problems, settings, fold.wanted)
+        return ClassPath(problem, classes, scheme, box, _SURE * self.tol)
+
+    def _path_setting(self, least: SVC) -> PathSetting:
+        """Scale the bounds, the diagonal, or the sums of both classes."""
+        if self.nu is not None and least.nu is not None:
+            return PathSetting(total=float(self.nu) / float(least.nu))
+        C = float(self.C)  # type: ignore[arg-type]
+        return PathSetting(bound=C) if self.slack == "l1" else PathSetting(shift=1 / C)
+
+    def _box(self, scheme: Scheme, classes: Array, weight: Array, amount: Array) -> TwoClassBox:
         """Return what the slack of each row may cost: C, or its share in nu."""
-        amount = rows.weight if self.nu is not None else costs_of(self, rows, weights)
-        ends = self._scheme.ends
-        totals = np.add.reduceat(rows.weight, ends[:-1])
-        factors = class_weights(self, self.class_weight, self.classes_, totals)
+        totals = np.add.reduceat(weight, scheme.ends[:-1])
+        factors = class_weights(self, self.class_weight, classes, totals)
         if factors is not None:
-            amount = amount * np.repeat(factors, np.diff(ends))
+            amount = amount * np.repeat(factors, np.diff(scheme.ends))
         if self.nu is not None:
             return NuBox(amount, float(self.nu))
         return {"l1": HingeBox, "l2": SquaredHingeBox}[self.slack](amount)
@@ -385,3 +438,44 @@ class SVC(ClassifierMixin, MarginMachine):
         self._check_solving()
         refuse_squared_beside_nu(self, "slack")
         warn_unused_beside_nu(self, "C")
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPath:
+    """A path of all two-class programmes of a fold.
+
+    Attributes
+    ----------
+    problem : MarginPath
+        What is asked.
+    classes : (k,) array
+        Labels, sorted.
+    scheme : Scheme
+        How parts make one decision.
+    box : TwoClassBox
+        What slack costs.
+    least : float
+        Margins of the nu form below it are left to fits: f is divided by them, and where there is
+        none a fit says so.
+    """
+
+    problem: MarginPath
+    classes: Array
+    scheme: Scheme
+    box: TwoClassBox
+    least: float
+
+    def decisions(self, values: Array, offsets: Array) -> Array:
+        """Return f of all parts (rows, parts), which have their margins at 1."""
+        if offsets.shape[1] == 1:
+            return (values + offsets).T
+        if not (np.abs(np.diff(offsets)) / 2 > self.least).all():
+            raise ValueError("the margin is of the size of its error")
+        duals = [self.box.decision(Dual(*part)) for part in zip(values, offsets, strict=True)]
+        return np.stack([dual.coef + dual.intercept for dual in duals], axis=1)
+
+
+def labels_of(classes: Array, decision: Array) -> Array:
+    """Return the label that a decision is for; ties go to the class that comes first."""
+    chosen = decision > 0 if decision.ndim == 1 else np.argmax(decision, axis=1)
+    return np.asarray(classes[chosen.astype(np.intp)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -11,10 +12,11 @@ from sklearn.base import RegressorMixin
 
 from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_choice, check_optional_share, check_real, refuse
-from mercer.machines.base.progress import with_callbacks
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.sharing import Fold, FoldPath, KnownRegressor, Sharing
+from mercer.machines.base.similarity import warn_of_similarity
+from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import (
     MarginMachine,
     amounts_of,
@@ -24,7 +26,7 @@ from mercer.machines.margin.margin_machine import (
     warn_unused_beside_nu,
 )
 from mercer.machines.margin.zones import Zones, zones
-from mercer.problems import Dual
+from mercer.problems import Dual, MarginPath, PathSetting
 from mercer.problems.margin import svm
 from mercer.solvers import Callback
 
@@ -32,7 +34,7 @@ _ZONES = ("inside", "on", "outside")
 
 
 class SVR(RegressorMixin, MarginMachine):
-    """Regression that does not see errors up to epsilon: f(x) = sum_i b_i k(x_i, x) + intercept.
+    """Support vector regression: f(x) = sum_i b_i k(x_i, x) + intercept, blind below epsilon.
 
     Minimises |w|^2 / 2 + C sum_i s_i max(0, |y_i - f(x_i)| - epsilon) over functions with any
     kernel, s_i being the sample weights.
@@ -158,11 +160,12 @@ class SVR(RegressorMixin, MarginMachine):
         self.kernel_ = self._resolved(X, rows)
         costs = costs_of(self, rows, weights)
         gram = self._gram(X, rows)
-        solution = self._answer(gram, self._question(y[rows.first], costs))
+        solution = self._answer(gram, self._question(y[rows.first], costs, self.epsilon))
         dual = self._function(solution.value)
         self.intercept_ = float(dual.intercept)
         self._expansion = gram.expand(dual.coef).plus(np.array([self.intercept_]))
         self._keep_support(X, rows.spread(dual.coef, amounts_of(self, weights)))
+        warn_of_similarity(self, gram, X)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -202,12 +205,39 @@ class SVR(RegressorMixin, MarginMachine):
         """With nu, each row is above the tube and below it."""
         return 1 if self.nu is None else 2
 
-    def _question(self, targets: Array, costs: Array) -> Any:
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several C, and tubes or nu, are solved together."""
+        if self.nu is None:
+            return self._sharing(self._path, ("C", "epsilon"), self.C)
+        return self._sharing(self._path, ("C", "epsilon", "nu"), self.C, self.nu)
+
+    def _path(self, fold: Fold, machines: Sequence[SVR]) -> FoldPath:
+        """Write the tube with C = 1 and epsilon = 1, or the least nu, and the factors of others."""
+        least = min(machines, key=lambda one: one.nu or 0.0)
+        problem = least._question(fold.targets, fold.weights, 1.0)(fold.part)
+        settings = tuple(one._path_setting(least) for one in machines)
+        return FoldPath(
+            MarginPath((problem,), settings, fold.wanted),
+            # the constant is the middle of the two multipliers of the nu form
+            lambda values, offsets: KnownRegressor(values[0] + offsets[0].mean()),
+        )
+
+    def _path_setting(self, least: SVR) -> PathSetting:
+        """Scale the bounds or the diagonal, and the kink or the sums."""
+        C: Any = self.C
+        C = float(C)
+        if self.nu is not None and least.nu is not None:
+            return PathSetting(bound=C, total=C * float(self.nu) / float(least.nu))
+        if self.tube == "l1":
+            return PathSetting(bound=C, kink=float(self.epsilon))
+        return PathSetting(shift=1 / C, kink=float(self.epsilon))
+
+    def _question(self, targets: Array, costs: Array, epsilon: float) -> Any:
         """Return what writes the problem on a Gram."""
         if self.nu is not None:
             return partial(svm.nu_svr, targets=targets, C=costs, nu=float(self.nu))
         write = {"l1": svm.svr, "l2": svm.svr_l2}[self.tube]
-        return partial(write, targets=targets, C=costs, eps=float(self.epsilon))
+        return partial(write, targets=targets, C=costs, eps=float(epsilon))
 
     def _function(self, value: Dual) -> Dual:
         """Return coefficients and constant of f, and note the width of its tube."""

@@ -9,31 +9,35 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram
-from mercer.gram.finite import refuse_overflow
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.gram.build import feature_gram, refuse_overflow
+from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import feature_map
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_nonfinite, refuse_overflown
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.lazy_certificate import lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
+    check_seed,
     refuse,
 )
-from mercer.machines.base.randomness import check_seed
+from mercer.machines.base.targets import (
+    batch_codes,
+    classes_for,
+    classes_of,
+    labels_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.machines.online.fast_checks import fast_codes, plain_rows
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.record import StreamAttributes
@@ -55,7 +59,7 @@ def _streams(machine: Any) -> bool:
 
 
 class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
-    """Learns online: a row whose class is not ahead is added to the function of its class.
+    """Perceptron, linear or with any kernel: learns online, from its mistakes.
 
     For two classes f(x) = w'phi(x) + b; where y f(x) <= 0, w gains y phi(x) and b gains y. For more
     classes each has a function; where that of the right class is not strictly the largest, it gains
@@ -187,7 +191,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         X, y = self._training_points(X, y)
         refuse_targets(y)
         self.classes_, codes = classes_of(self, y, np.ones(len(y)))
-        self.kernel_ = resolve(self.kernel, X)
+        self.kernel_ = kernel_of(self.kernel, X, names=self._column_names())
         gram = self._gram(X)
         question = partial(Separation, codes=codes, count=len(self.classes_), bias=bool(self.bias))
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
@@ -197,7 +201,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         self._keep(X, gram, solution)
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @offered_if(_streams)
     def partial_fit(self, X: Any, y: Any, classes: npt.ArrayLike | None = None) -> Self:
         """Learn from one example, or from a block, in the order given.
 
@@ -286,7 +290,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         labels = labels_of(fresh, y, rows.shape[0])
         fresh.classes_ = classes_for(fresh, classes, True)
         codes = batch_codes(fresh, labels, np.ones(len(labels)))
-        fresh.kernel_ = resolve(fresh.kernel, rows)
+        fresh.kernel_ = kernel_of(fresh.kernel, rows)
         fresh._stream = fresh._new_stream(rows)
         fresh._number()
         self.__dict__ = fresh.__dict__
@@ -372,8 +376,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         check_choice(self, "removal", _REMOVALS)
         check_optional_count(self, "budget")
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.budget is not None and self.answer != "last":
             refuse(self, "answer", self.answer, "be 'last' with a budget: means need all mistakes")
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.certificates import Certificate
 from mercer.certificates.separation import judged, radius_of
-from mercer.machines.base.lazy_certificate import Certified
+from mercer.machines.base.certificate import Certified
 from mercer.machines.online.stream import LinearStream
 from mercer.solvers import Solution, Status
 

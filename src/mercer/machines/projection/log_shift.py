@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.machines.base.inputs import new_rows, training_rows_alone
 from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, refuse
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 
 _LOW = 0.1
 
 
-class LogShift(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class LogShift(OneToOneFeatureMixin, TransformerMixin, Machine, BaseEstimator):
     """Takes the logarithm of each entry, shifted: log(a + x), one a for each column.
 
     Chosen from the data, a is 0 for columns whose entries are all positive. For others it is h less

@@ -15,20 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.kernels import Kernel, Linear, Precomputed, resolve
+from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.machines.base.certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
-from mercer.machines.base.lazy_certificate import Certified, LazyDataCertificate, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_choice,
+    check_components,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     check_real,
+    check_seed,
+    check_solver,
+    seed_of,
 )
-from mercer.machines.base.projection import check_components, check_seed, check_solver, seed_of
-from mercer.machines.base.reuse import Store
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.reuse import Reusing
+from mercer.machines.base.targets import check_weights
 from mercer.machines.projection import components, inversion
 from mercer.machines.projection.centred_rows import centred_rows
 from mercer.machines.projection.components import Centred, judge_nothing
@@ -37,12 +39,12 @@ from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace,
 from mercer.points import is_objects, is_sparse, take
 from mercer.problems import Eigenproblem
 from mercer.solvers import Callback, Lanczos, Solution, Solver, solve
-from mercer.solvers.auto import choose
+from mercer.solvers.solve import choose
 
 _LOOSE = 1e-6  # certificates are no stricter than this
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMachine):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing, KernelMachine):
     """Principal component analysis: the directions in which rows vary most, for any kernel.
 
     Rows are centred in feature space, new ones by the mean of the training rows. With the linear
@@ -156,12 +158,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         self
             The fitted machine.
         """
-        store = Store.of(self)
+        store = self._take_store()
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         check_components(self, max(float(len(weights)), float(weights.sum())))
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
         question = store.once("rows", partial(centred_rows, self, X, used, rows, s))
@@ -368,7 +370,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, KernelMa
         check_flag(self, "whiten")
         check_choice(self, "preimage", ("auto", "fixed_point", "learned"))
         check_real(self, "tol", above=0)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         check_solver(self)
         check_seed(self)

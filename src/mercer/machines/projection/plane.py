@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.kernels import Linear
 from mercer.machines.projection.components import moments
@@ -21,6 +22,7 @@ _SMALLEST = 1e-12  # of the mean variance: less noise than this is none, and no 
 _EXACT = 1e-10  # residual of eigenvectors, where they are iterated
 
 _NOTHING = 1e-200  # the noise of rows that are all zero
+_SQUARES = 1e-180, 1e250  # of the noise: here it changes with the unit of the rows to the last bit
 _RANGE = 2.0**-470, 2.0**505  # of entries whose squares, and the smallest noise, are numbers
 
 
@@ -58,8 +60,11 @@ def in_units(machine: Any, problem: LatentGaussian) -> tuple[LatentGaussian, flo
             f"{type(machine).__name__}: squares of X, whose largest entry is {largest:.0e}, are "
             "beyond float64, and so are the variances. Scale the features"
         )
+    deadline.check()
     rows = problem.X * (1.0 / unit)
-    floor = smallest_noise(rows, problem.weights)
+    floor = problem.floor / unit**2  # exact, where no square left the range of float64
+    if not _SQUARES[0] < min(floor, problem.floor) <= max(floor, problem.floor) < _SQUARES[1]:
+        floor = smallest_noise(rows, problem.weights)
     return replace(problem, X=rows, floor=floor), float(unit)
 
 

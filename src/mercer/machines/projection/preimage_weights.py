@@ -20,7 +20,10 @@ def preimage_weight(kernel: Kernel) -> Kernel | None:
         return kernel  # up to a factor; with one scale per feature, the pull is the same for each
     if isinstance(kernel, Product) and len(kernel.parts) == 1:
         return preimage_weight(kernel.parts[0])
-    return _weight_kernel(kernel)
+    try:
+        return _weight_kernel(kernel)
+    except (OverflowError, ZeroDivisionError):  # a scale whose square is no number
+        return None
 
 
 @singledispatch

@@ -13,21 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
+from mercer.machines.base.inputs import refuse_empty_columns, rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import refuse_empty_columns, rows_with_gaps
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import (
     ParameterError,
     check_choice,
     check_count,
-    check_optional_callable,
+    check_limits,
     check_optional_count,
-    check_optional_positive,
     check_real,
+    check_seed,
     is_real,
     refuse,
+    seed_of,
 )
-from mercer.machines.base.projection import check_seed, seed_of
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.projection.inversion import check_scores
 from mercer.machines.projection.plane import closed_form, in_rows, in_units, smallest_noise, turned
 from mercer.points import is_sparse, take
@@ -51,8 +52,11 @@ class LatentPosterior:
     covariance: Array
 
 
-class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Rows as points of a plane plus noise: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
+_GAPS = "method='em' takes them as missing, and estimates them."
+
+
+class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
+    """Probabilistic principal components: x = mean + W z + e, z ~ N(0, I), e ~ N(0, v I).
 
     The most likely W spans the leading principal components, scaled to sqrt(variance - v), and v is
     the mean variance of the others. With `method="em"` entries may be missing (NaN): they are
@@ -150,7 +154,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             The fitted machine.
         """
         self._check_parameters()
-        X = rows_with_gaps(self, X, gaps=self.method == "em", fitting=True)
+        X = rows_with_gaps(self, X, gaps=self.method == "em", fitting=True, remedy=_GAPS)
         weights = check_weights(self, sample_weight, X.shape[0])
         refuse_empty_columns(self, X, weights)
         kept = np.flatnonzero(weights)
@@ -337,7 +341,9 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return int(self.n_components)
 
     def _new(self, X: Any) -> Points:
-        return rows_with_gaps(self._fitted(), X, gaps=self.method == "em", fitting=False)
+        return rows_with_gaps(
+            self._fitted(), X, gaps=self.method == "em", fitting=False, remedy=_GAPS
+        )
 
     def _fitted(self) -> Self:
         check_is_fitted(self)
@@ -353,5 +359,4 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_real(self, "tol", above=0)
         check_optional_count(self, "max_iter")
         check_seed(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)

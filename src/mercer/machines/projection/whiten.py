@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate
 from mercer.kernels import Linear
-from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs import new_rows, rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.missing import rows_with_gaps
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import check_flag
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 from mercer.machines.projection.inversion import check_scores
 from mercer.machines.projection.pca import PCA
 from mercer.points import is_sparse
 from mercer.solvers import Solution
 
 
-class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Takes off the mean and turns rows to directions that are uncorrelated with variance one.
+class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
+    """Whitening: takes off the mean, turns rows to uncorrelated directions of variance one.
 
     Directions without variance, of which there are some whenever columns depend on one another or
     rows are no more than columns, are dropped; `n_dropped_` says how many.

@@ -9,40 +9,41 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.certificates.risk.stream import of_stream
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram
-from mercer.gram.finite import refuse_extremes, refuse_overflow
-from mercer.gram.function import RKHSFunction
+from mercer.gram.base import RKHSFunction
+from mercer.gram.build import feature_gram, refuse_extremes, refuse_overflow
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
-from mercer.machines.base.batches import batch_codes, classes_for, labels_of
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
-from mercer.machines.base.labels import (
-    check_class_weight,
-    class_weights,
-    classes_of,
-    refuse_mixed_labels,
-    refuse_targets,
-)
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
     check_choice,
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     check_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.similarity import warn_of_similarity
+from mercer.machines.base.targets import (
+    batch_codes,
+    check_class_weight,
+    check_weights,
+    class_weights,
+    classes_for,
+    classes_of,
+    labels_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
@@ -64,7 +65,7 @@ def _streams(machine: Any) -> bool:
 
 
 class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
-    """Classes by scores that a smooth loss pulls apart and a squared norm holds back.
+    """Logistic regression, linear or with any kernel, by this or another smooth loss.
 
     Minimises sum_i s_i loss(f(x_i), y_i) + penalty / 2 |f|^2 over f = sum_i a_i k(x_i, .) + b; the
     bias b is not penalised. Two classes have one function f, more have one each.
@@ -175,7 +176,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         totals = np.bincount(codes, weights, count)
         by_class = class_weights(self, self.class_weight, self.classes_, totals)
         counted = weights if by_class is None else weights * by_class[codes]
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         gram = self._gram(X, rows)
         question = partial(
             SmoothRisk,
@@ -196,9 +197,10 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         )
         self._keep(X, rows, gram, solution.value)
         self._seen = float(counted.sum())
+        warn_of_similarity(self, gram, X)
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @offered_if(_streams)
     @all_or_nothing
     def partial_fit(
         self,
@@ -236,7 +238,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self.classes_ = classes_for(self, classes, first)
         codes = batch_codes(self, labels, weights)
         if first:
-            self.kernel_ = resolve(self.kernel, rows, weights)
+            self.kernel_ = kernel_of(self.kernel, rows, weights, self._column_names())
         sgd, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), sgd.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):
@@ -294,7 +296,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         chosen = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(1)
         return np.asarray(self.classes_[chosen])
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @offered_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes.
 
@@ -311,7 +313,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         """
         return _LOSSES[self.loss]().probabilities(self._values(X))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @offered_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities.
 
@@ -396,8 +398,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         check_choice(self, "loss", tuple(_LOSSES))
         check_flag(self, "bias")
         check_class_weight(self)
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as NewtonRisk()")
 

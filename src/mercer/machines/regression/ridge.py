@@ -13,23 +13,23 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.function import RKHSFunction
-from mercer.kernels import Kernel, Linear, resolve
-from mercer.machines.base.lazy_certificate import (
+from mercer.gram.base import RKHSFunction
+from mercer.kernels import Kernel, Linear
+from mercer.machines.base.certificate import (
     Certified,
     certificate_in_time,
     lazy_certificate,
     not_convex,
 )
-from mercer.machines.base.machine import KernelMachine, all_or_nothing
+from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_flag,
-    check_optional_callable,
-    check_optional_positive,
+    check_limits,
     is_real,
     refuse,
 )
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.similarity import warn_of_similarity
+from mercer.machines.base.targets import check_weights
 from mercer.problems import LinearSystem, PathValue, RidgePath
 from mercer.solvers import Callback, Solution, Solver, solve
 
@@ -37,7 +37,7 @@ _LOST = 1e280  # penalty over weight: a coefficient is a residual over it, and h
 
 
 class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
-    """Regression by least squares with a squared-norm penalty, in the space of any kernel.
+    """Ridge regression, linear or with any kernel: least squares with a squared-norm penalty.
 
     Minimises sum_i s_i (y_i - f(x_i))^2 + penalty |f|^2 over f = sum_i a_i k(x_i, .) + b. The
     bias b is not penalised. For a kernel with fewer features than there are rows (linear,
@@ -143,7 +143,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
         weights = check_weights(self, sample_weight, len(y))
         targets = y.reshape(len(y), -1)
-        self.kernel_ = resolve(self.kernel, X, weights)
+        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)
@@ -152,6 +152,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         self.solution_: Solution = solution
         self.penalty_ = penalty if y.ndim == 2 else float(penalty[0])
         self._keep(gram, rows, solution.value, y)
+        warn_of_similarity(self, gram, X)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -254,8 +255,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _check_parameters(self) -> None:
         check_flag(self, "bias")
-        check_optional_callable(self, "callback")
-        check_optional_positive(self, "time_limit")
+        check_limits(self)
         if self.solver is not None and not isinstance(self.solver, Solver):
             refuse(self, "solver", self.solver, "be None or a solver such as Cholesky()")
         if isinstance(self.penalty, str):

@@ -15,7 +15,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram
-from mercer.gram.transformed.part import PartGram, Unwrapped, unwrap
+from mercer.gram.base import Unwrapped
+from mercer.gram.transformed.part import PartGram
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
 _NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
@@ -73,7 +74,7 @@ class BoxQP:
     @cached_property
     def unwrapped(self) -> Unwrapped:
         """Return the Gram without its wrappers."""
-        return unwrap(self.gram)
+        return self.gram.unwrapped()
 
     @cached_property
     def totals(self) -> Array:

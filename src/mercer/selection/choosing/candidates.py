@@ -1,7 +1,8 @@
 """Kernels worth comparing, each in a pipeline that prepares the rows for it, with its own grid.
 
-From plain to rich: linear, polynomials, Gaussian, Laplacian, and for tables of several kinds of
-columns a sum with a kernel for each kind. Strings are compared by words, and by pieces of letters.
+From plain to rich: linear, polynomials, Gaussian, Matern, Laplacian, and for tables of several
+kinds of columns a sum with a kernel for each kind. Strings are compared by words, and by pieces of
+letters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer.kernels import Gaussian, Kernel, Laplacian, Linear, Polynomial, Spectrum
+from mercer.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial, Spectrum
 from mercer.points import is_sparse
 from mercer.selection.default_grids import typical_distance
 
@@ -80,6 +81,7 @@ def families(steps: Any, rows: Any, dense: bool = True) -> list[Candidate]:
         Candidate("linear", steps, (Linear(),)),
         Candidate("polynomial", steps, polynomials),
         Candidate("gaussian", steps, tuple(Gaussian(f * typical) for f in FACTORS)),
+        Candidate("matern", steps, tuple(Matern(1.5, f * typical) for f in FACTORS)),
     ]
     if dense and not is_sparse(rows):
         middle = typical_distance(rows, 1) / 2

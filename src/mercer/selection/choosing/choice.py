@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,24 +12,30 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.multiclass import type_of_target
 
 from mercer.array_types import Array
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_sparse
+from mercer.progress import shown
 from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
 from mercer.selection.default_grids import known_axes
 from mercer.selection.outcome import NothingJudgedError, Tuning
+from mercer.selection.running.folds import folds_of
 from mercer.selection.running.progress import TuningCallback, TuningProgress
 from mercer.selection.running.rows import count_rows, indexable, shuffled, take_rows
 from mercer.selection.running.task import machine_at
-from mercer.selection.running.task_setup import folds_of
 from mercer.selection.tuning import tune
 
 _MANY = 30  # different whole numbers: more are a quantity, not labels
 _FEW = 10  # rows of each class that a sample has at least
+
+_FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a plainer kernel
+_REFERENCE = "gaussian"  # the family that others' time is measured by
+_PATIENCE = 5.0  # times the seconds of that family
+_UNLIMITED = 30.0  # seconds that any family may take
+_LEAST_SECONDS = 0.1  # of a family whose share of the time limit is used up
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +112,11 @@ def choose(
 ) -> Choice:
     """Compare kernels on the data, and fit the one to take.
 
-    Linear, polynomial, Gaussian and Laplacian kernels on scaled columns, for tables of mixed
-    columns also a sum with one kernel for each kind, for strings words and pieces of letters. Each
-    has its parameters tuned on the same folds. The plainest family is taken that is not behind the
-    best by more than one standard error of their difference.
+    Linear, polynomial, Gaussian, Matern and Laplacian kernels on scaled columns, for tables of
+    mixed columns also a sum with one kernel for each kind, for strings words and pieces of letters.
+    Each has its parameters tuned on the same folds. From 500 rows on the plainest family is taken
+    that is not behind the best by more than one standard error of their difference; with fewer
+    rows, where that error hides large differences, the best.
 
     Parameters
     ----------
@@ -133,7 +141,9 @@ def choose(
         Called with `TuningProgress` of the family at work; a true return value ends the comparison
         with the families judged so far.
     time_limit : float, optional
-        Seconds for each family.
+        Seconds for the whole comparison, shared by the families: each has an equal part of what
+        is left when it begins. Without it, no family takes more than five times as long as the
+        Gaussian one, once that is more than half a minute: what was judged by then counts.
 
     Returns
     -------
@@ -147,7 +157,7 @@ def choose(
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> found = choose(X, (X**2).sum(axis=1) > 1.5)
     >>> found.contenders[0].name, found.contenders[found.chosen].name
-    ('linear', 'polynomial')
+    ('linear', 'gaussian')
     >>> found.machine.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
     [False, True]
     """
@@ -159,33 +169,57 @@ def choose(
     candidates, more = _candidates(X)
     splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))
     axes = _axes(machine, truth)
-    comparison = _Comparison(callback)
-    for one in candidates:
-        comparison.add(
-            one,
-            partial(
-                tune, one.pipeline(machine), few, truth, grid=one.grid(axes), cv=splits,
-                scoring=scoring, journal=_file(journal, one.name), time_limit=time_limit,
-            ),
-        )  # fmt: skip
+    comparison = Comparison(callback, candidates, time_limit)
+    with shown("choose"):
+        for one in comparison.order():
+            comparison.add(
+                one,
+                partial(
+                    tune, one.pipeline(machine), few, truth, grid=one.grid(axes), cv=splits,
+                    scoring=scoring, journal=_file(journal, one.name),
+                    time_limit=comparison.share(),
+                ),
+            )  # fmt: skip
     contenders = comparison.contenders()
-    chosen = _plainest(contenders)
+    chosen = _plainest(contenders, len(truth))
     taken, point = comparison.judged[chosen][0], contenders[chosen].tuning.best_params
     fitted = machine_at(taken.pipeline(machine), point).fit(X, y)
     notes += [*more, *comparison.notes]
     return Choice(fitted, contenders, chosen, _reason(contenders, chosen), tuple(notes))
 
 
-class _Comparison:
+class Comparison:
     """Families judged one after the other, until somebody asks to stop."""
 
-    def __init__(self, callback: TuningCallback | None) -> None:
+    def __init__(
+        self,
+        callback: TuningCallback | None,
+        candidates: Sequence[Candidate],
+        time_limit: float | None,
+    ) -> None:
         self.callback, self.stopped = callback, False
+        self.candidates, self.left, self.begun = candidates, len(candidates), time.perf_counter()
+        self.limit, self.reference = time_limit, 0.0
         self.judged: list[tuple[Candidate, Tuning]] = []
         self.notes: list[str] = []
 
+    def order(self) -> list[Candidate]:
+        """Return the families in the order of judging; the first is the measure of time.
+
+        Linear and polynomial kernels at large costs can take sixty times as long as the Gaussian.
+        """
+        return sorted(self.candidates, key=lambda one: one.name != _REFERENCE)
+
+    def share(self) -> float | None:
+        """Return the seconds that the next family may take."""
+        if self.limit is not None:
+            left = self.limit - (time.perf_counter() - self.begun)
+            return max(left / max(self.left, 1), _LEAST_SECONDS)
+        return max(_PATIENCE * self.reference, _UNLIMITED) if self.reference else None
+
     def add(self, one: Candidate, judge: Callable[..., Tuning]) -> None:
         """Judge a family; one that was not reached, or not judged to the end, is noted."""
+        self.left -= 1
         if self.stopped:
             self.notes.append(f"{one.name} was not compared: the callback asked to stop.")
             return
@@ -197,6 +231,8 @@ class _Comparison:
             self.notes.append(f"{one.name} was not compared: {stopped}.")
             return
         self.judged.append((one, tuning))
+        if one.name == _REFERENCE:
+            self.reference = tuning.seconds
         if not tuning.complete:
             self.notes.append(f"{one.name} was not judged to the end ({tuning.status}).")
 
@@ -206,6 +242,7 @@ class _Comparison:
 
     def contenders(self) -> tuple[Contender, ...]:
         """Compare the best points of all families with that of the leader, fold by fold."""
+        self.judged.sort(key=lambda pair: self.candidates.index(pair[0]))
         scores = np.array([tuning.scores[tuning.best] for _, tuning in self.judged])
         difference = scores[int(np.argmax(scores.mean(axis=1)))] - scores
         folds = scores.shape[1]
@@ -328,15 +365,13 @@ def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
 def _folds(
     machine: Any, X: Any, y: Array, cv: Any, seed: int, *, sampled: bool
 ) -> tuple[tuple[Array, Array], ...]:
-    if isinstance(cv, Integral) and is_real(cv):
-        kind = StratifiedKFold if is_classifier(machine) else KFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
-    elif sampled and not (isinstance(cv, str) or hasattr(cv, "split")):
+    number = cv is None or (isinstance(cv, Integral) and is_real(cv))
+    if sampled and not (number or isinstance(cv, str) or hasattr(cv, "split")):
         raise ValueError(
             "choose: cv lists rows, but only a sample of them is compared; raise max_rows, or pass "
             "a number of folds or a splitter"
         )
-    return folds_of(machine, X, y, cv, None)
+    return folds_of(machine, X, y, cv, None, seed)
 
 
 def _file(folder: Any, name: str) -> Path | None:
@@ -346,7 +381,9 @@ def _file(folder: Any, name: str) -> Path | None:
     return Path(folder) / f"{name.replace(' ', '-')}.jsonl"
 
 
-def _plainest(contenders: tuple[Contender, ...]) -> int:
+def _plainest(contenders: tuple[Contender, ...], rows: int) -> int:
+    if rows < _FEW_ROWS:
+        return next(k for k, one in enumerate(contenders) if one.behind == 0.0)
     return next(k for k, one in enumerate(contenders) if one.behind <= one.behind_error)
 
 
@@ -354,11 +391,11 @@ def _reason(contenders: tuple[Contender, ...], chosen: int) -> str:
     taken = contenders[chosen]
     if taken.behind == 0.0:
         plainer = [one for one in contenders[:chosen] if one.behind > one.behind_error]
-        why = (
-            "every plainer one is behind by more than its error"
-            if plainer
-            else "it is the plainest"
-        )
+        why = "it is the plainest"
+        if plainer:
+            why = "every plainer one is behind by more than its error"
+        elif chosen:
+            why = "with so few rows the errors of differences are no excuse for a plainer one"
         return f"Taken: {taken.name}. It has the best score, and {why}."
     best = next(one for one in contenders if one.behind == 0.0)
     return (

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 
 from mercer.array_types import Array
+from mercer.selection.running.folds import folds_of
 from mercer.selection.running.rows import Rows, indexable
-from mercer.selection.running.task_setup import folds_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from mercer.certificates import certify
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import is_precomputed
-from mercer.machines.base.weights import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.points import take
 from mercer.problems import KernelAlignment, KernelCombination
 from mercer.selection.learning.combined import Combined

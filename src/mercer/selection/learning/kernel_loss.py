@@ -12,12 +12,16 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.transformed.shifted import shifted
-from mercer.machines.base.labels import check_class_weight, class_weights
-from mercer.machines.base.weights import DistinctRows
-from mercer.machines.margin.multiclass import Programmes, scheme_of
-from mercer.machines.margin.two_class import HingeBox, SquaredHingeBox
+from mercer.machines.base.targets import DistinctRows, check_class_weight, class_weights
+from mercer.machines.margin.multiclass import (
+    HingeBox,
+    Programmes,
+    SquaredHingeBox,
+    ends_of,
+    scheme_of,
+)
 from mercer.problems import BoxQP, Many
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.parameters import check_flag, checked, one_of
 
@@ -71,7 +75,7 @@ class Hinge(KernelLoss):
         """Write all pairs of classes, or each against the rest."""
         assert data.codes is not None
         assert data.classes is not None
-        scheme = scheme_of(self.multiclass, data.codes[rows.first])
+        scheme = scheme_of(self.multiclass, ends_of(data.codes[rows.first]))
         amount = self.C * rows.weight
         totals = np.add.reduceat(rows.weight, scheme.ends[:-1])
         holder = type("combine", (), {})()

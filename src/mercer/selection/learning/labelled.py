@@ -11,8 +11,12 @@ from sklearn.utils.multiclass import type_of_target
 
 from mercer.array_types import Array, Points
 from mercer.machines.base.inputs import training_rows
-from mercer.machines.base.labels import classes_of, refuse_mixed_labels, refuse_targets
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import (
+    check_weights,
+    classes_of,
+    refuse_mixed_labels,
+    refuse_targets,
+)
 
 _LABELS = ("binary", "multiclass")
 

@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.inputs import training_rows
-from mercer.machines.base.labels import refuse_mixed_labels, refuse_targets
 from mercer.machines.base.machine import all_or_nothing, is_precomputed
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real
+from mercer.machines.base.targets import refuse_mixed_labels, refuse_targets
 from mercer.selection.learning.combination import combine
 from mercer.solvers import Callback
 
@@ -38,7 +39,7 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class MultipleKernel(MetaEstimatorMixin, BaseEstimator):
+class MultipleKernel(MetaEstimatorMixin, Machine, BaseEstimator):
     """A machine whose kernel is a sum of given kernels, with weights learnt from the rows it fits.
 
     `fit` calls `combine`, sets the machine's kernel and fits it. In a cross-validation the weights

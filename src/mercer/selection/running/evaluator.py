@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.deadline import now
+from mercer.progress import is_shown, show
 from mercer.resources import MemoryBudgetError
 from mercer.selection.running.identity import digest
 from mercer.selection.running.journal import Journal
@@ -174,7 +175,8 @@ class Evaluator:
         left = seconds * (len(self._asked) - len(judged)) / len(judged) if judged else np.nan
         scores = self.scores()
         whole = ~np.isnan(scores).any(axis=1)
-        means = np.where(whole, scores.mean(axis=1), -np.inf) if len(scores) else np.empty(0)
+        with np.errstate(invalid="ignore"):  # scores may be infinite
+            means = np.where(whole, scores.mean(axis=1), -np.inf) if len(scores) else np.empty(0)
         best = int(means.argmax()) if whole.any() else None
         return TuningProgress(
             len(known - {place for _, place in lacking}),
@@ -198,8 +200,17 @@ class Evaluator:
             return None
         return self.time_limit - (now() - self.started)
 
+    def best(self) -> Point | None:
+        """Return the point with the best mean score; None without one, or if it is to end."""
+        if self.stopping():
+            return None
+        return self.progress().best_params
+
     def report(self) -> None:
-        """Return the callback."""
+        """Show how far it is, and ask the callback."""
+        if is_shown():
+            progress = self.progress()
+            show(str(progress), progress.done / max(1, progress.points))
         if self.callback is not None and self.callback(self.progress()):
             self.stopped = "the callback asked to stop"
 

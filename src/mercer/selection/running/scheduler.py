@@ -23,11 +23,9 @@ import numpy as np
 import sklearn
 
 from mercer.backends.blas import one_blas_thread
-from mercer.configuration import config
 from mercer.deadline import TimeLimitError, within
-from mercer.resources import memory_budget
+from mercer.resources import call_threads, config, memory_budget
 from mercer.selection.sharing.base import Group, Judged, Stopped
-from mercer.threads import call_threads
 
 _LISTEN = 0.05  # seconds between looks at the clock and at who may want to stop
 _LOOK = 0.5  # seconds after which an idle thread looks whether it is still wanted

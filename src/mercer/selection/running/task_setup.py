@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_regressor
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length
 
 from mercer.array_types import Array
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_sparse
+from mercer.selection.running.folds import folds_of
 from mercer.selection.running.rows import count_rows, indexable
 from mercer.selection.running.task import Task
 
@@ -33,6 +33,7 @@ def make_task(
     groups: npt.ArrayLike | None,
     train_scores: bool,
     error_score: float | str,
+    random_state: Any = 0,
 ) -> Task:
     """Check everything and put it together."""
     for needed in ("fit", "get_params", "set_params"):
@@ -56,46 +57,12 @@ def make_task(
         machine,
         X,
         y,
-        folds_of(machine, X, y, cv, groups),
+        folds_of(machine, X, y, cv, groups, random_state),
         scorers_of(machine, scoring),
         _weights(sample_weight, count_rows(X)),
         bool(train_scores),
         error_score,
     )
-
-
-def folds_of(machine: Any, X: Any, y: Any, cv: Any, groups: Any) -> tuple[tuple[Array, Array], ...]:
-    """Return the rows to learn from and to judge by of each fold."""
-    if isinstance(cv, str):
-        if cv != "loo":
-            raise ValueError(f"cv={cv!r} must be a number, a splitter, an iterable, or 'loo'")
-        cv = LeaveOneOut()
-    with np.errstate(invalid="ignore"):  # labels that are no numbers are told of by the machine
-        splitter = check_cv(cv, y, classifier=is_classifier(machine))
-    n = count_rows(X)
-    folds = tuple(
-        (_positions(train, n), _positions(test, n)) for train, test in splitter.split(X, y, groups)
-    )
-    if not folds:
-        raise ValueError(f"cv={cv!r} gives no folds")
-    return folds
-
-
-def _positions(index: Any, n: int) -> Array:
-    """Return rows of a fold as whole numbers from 0 to n - 1."""
-    index = np.asarray(index)
-    if index.dtype == bool and index.shape == (n,):
-        return np.flatnonzero(index)
-    if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
-        raise ValueError(
-            f"cv: the rows of a fold must be a list of positions, whole numbers, or a mask of {n} "
-            f"truth values; got {index.dtype} of shape {index.shape}"
-        )
-    index = index.astype(np.intp)
-    if len(index) and not (-n <= index.min() and index.max() < n):
-        far = index.max() if index.max() >= n else index.min()
-        raise IndexError(f"cv: a fold has row {far}, but there are {n} rows")
-    return np.asarray(np.where(index < 0, index + n, index))
 
 
 def scorers_of(machine: Any, scoring: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mercer.kernels.features import dimension
 from mercer.machines import SVC, SVR, KernelRidge, LogisticRegression, NearestMean, OneClassSVM
 from mercer.machines.base.inputs import training_rows_alone
 from mercer.points import is_objects, is_sparse, row_count
-from mercer.resources import MemoryBudgetError
+from mercer.resources import MemoryBudgetError, call_threads
 from mercer.selection.running.rows import Rows, take_square
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
@@ -33,7 +33,6 @@ from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.parts import Parts
 from mercer.selection.sharing.refit import judge_fit
 from mercer.selection.sharing.share import register
-from mercer.threads import call_threads
 
 _COPIES = 5  # for each fit at work: the matrix of its fold, and what its solver makes of it
 _WIDE = 200  # columns: fewer, and a kernel is evaluated sooner than a matrix is checked

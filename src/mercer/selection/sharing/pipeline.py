@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mercer.points import is_sparse
-from mercer.resources import memory_budget
+from mercer.resources import call_threads, memory_budget
 from mercer.selection.running.identity import digest
 from mercer.selection.running.rows import Rows, count_rows, take_rows
 from mercer.selection.running.task import Point, Task, unshared
@@ -26,7 +26,6 @@ from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.refit import failed, listening, refits
 from mercer.selection.sharing.share import groups, register
-from mercer.threads import call_threads
 
 
 class SharedSteps(Group):

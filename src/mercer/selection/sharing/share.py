@@ -1,14 +1,17 @@
 """Who shares what: each family of machines makes its own groups, the rest is refitted.
 
 A family is registered for exact types: a subclass may fit in a way of its own, so it is refitted.
-Of several families for one type, the last to be registered is asked first; points that it leaves
-out go to the one before.
+One that is registered for `Sharing` is asked for all machines that say themselves how they share
+(`machines/base/sharing.py`), and before others. Of several families for one type, the last to be
+registered is asked first; points that it leaves out go to the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from mercer.machines.base.sharing import Sharing, says_how_it_shares
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.refit import refits
@@ -47,7 +50,7 @@ def groups(task: Task, points: Sequence[Point]) -> list[Group]:
     """
     made: list[Group] = []
     rest = list(range(len(points)))
-    for family in _FAMILIES.get(type(task.machine), ()):
+    for family in _families(task.machine):
         if not rest:
             break
         found = family(task, [points[position] for position in rest])
@@ -57,6 +60,11 @@ def groups(task: Task, points: Sequence[Point]) -> list[Group]:
         covered = {position for group in found for position in group.points}
         rest = [position for position in rest if position not in covered]
     return [*made, *refits(task, points, rest)]
+
+
+def _families(machine: Any) -> list[Family]:
+    by_contract = _FAMILIES.get(Sharing, []) if says_how_it_shares(machine) else []
+    return [*by_contract, *_FAMILIES.get(type(machine), [])]
 
 
 class _Renumbered(Group):

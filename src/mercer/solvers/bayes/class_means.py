@@ -18,11 +18,7 @@ _ROUNDING = 1e-7  # of the longest row: means nearer than that cannot be told ap
 class Averages(Solver):
     """Average the rows of each class."""
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take class means."""
-        if not isinstance(problem, ClassMeans):
-            return f"Averages answers ClassMeans problems, not {type(problem).__name__}"
-        return None
+    answers = ClassMeans
 
     def run(self, problem: ClassMeans, watch: Watch, start: Any = None) -> Solution:
         """Multiply once."""

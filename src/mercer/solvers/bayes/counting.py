@@ -16,11 +16,7 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 class Counting(Solver):
     """The closed form of `ClassTables`: shares of smoothed counts, means and variances."""
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take tables of counts."""
-        if not isinstance(problem, ClassTables):
-            return f"Counting answers ClassTables problems, not {type(problem).__name__}"
-        return None
+    answers = ClassTables
 
     def run(self, problem: ClassTables, watch: Watch, start: Any = None) -> Solution:
         """Divide."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Spread
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 
@@ -19,11 +19,7 @@ class GaussianLikelihood(Solver):
     Columns are brought to variance one first, so that their units do not matter.
     """
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take Gaussian classes."""
-        if not isinstance(problem, GaussianClasses):
-            return f"GaussianLikelihood answers GaussianClasses, not {type(problem).__name__}"
-        return None
+    answers = GaussianClasses
 
     def run(self, problem: GaussianClasses, watch: Watch, start: Any = None) -> Solution:
         """Decompose each covariance."""

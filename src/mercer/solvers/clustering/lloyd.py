@@ -45,17 +45,13 @@ class Lloyd(Solver):
         Seed of the starts.
     """
 
+    answers = Partition
+
     seeding: Seeding = field(default_factory=PlusPlus)
     starts: int = 10
     max_iter: int = 300
     refine: bool = True
     random_state: int = 0
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take partitions."""
-        if not isinstance(problem, Partition):
-            return f"Lloyd answers Partition problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Partition, watch: Watch, start: Any = None) -> Solution:
         """Run all starts, and keep the best end."""

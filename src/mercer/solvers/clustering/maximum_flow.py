@@ -28,11 +28,7 @@ _LARGEST = 2.0**30
 class MaximumFlow(Solver):
     """Exact minimum cut between two points, or of a whole graph by n - 1 flows from point 0."""
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take minimum cuts."""
-        if not isinstance(problem, MinimumCut):
-            return f"MaximumFlow answers MinimumCut problems, not {type(problem).__name__}"
-        return None
+    answers = MinimumCut
 
     def run(self, problem: MinimumCut, watch: Watch, start: Any = None) -> Solution:
         """Push flows until every pair that must be separated is known."""

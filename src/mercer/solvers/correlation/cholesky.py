@@ -17,12 +17,11 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram import FactoredGram, Gram, ShiftedGram
 from mercer.problems import Correlation
-from mercer.problems.correlation.shrinkage import Squared
+from mercer.problems.correlation import Squared
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Watch
-from mercer.solvers.correlation.correlate import correlate
 from mercer.solvers.correlation.sparse_view import SparseView, sparse_features
-from mercer.solvers.correlation.views import View, has_features, view_of_features
+from mercer.solvers.correlation.views import View, correlate, has_features, view_of_features
 
 SMALLEST = 1e-8  # penalty over trace: below, a Cholesky factor holds noise
 _PANEL = 512  # columns of the inverse at a time; LAPACK's own inverse cannot be interrupted
@@ -74,12 +73,12 @@ class CholeskyCorrelation(Solver):
         Largest residual of a squared correlation.
     """
 
+    answers = Correlation
+
     tol: float = 1e-12
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Correlation) -> str | None:
         """Take the form (G + penalty)^2 with penalties that are not tiny."""
-        if not isinstance(problem, Correlation):
-            return f"CholeskyCorrelation answers Correlation problems, not {type(problem).__name__}"
         if not isinstance(problem.form, Squared):
             return "CholeskyCorrelation needs the form Squared(); use solver=EighCorrelation()"
         if any(tiny(gram, penalty) for gram, penalty in problem.views):

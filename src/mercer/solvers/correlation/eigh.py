@@ -7,14 +7,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram, Gram
 from mercer.problems import Correlation
-from mercer.problems.correlation.shrinkage import Shrinkage
+from mercer.problems.correlation import Shrinkage
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Watch
-from mercer.solvers.correlation.correlate import correlate
-from mercer.solvers.correlation.views import BasisView, has_features, spectral, view_of_features
+from mercer.solvers.correlation.views import (
+    BasisView,
+    correlate,
+    has_features,
+    spectral,
+    view_of_features,
+)
 from mercer.solvers.spectral.eigh import DECOMPOSED
 
 
@@ -28,13 +33,9 @@ class EighCorrelation(Solver):
         Eigenvalues below this share of the largest count as zero.
     """
 
-    cut: float = 1e-12
+    answers = Correlation
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take any correlation problem."""
-        if not isinstance(problem, Correlation):
-            return f"EighCorrelation answers Correlation problems, not {type(problem).__name__}"
-        return None
+    cut: float = 1e-12
 
     def run(self, problem: Correlation, watch: Watch, start: Any = None) -> Solution:
         """Decompose both, compare."""

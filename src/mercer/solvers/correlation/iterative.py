@@ -15,11 +15,10 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import FactoredGram, Gram
 from mercer.problems import Correlation
-from mercer.problems.correlation.shrinkage import Squared
+from mercer.problems.correlation import Squared
 from mercer.solvers.base import Solution, Solver, Watch
 from mercer.solvers.correlation.cholesky import SMALLEST, tiny
-from mercer.solvers.correlation.correlate import correlate
-from mercer.solvers.correlation.views import View, has_features, view_of_features
+from mercer.solvers.correlation.views import View, correlate, has_features, view_of_features
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +83,12 @@ class IterativeCorrelation(Solver):
         Largest residual of a squared correlation.
     """
 
+    answers = Correlation
+
     tol: float = 1e-9
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Correlation) -> str | None:
         """Take the form (G + penalty)^2 with penalties that are not tiny."""
-        if not isinstance(problem, Correlation):
-            return (
-                f"IterativeCorrelation answers Correlation problems, not {type(problem).__name__}"
-            )
         if not isinstance(problem.form, Squared):
             return (
                 "without storing the Gram, only the form (K + penalty)^2 can be answered; use "

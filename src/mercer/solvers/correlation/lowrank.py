@@ -7,14 +7,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram, Gram, pivoted_cholesky
 from mercer.problems import Correlation
-from mercer.problems.correlation.shrinkage import Shrinkage
+from mercer.problems.correlation import Shrinkage
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Watch
-from mercer.solvers.correlation.correlate import correlate
-from mercer.solvers.correlation.views import BasisView, has_features, spectral, view_of_features
+from mercer.solvers.correlation.views import (
+    BasisView,
+    correlate,
+    has_features,
+    spectral,
+    view_of_features,
+)
 
 _CUT = 1e-12  # eigenvalues of F'F, of the largest
 
@@ -34,14 +39,10 @@ class LowRankCorrelation(Solver):
         Seed of the draws.
     """
 
+    answers = Correlation
+
     rank: int = 500
     random_state: int = 0
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take any correlation problem."""
-        if not isinstance(problem, Correlation):
-            return f"LowRankCorrelation answers Correlation problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Correlation, watch: Watch, start: Any = None) -> Solution:
         """Factor both, compare."""

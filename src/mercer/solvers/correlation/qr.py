@@ -8,8 +8,7 @@ from typing import Any, cast
 from mercer.gram import FactoredGram
 from mercer.problems import Correlation
 from mercer.solvers.base import Solution, Solver, Watch
-from mercer.solvers.correlation.correlate import correlate
-from mercer.solvers.correlation.views import has_features, view_of_features
+from mercer.solvers.correlation.views import correlate, has_features, view_of_features
 
 
 @dataclass(frozen=True)
@@ -19,10 +18,10 @@ class QRCorrelation(Solver):
     Any penalty, any rank: directions below 1e-10 of the largest singular value are not counted.
     """
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = Correlation
+
+    def _obstacle(self, problem: Correlation) -> str | None:
         """Take two views with dense features."""
-        if not isinstance(problem, Correlation):
-            return f"QRCorrelation answers Correlation problems, not {type(problem).__name__}"
         if not all(has_features(gram) for gram, _ in problem.views):
             return (
                 "QRCorrelation needs explicit dense features of both views; use "

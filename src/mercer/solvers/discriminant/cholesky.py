@@ -12,7 +12,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram.build import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory
@@ -40,10 +40,10 @@ class CholeskyDiscriminant(Solver):
     eigenproblem of the size of the classes.
     """
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = Discriminant
+
+    def _obstacle(self, problem: Discriminant) -> str | None:
         """Take problems with a penalty."""
-        if not isinstance(problem, Discriminant):
-            return f"CholeskyDiscriminant answers Discriminant, not {type(problem).__name__}"
         if problem.penalty <= 0:
             return (
                 "without a penalty a kernel separates its training rows perfectly in many ways: "

@@ -28,9 +28,11 @@ _CANCELLED = 1e-6  # of a sum of squares: less, and taking off the mean cost too
 class PrimalDiscriminant(Solver):
     """Factor S_W + penalty I = L L'; singular vectors of L^-1 (m_c - m) sqrt(p_c) are L'w."""
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = Discriminant
+
+    def _obstacle(self, problem: Discriminant) -> str | None:
         """Take problems whose Gram is factored."""
-        if isinstance(problem, Discriminant) and isinstance(problem.gram, FactoredGram):
+        if isinstance(problem.gram, FactoredGram):
             return None
         return "PrimalDiscriminant needs a Discriminant whose kernel has an explicit feature map"
 

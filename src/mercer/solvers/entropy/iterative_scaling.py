@@ -31,14 +31,10 @@ class IterativeScaling(Solver):
         Largest number of passes.
     """
 
+    answers = Expectations
+
     tol: float = 1e-8
     max_iter: int = 100_000
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take problems of expectations."""
-        if not isinstance(problem, Expectations):
-            return f"IterativeScaling answers Expectations, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Expectations, watch: Watch, start: Any = None) -> Solution:
         """Scale until expectations meet their targets, on the points that may have a chance."""

@@ -31,14 +31,10 @@ class EntropyNewton(Solver):
         Largest number of steps.
     """
 
+    answers = Expectations
+
     tol: float = 1e-10
     max_iter: int = 200
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take problems of expectations."""
-        if not isinstance(problem, Expectations):
-            return f"EntropyNewton answers Expectations, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Expectations, watch: Watch, start: Any = None) -> Solution:
         """Step; where multipliers run away, find out which points are pushed out, and go on."""

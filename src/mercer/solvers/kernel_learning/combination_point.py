@@ -27,7 +27,7 @@ from mercer.problems.kernel_learning.kernel_combination import (
 from mercer.solvers.base import Progress, Solver, Status, Watch
 from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
-from mercer.solvers.margin.criteria import Gap
+from mercer.solvers.margin.descent import Gap
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.spd import factor_spd
 

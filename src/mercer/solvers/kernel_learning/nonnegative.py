@@ -20,10 +20,10 @@ _RANK = 1e-13  # of the largest eigenvalue: below, kernels that are sums of othe
 class Nonnegative(Solver):
     """Write d'Md - 2 a'd as |A d - c|^2 by eigenvalues of M, and let an active set solve it."""
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = KernelAlignment
+
+    def _obstacle(self, problem: KernelAlignment) -> str | None:
         """Take alignments, of at least one kernel that has one."""
-        if not isinstance(problem, KernelAlignment):
-            return f"Nonnegative answers KernelAlignment problems, not {type(problem).__name__}"
         if not problem.grams:
             return "there is no kernel to give a weight to"
         return None

@@ -30,14 +30,10 @@ class ScaleDescent(Solver):
         Largest number of steps of one start.
     """
 
+    answers = Relevance
+
     tol: float = 1e-4
     max_iter: int = 200
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take questions of relevance."""
-        if not isinstance(problem, Relevance):
-            return f"ScaleDescent answers Relevance problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Relevance, watch: Watch, start: Any = None) -> Solution:
         """Descend from each start."""

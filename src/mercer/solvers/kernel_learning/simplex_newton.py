@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import PrecomputedGram
-from mercer.gram.policy import stored_dtype
+from mercer.gram.build import stored_dtype
 from mercer.problems import BoxQP
 from mercer.problems.kernel_learning.kernel_combination import KernelCombination, WeightedDuals
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -43,13 +43,13 @@ class SimplexNewton(Solver):
         Largest number of steps.
     """
 
+    answers = KernelCombination
+
     tol: float = 1e-4
     max_iter: int = 200
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: KernelCombination) -> str | None:
         """Take combinations of kernels."""
-        if not isinstance(problem, KernelCombination):
-            return f"SimplexNewton answers KernelCombination problems, not {type(problem).__name__}"
         if not problem.grams:
             return "there is no kernel to give a weight to"
         return None

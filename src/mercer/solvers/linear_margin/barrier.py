@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.problems.margin.costs import HARDEST
+from mercer.problems.margin.svm import HARDEST
 from mercer.solvers.linear_margin.linear_rows import LinearRows
 from mercer.solvers.spd import factor_spd
 

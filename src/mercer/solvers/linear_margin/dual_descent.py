@@ -26,7 +26,7 @@ from mercer.solvers.linear_margin.linear_answer import (
     meets,
 )
 from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
+from mercer.solvers.margin.descent import VIOLATION, Criterion
 
 _EPOCHS = 1000
 _ROUNDS = 20
@@ -53,7 +53,9 @@ class DualDescent(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = BoxQP
+
+    def _obstacle(self, problem: BoxQP) -> str | None:
         """Take box programmes with a factored Gram that have a feasible point."""
         return linear_refusal("DualDescent", problem)
 

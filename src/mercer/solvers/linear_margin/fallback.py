@@ -16,10 +16,8 @@ from mercer.resources import within_budget
 from mercer.solvers.base import Watch
 from mercer.solvers.linear_margin.feature_box import feature_box
 from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.margin.criteria import Criterion
-from mercer.solvers.margin.descent import begin
-from mercer.solvers.margin.smo import answer
-from mercer.solvers.margin.stored_engine import StoredEngine
+from mercer.solvers.margin.descent import Criterion, begin
+from mercer.solvers.margin.smo import StoredEngine, answer
 
 _STEPS, _STEPS_PER_ROW = 1_000_000, 100
 _EPOCHS = 300

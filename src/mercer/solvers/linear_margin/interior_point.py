@@ -28,7 +28,7 @@ from mercer.solvers.linear_margin.linear_answer import (
     rounding_of,
 )
 from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
+from mercer.solvers.margin.descent import VIOLATION, Criterion
 
 _GROWTH = 8  # of one sample to the next
 _SMALLEST_SAMPLE = 2000
@@ -65,7 +65,9 @@ class InteriorPoint(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = BoxQP
+
+    def _obstacle(self, problem: BoxQP) -> str | None:
         """Take box programmes with a factored Gram that have a feasible point."""
         return linear_refusal("InteriorPoint", problem)
 

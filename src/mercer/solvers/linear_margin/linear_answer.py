@@ -7,7 +7,6 @@ measured on all rows, from the features.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,18 +16,15 @@ from mercer.problems import BoxQP
 from mercer.solvers.base import Status
 from mercer.solvers.linear_margin.crossover import with_sums
 from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.margin.criteria import Criterion
-from mercer.solvers.margin.descent import filled
+from mercer.solvers.margin.descent import Criterion, filled
 
 _ROUNDING = 1e-12  # of a sum
 _NOTHING = 1e-13  # of the linear terms: all that b could do to a force
 _DOUBTFUL = 1e-2  # of the tolerance: rounding that needs a second look
 
 
-def linear_refusal(name: str, problem: Any) -> str | None:
-    """Say why a problem is not a box programme in the space of features."""
-    if not isinstance(problem, BoxQP):
-        return f"{name} answers BoxQP problems, not {type(problem).__name__}"
+def linear_refusal(name: str, problem: BoxQP) -> str | None:
+    """Say why a box programme is not one in the space of features."""
     if not isinstance(problem.unwrapped.base, FactoredGram):
         return (
             f"{name} needs a kernel with an explicit finite feature map (Linear, low-degree "

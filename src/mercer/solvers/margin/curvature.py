@@ -6,9 +6,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram
-from mercer.gram.exact import exact_block, exact_rows
+from mercer.gram.exact_parts import exact_block, exact_rows
 from mercer.gram.storage.precomputed import PrecomputedGram
-from mercer.gram.transformed.part import unwrap
 from mercer.solvers.margin.descent import BoxState
 
 _SAMPLE = 64
@@ -76,5 +75,5 @@ def largest_diagonal(gram: Gram) -> float:
 
 
 def _rounding(gram: Gram) -> float:
-    base = unwrap(gram).base  # only a given matrix cannot be evaluated anew from points
+    base = gram.unwrapped().base  # only a given matrix cannot be evaluated anew from points
     return _ROUNDING[np.dtype(base.dtype if isinstance(base, PrecomputedGram) else float).itemsize]

@@ -1,4 +1,4 @@
-"""Box programmes on their way down: where each stands, and the engine that moves them.
+"""Box programmes on their way down: where each stands, what moves it, and what it aims at.
 
 `BoxState` is one programme with variables b and gradient F = p - K b. An `Engine` moves states that
 share a K: `StoredEngine` where K is a matrix, `working_sets.Sets` where its entries are made anew.
@@ -7,14 +7,16 @@ share a K: `StoredEngine` where K is a matrix, `working_sets.Sets` where its ent
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.boxes import Box
-from mercer.gram.transformed.part import Unwrapped
+from mercer.gram.base import Unwrapped
+from mercer.gram.exact_parts import exact_rows
 from mercer.problems import BoxQP
+from mercer.problems.margin.svm import HARDEST
 from mercer.solvers.base import Watch
 
 _SAMPLE = 1024  # points that stand for all where only an order is wanted
@@ -38,6 +40,8 @@ class BoxState:
         What the violation is to come down to.
     steps : int
         Pair steps so far.
+    rounds : int
+        Working sets so far, where there are such.
     """
 
     problem: BoxQP
@@ -47,6 +51,7 @@ class BoxState:
     error: float = np.inf
     steps: int = 0
     aim: float = np.inf
+    rounds: int = 0
 
     @property
     def unwrapped(self) -> Unwrapped:
@@ -114,6 +119,10 @@ class Engine(ABC):
         self.watch, self.limit, self.rounding = watch, limit, rounding
         self.steps = 0
 
+    def is_spent(self, part: BoxState) -> bool:
+        """Return whether a part has had all the work that it is allowed."""
+        return part.steps >= self.limit
+
     @abstractmethod
     def descend(self, parts: list[BoxState], tol: float) -> None:
         """Move all parts until none violates its conditions by more than `tol`."""
@@ -161,3 +170,122 @@ def filled(b: Array, F: Array, lower: Array, upper: Array, total: float) -> Arra
     moved = b.copy()
     moved[order] += step if rising else -step
     return np.clip(moved, lower, upper)
+
+
+# --- what the tolerance of a support vector solver speaks of -------------------------------------
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The largest violation of the optimality conditions by a pair: LIBSVM's rule.
+
+    In units of the decision function, so 10^-3 means: no point is on the wrong side of its
+    condition by more than that. Where only the answer tells these units (the margin of a nu form,
+    the radius of a ball) they are taken from it.
+    """
+
+    def measure(self, problem: BoxQP, b: Array, F: Array) -> float:
+        """Return the largest violation."""
+        return problem.violation(b, F)
+
+    def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
+        """Return what the measure may be: `tol` in units of the problem."""
+        return tol * problem.unit(b, F)
+
+    def first(self, problem: BoxQP, F: Array, tol: float) -> float:
+        """Return the violation to descend to before anything is measured in float64."""
+        spread = float(np.ptp(F)) if problem.scale is None and len(F) else 0.0
+        return tol * (problem.scale or spread or 1.0)
+
+    def settled(self, problem: BoxQP) -> bool:
+        """Return whether what is allowed is known before there is an answer."""
+        return problem.scale is not None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The duality gap relative to the objective: a bound on what is left to gain."""
+
+    def measure(self, problem: BoxQP, b: Array, F: Array) -> float:
+        """Return the gap."""
+        return problem.gap(b, F - problem.spread(problem.offsets(b, F)))
+
+    def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
+        """Return what the gap may be: `tol` of the objective."""
+        objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.kinks @ np.abs(b))
+        return tol * max(abs(objective), problem.rounding(b))
+
+    def settled(self, problem: BoxQP) -> bool:
+        """Return whether what is allowed is known before there is an answer."""
+        return False
+
+    def first(self, problem: BoxQP, F: Array, tol: float) -> float:
+        """Return the violation to descend to before anything is measured in float64."""
+        return _START * max(float(np.ptp(F)), np.finfo(float).tiny) if len(F) else tol
+
+
+Criterion = Violation | Gap
+VIOLATION = Violation()
+
+_START = 1e-3 / 2  # of the spread of F; for a classifier, whose F is from -1 to 1, LIBSVM's 10^-3
+
+
+# --- hard margins: bounds that are infinite, and the proof that nothing is within them -----------
+#
+# With infinite bounds the objective may fall for ever: then no function meets all constraints.
+# Along the ray through b it falls at most to -h with
+#
+#     h = (p'b - kink'|b|)^2 / (2 b'K b),
+#
+# and for a classifier sqrt(2/h) is the distance of two points of the convex hulls of the classes.
+# So descents are made under a finite bound that is raised while variables press against it, until
+# none does (then it did not matter), or until h says that the hulls are closer than 10^-6 of the
+# longest feature vector.
+
+LEVELS = 6
+_FIRST = 1e3  # in units of the problem; reaches HARDEST at the last level
+_RAISE = 100.0
+
+
+def unit(problem: BoxQP) -> float:
+    """Return the size of a coefficient that moves f by as much as the linear term asks."""
+    largest = float(np.abs(problem.unwrapped.base.diag()).max(initial=0.0))
+    asked = float(np.abs(problem.linear).max(initial=0.0))
+    return (asked or 1.0) / max(largest, np.finfo(float).tiny)
+
+
+def infinite_bounds(problem: BoxQP) -> tuple[Array, Array]:
+    """Return which lower and upper bounds are infinite with nothing on the diagonal to hold b."""
+    shift = problem.unwrapped.shift
+    loose = np.ones(len(problem.linear), dtype=bool) if shift is None else shift == 0
+    return np.isinf(problem.lower) & loose, np.isinf(problem.upper) & loose
+
+
+def with_finite_bounds(problem: BoxQP, level: int) -> BoxQP:
+    """Return the programme with a finite bound, higher at each level, for infinite ones."""
+    down, up = infinite_bounds(problem)
+    if not (down.any() or up.any()):
+        return problem
+    cap = min(_FIRST * _RAISE**level, HARDEST) * unit(problem)
+    lower, upper = np.where(down, -cap, problem.lower), np.where(up, cap, problem.upper)
+    return replace(problem, lower=lower, upper=upper)
+
+
+def at_artificial_bound(under: BoxQP, problem: BoxQP, b: Array) -> bool:
+    """Return whether a variable is at a bound that the programme itself does not have."""
+    if under is problem:
+        return False
+    at_upper = (b >= under.upper) & np.isinf(problem.upper)
+    return bool((at_upper | ((b <= under.lower) & np.isinf(problem.lower))).any())
+
+
+def unbounded(problem: BoxQP, b: Array) -> bool:
+    """Return whether the ray through b shows that no hard margin exists."""
+    down, up = infinite_bounds(problem)
+    if ((b > 0) & ~up | (b < 0) & ~down).any():
+        return False  # what has a bound cannot go on for ever
+    used = np.flatnonzero(b)
+    gain = float(problem.linear @ b - problem.kinks @ np.abs(b))
+    bend = float(b[used] @ exact_rows(problem.gram, used, b))
+    limit = 0.5 * HARDEST * unit(problem) * float(np.abs(problem.linear).max(initial=0.0))
+    return gain > 0 and gain >= np.sqrt(2 * limit) * np.sqrt(max(bend, 0.0))

@@ -20,10 +20,10 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.gram.exact import exact_block, exact_rows
+from mercer.gram.exact_parts import exact_block, exact_rows
 from mercer.problems import BoxQP
 from mercer.resources import square_side
-from mercer.solvers.margin.criteria import Criterion
+from mercer.solvers.margin.descent import Criterion
 
 _LARGEST = 4000  # free variables; the factor of more takes longer than pair steps
 _COPIES = 4  # of K between them, held at once: as it is, of those inside the box, and two factors

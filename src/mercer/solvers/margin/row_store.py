@@ -7,7 +7,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram.source import Source
 from mercer.resources import rows_at_once
-from mercer.solvers.margin.stored_engine import rows_times
+from mercer.solvers.margin.smo import rows_times
 
 _ROWS_AT_ONCE = 256  # computed in one block
 _ENTRIES_AT_ONCE = 1 << 23  # of K, computed and copied between two looks at the clock

@@ -7,21 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
+from mercer.backends import choose_backend
 from mercer.gram import DenseGram, PrecomputedGram
+from mercer.gram.build import descents_at_once
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.margin.convergence import converge
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
 from mercer.solvers.margin.curvature import curvature_along, curvature_among, largest_diagonal
-from mercer.solvers.margin.descent import BoxState, Engine, begin
-from mercer.solvers.margin.hard_margin import (
+from mercer.solvers.margin.descent import (
     LEVELS,
+    VIOLATION,
+    BoxState,
+    Criterion,
+    Engine,
     at_artificial_bound,
+    begin,
     unbounded,
     with_finite_bounds,
 )
-from mercer.solvers.margin.stored_engine import StoredEngine
+from mercer.solvers.margin.tube import STEPS_FIRST, STEPS_FIRST_PER_VARIABLE, is_nu_tube, restart
 
 _ITERATIONS_PER_ROW = 100
 _LEAST_ITERATIONS = 10_000_000
@@ -51,7 +57,9 @@ class SMO(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = (BoxQP, Many)
+
+    def _obstacle(self, problem: BoxQP | Many) -> str | None:
         """Take box programmes that have a feasible point, and share one stored Gram."""
         refused = refusal("SMO", problem)
         if refused is not None:
@@ -75,10 +83,8 @@ class SMO(Solver):
         return conclude(self, problem, parts, ends, watch)
 
 
-def refusal(name: str, problem: Any) -> str | None:
-    """Say why a problem is not one, or several, box programmes on one Gram."""
-    if not isinstance(problem, BoxQP | Many):
-        return f"{name} answers BoxQP and Many problems, not {type(problem).__name__}"
+def refusal(name: str, problem: BoxQP | Many) -> str | None:
+    """Say why box programmes are not ones with feasible points on one Gram."""
     problems = programmes(problem)
     if not problems:
         return "there is no programme to answer"
@@ -114,6 +120,33 @@ def limit_of(problems: tuple[BoxQP, ...]) -> int:
 
 
 def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float) -> list[Status]:
+    """Settle all parts; those of nu regression that take long begin anew from their tube."""
+    limit = engine.limit
+    tubes = [
+        k
+        for k, part in enumerate(parts)
+        if part.problem.group is not None and is_nu_tube(part.problem)
+    ]
+    if tubes:
+        largest = max(len(parts[k].b) for k in tubes)
+        engine.limit = min(limit, max(STEPS_FIRST, STEPS_FIRST_PER_VARIABLE * largest))
+    ends = _settle(engine, parts, criterion, tol)
+    left = [k for k in tubes if ends[k] is Status.ITERATION_LIMIT and parts[k].steps < limit]
+    for k in left:
+        engine.limit = (parts[k].steps + limit) // 2  # if in vain, the other half is left
+        with engine.watch.keeping():  # the part stays feasible
+            restart(engine, parts[k], criterion, tol)
+    engine.limit = limit
+    if left:
+        again = _settle(engine, [parts[k] for k in left], criterion, tol)
+        for k, end in zip(left, again, strict=True):
+            ends[k] = end
+    return ends
+
+
+def _settle(
+    engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float
+) -> list[Status]:
     """Settle all parts; where bounds are infinite, under ones that are raised while they press."""
     problems, ends = [part.problem for part in parts], [Status.SOLVED] * len(parts)
     left = list(range(len(parts)))
@@ -137,7 +170,12 @@ def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: flo
 
 
 def conclude(
-    solver: Solver, problem: BoxQP | Many, parts: list[BoxState], ends: list[Status], watch: Watch
+    solver: Solver,
+    problem: BoxQP | Many,
+    parts: list[BoxState],
+    ends: list[Status],
+    watch: Watch,
+    detail: str = "",
 ) -> Solution:
     """Put the answers together; the ending is the first that is not the wished one."""
     curvatures = {} if parts[0].unwrapped.base.valid else _negative_curvatures(parts, ends)
@@ -145,9 +183,9 @@ def conclude(
         ends[k] = Status.NOT_CONVEX
     wrong = [k for k, end in enumerate(ends) if not end.ok]
     status = watch.stopped or (ends[wrong[0]] if wrong else Status.SOLVED)
-    seen = (
-        [f"a direction of curvature {min(curvatures.values()):.2g} was seen"] if curvatures else []
-    )
+    seen = [detail] if detail else []
+    if curvatures:
+        seen.insert(0, f"a direction of curvature {min(curvatures.values()):.2g} was seen")
     if wrong and len(parts) > 1:
         seen.insert(0, f"{len(wrong)} of {len(parts)} programmes, number {wrong[0]} first")
     duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
@@ -174,3 +212,77 @@ def resting(problem: BoxQP, start: Array | None) -> BoxState:
     """Return the feasible point where a run that is stopped at once stands."""
     b = problem.feasible_near(np.zeros(len(problem.linear)) if start is None else start)
     return BoxState(problem, b, problem.linear - problem.gram @ b)
+
+
+# --- the engine on a stored K: compiled pair steps, all parts at once ----------------------------
+
+_ROWS_AT_ONCE = 256  # summed in the type of K before float64 takes over
+
+
+class StoredEngine(Engine):
+    """Pair steps on a matrix.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        float32 or float64.
+    watch : Watch
+        Told the steps of all runs together.
+    limit : int
+        Pair steps allowed for each programme.
+    """
+
+    def __init__(self, K: Array, watch: Watch, limit: int) -> None:
+        super().__init__(watch, limit, float(np.finfo(K.dtype).eps))
+        self.K = K
+
+    def descend(self, parts: list[BoxState], tol: float) -> None:
+        """Run the compiled loop on all parts together, or on as many as the memory allows."""
+        count = descents_at_once(self.K, max((len(part.b) for part in parts), default=1))
+        for first in range(0, len(parts), count):
+            self._descend(parts[first : first + count], tol)
+
+    def _descend(self, parts: list[BoxState], tol: float) -> None:
+        before = self.steps
+        parts = [part for part in parts if part.steps < self.limit]
+        if not parts:
+            return
+        left = self.limit - max(part.steps for part in parts)
+        answers = choose_backend().box_qps(
+            self.K,
+            [part.box() for part in parts],
+            tol,
+            left,
+            lambda steps, violation: self.watch.tick(before + steps, violation),
+        )
+        for part, answer in zip(parts, answers, strict=True):
+            part.b, part.F, part.violation = answer.b, answer.gradient, answer.violation
+            part.error, part.steps = np.inf, part.steps + answer.iterations
+        self.steps += sum(answer.iterations for answer in answers)
+
+    def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
+        """Read the rows of the variables that moved; sums are in float64."""
+        held = part.unwrapped
+        product = rows_times(self.K, *part.on_base(changed, step))
+        product = product if held.index is None else product[held.index]
+        if held.shift is not None:
+            product[changed] += held.shift[changed] * step
+        return product
+
+
+def rows_times(K: Array, points: Array, coef: Array) -> Array:
+    """Return the rows `points` of K, each times its coefficient, summed in float64 over blocks.
+
+    Row by row, so that none is copied; and by NumPy's own loops, because the threads of a BLAS
+    wait for one another longer than such a sum takes when other work runs beside.
+    """
+    total, term = np.zeros(K.shape[1]), np.empty(K.shape[1], dtype=K.dtype)
+    for first in range(0, len(points), _ROWS_AT_ONCE):
+        deadline.check()
+        few = slice(first, first + _ROWS_AT_ONCE)
+        part = np.zeros(K.shape[1], dtype=K.dtype)
+        for i, c in zip(points[few].tolist(), coef[few].astype(K.dtype), strict=True):
+            np.multiply(K[i], c, out=term)
+            np.add(part, term, out=part)
+        total += part
+    return total

@@ -19,10 +19,10 @@ from mercer.backends.boxes import Box
 from mercer.gram import CachedGram, LazyGram
 from mercer.gram.build import largest_set
 from mercer.gram.source import Source
+from mercer.problems import BoxQP, Many
 from mercer.resources import memory_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
-from mercer.solvers.margin.criteria import VIOLATION, Criterion
-from mercer.solvers.margin.descent import BoxState, Engine, begin
+from mercer.solvers.margin.descent import VIOLATION, BoxState, Criterion, Engine, begin
 from mercer.solvers.margin.row_store import RowStore
 from mercer.solvers.margin.smo import (
     answer,
@@ -41,6 +41,9 @@ _SPARE = 1.5  # times the free variables: a set must hold them all with room to 
 _INNER = 0.1  # of the violation: how far a set is solved
 _LEAST = 16  # variables of a set, however small the memory budget
 _SHARE = 0.4  # of the memory budget, for kept rows
+# Sets for each row, when nobody says: five times as many as the slowest that ended took. One is
+# worth a thousand pair steps in time, so that a limit of those alone would take hours to reach.
+_SETS_PER_ROW, _LEAST_SETS = 20, 1000
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class WorkingSets(Solver):
     tol : float
         What the criterion may be at the end.
     max_iter : int or None
-        Largest number of pair steps of a programme; None takes max(10^7, 100 n).
+        Largest number of pair steps of a programme; None takes max(10^7, 100 n), in at most
+        max(10^3, 20 n) sets.
     criterion : Violation or Gap
         What `tol` speaks of.
     """
@@ -61,7 +65,9 @@ class WorkingSets(Solver):
     max_iter: int | None = None
     criterion: Criterion = VIOLATION
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = (BoxQP, Many)
+
+    def _obstacle(self, problem: BoxQP | Many) -> str | None:
         """Take feasible box programmes on one Gram that can be evaluated in parts."""
         refused = refusal("WorkingSets", problem)
         if refused is not None:
@@ -78,9 +84,11 @@ class WorkingSets(Solver):
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
         base: Any = problems[0].unwrapped.base
         engine = Sets(base.source, watch, self.max_iter or limit_of(problems))
+        if self.max_iter is None:
+            engine.most = max(_LEAST_SETS, _SETS_PER_ROW * base.source.n)
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
-        return conclude(self, problem, parts, ends, watch)
+        return conclude(self, problem, parts, ends, watch, engine.crawled(parts, ends))
 
 
 class Sets(Engine):
@@ -94,7 +102,14 @@ class Sets(Engine):
         Told the steps of all runs together.
     limit : int
         Pair steps allowed for each programme.
+
+    Attributes
+    ----------
+    most : float
+        Sets allowed for each programme.
     """
+
+    most = np.inf
 
     def __init__(self, source: Source, watch: Watch, limit: int) -> None:
         super().__init__(watch, limit, float(np.finfo(source.dtype).eps))
@@ -103,6 +118,23 @@ class Sets(Engine):
         self._largest = max(_LEAST, largest_set(source.dtype))
         self.store = RowStore(source, self._room)
         self._last: tuple[Array, RowStore] | None = None
+
+    def is_spent(self, part: BoxState) -> bool:
+        """Return whether a part has had all the pair steps, or sets, that it is allowed."""
+        return super().is_spent(part) or part.rounds >= self.most
+
+    def crawled(self, parts: list[BoxState], ends: list[Status]) -> str:
+        """Say so where a limit was reached because sets were too small for the free variables."""
+        limited = [
+            part for part, end in zip(parts, ends, strict=True) if end is Status.ITERATION_LIMIT
+        ]
+        free = max((np.count_nonzero(part.free()) for part in limited), default=0)
+        if free <= self._largest:
+            return ""
+        return (
+            f"the memory budget leaves room for sets of {self._largest} variables, too few for the "
+            f"{free} that are free; raise it with mercer.config(memory=...)"
+        )
 
     def descend(self, parts: list[BoxState], tol: float) -> None:
         """Solve set after set of each part."""
@@ -137,13 +169,13 @@ class Sets(Engine):
     def _one(self, part: BoxState, tol: float) -> None:
         chosen, outer = np.zeros(0, dtype=np.int64), 0
         part.violation = part.problem.violation(part.b, part.F)
-        while part.violation > tol and part.steps < self.limit:
+        while part.violation > tol and not self.is_spent(part):
             if self.watch.tick(self.steps, part.violation):
                 return
             usual = _FIRST if outer == 0 else _USUAL
             chosen = choose_set(part, chosen, usual, self._largest)
             moved = self._solve(part, chosen, max(0.5 * tol, _INNER * part.violation))
-            outer += 1
+            outer, part.rounds = outer + 1, part.rounds + 1
             if not moved:
                 return
 

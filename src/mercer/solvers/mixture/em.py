@@ -38,17 +38,13 @@ class EM(Solver):
         Whether to leap; without, every step is a plain one.
     """
 
+    answers = Mixture
+
     tol: float = 1e-6
     max_iter: int = 500
     n_init: int = 1
     random_state: int = 0
     accelerate: bool = True
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take mixtures."""
-        if not isinstance(problem, Mixture):
-            return f"EM answers Mixture problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Mixture, watch: Watch, start: Any = None) -> Solution:
         """Go a short way from each start, and on from the best."""

@@ -32,15 +32,11 @@ class LatentEM(Solver):
         Seed of the loadings to start from.
     """
 
+    answers = LatentGaussian
+
     tol: float = 1e-6
     max_iter: int = 2000
     random_state: int = 0
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take latent Gaussian problems."""
-        if not isinstance(problem, LatentGaussian):
-            return f"LatentEM answers LatentGaussian problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: LatentGaussian, watch: Watch, start: Any = None) -> Solution:
         """Alternate two steps and a leap until the likelihood is flat."""

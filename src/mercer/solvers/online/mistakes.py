@@ -46,18 +46,14 @@ class Mistakes(Solver):
         Seed of the orders.
     """
 
+    answers = Separation
+
     max_epochs: int = 100
     shuffle: bool = True
     budget: int | None = None
     removal: Removal = field(default_factory=Oldest)
     keep_log: bool = False
     random_state: int = 0
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take separations."""
-        if not isinstance(problem, Separation):
-            return f"Mistakes answers Separation problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Separation, watch: Watch, start: Any = None) -> Solution:
         """Pass over the rows until nothing is wrong."""

@@ -35,13 +35,9 @@ class BandPath(Solver):
         Half-width of the band: wider reduces faster, narrower makes a penalty cheaper.
     """
 
-    width: int = 32
+    answers = RidgePath
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take ridge paths."""
-        if not isinstance(problem, RidgePath):
-            return f"BandPath answers RidgePath problems, not {type(problem).__name__}"
-        return None
+    width: int = 32
 
     def run(self, problem: RidgePath, watch: Watch, start: Any = None) -> Solution:
         """Reduce, then give every penalty its coefficients and leave-one-out residuals."""

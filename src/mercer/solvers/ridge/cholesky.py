@@ -26,11 +26,7 @@ class Cholesky(Solver):
     eigendecomposition, and the status says so.
     """
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take any linear system."""
-        if not isinstance(problem, LinearSystem):
-            return f"Cholesky answers LinearSystem problems, not {type(problem).__name__}"
-        return None
+    answers = LinearSystem
 
     def run(self, problem: LinearSystem, watch: Watch, start: Any = None) -> Solution:
         """Solve for each group of targets that share a matrix."""

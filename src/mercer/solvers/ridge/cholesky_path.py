@@ -25,11 +25,7 @@ _PANEL = 1024  # rows or columns of one product between two chances to hear Ctrl
 class CholeskyPath(Solver):
     """For each penalty C = L L'; diag(C^-1) is the column sums of squares of L^-1."""
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take ridge paths."""
-        if not isinstance(problem, RidgePath):
-            return f"CholeskyPath answers RidgePath problems, not {type(problem).__name__}"
-        return None
+    answers = RidgePath
 
     def run(self, problem: RidgePath, watch: Watch, start: Any = None) -> Solution:
         """Factor and invert for each penalty."""

@@ -36,14 +36,14 @@ class ConjugateGradient(Solver):
         0 for the penalty alone.
     """
 
+    answers = LinearSystem
+
     tol: float = 1e-8
     max_iter: int = 2000
     rank: int = 500
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: LinearSystem) -> str | None:
         """Take linear systems with a positive diagonal added."""
-        if not isinstance(problem, LinearSystem):
-            return f"ConjugateGradient answers LinearSystem problems, not {type(problem).__name__}"
         if not (problem.penalties > 0).all():
             return "ConjugateGradient needs a positive penalty; use solver=Cholesky()"
         return None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.points import is_sparse, to_dense
 from mercer.problems import Coefficients
+from mercer.solvers.dual_form import dual_form
 
-_AGREES = 1e-9  # of the weights: both forms of an answer agree to this
 _BLOCK_WORK = 1e9  # operations between two chances to hear Ctrl-C
 
 
@@ -97,18 +97,12 @@ class Design:
             intercept = self.s @ targets / self.s.sum() - self.mean @ weights
         penalised = penalties > floor
         coef = self.s[:, None] * residual / np.where(penalised, penalties, 1.0)
-        coef[:, penalised] += self._missing(coef[:, penalised], weights[:, penalised])
+        middle = None if is_sparse(self.G) or not self.bias else self.mean
+        coef[:, penalised] = dual_form(
+            self.G, middle, self.s, self.bias, coef[:, penalised], weights[:, penalised]
+        )
         if not penalised.all():
             right = weights[:, ~penalised]
             answer = interruptible(np.linalg.lstsq, to_dense(self.F).T, right, rcond=None)
             coef[:, ~penalised] = answer[0]
         return Coefficients(coef, intercept, weights)
-
-    def _missing(self, coef: Array, weights: Array) -> Array:
-        """Return what rounding of a residual over a small penalty leaves of G'a = w."""
-        left = weights - (self.G.T @ coef - np.outer(self.left, coef.sum(axis=0)))
-        sizes = np.linalg.norm(weights, axis=0)
-        if not (np.linalg.norm(left, axis=0) > _AGREES * sizes).any():
-            return np.zeros_like(coef)
-        change = interruptible(np.linalg.lstsq, self.normal_matrix(), left, rcond=None)[0]
-        return self.s[:, None] * self.push(change)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.problems import LinearSystem
 from mercer.resources import require_memory
 from mercer.solvers.base import Status

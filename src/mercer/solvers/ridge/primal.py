@@ -10,7 +10,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -29,9 +29,11 @@ class Primal(Solver):
     rounding would swallow, singular values of the features give the answer of least norm.
     """
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = LinearSystem
+
+    def _obstacle(self, problem: LinearSystem) -> str | None:
         """Take linear systems whose Gram is factored."""
-        if isinstance(problem, LinearSystem) and isinstance(problem.gram, FactoredGram):
+        if isinstance(problem.gram, FactoredGram):
             return None
         return "Primal needs a LinearSystem whose kernel has an explicit finite feature map"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import RidgePath
 from mercer.problems.ridge.ridge_path import RidgePoint, ridge_point
@@ -25,9 +25,11 @@ class PrimalPath(Solver):
     them, so coefficients and leave-one-out residuals are those of the features as they are.
     """
 
-    def refuses(self, problem: Any) -> str | None:
+    answers = RidgePath
+
+    def _obstacle(self, problem: RidgePath) -> str | None:
         """Take ridge paths whose Gram is factored."""
-        if isinstance(problem, RidgePath) and isinstance(problem.gram, FactoredGram):
+        if isinstance(problem.gram, FactoredGram):
             return None
         return "PrimalPath needs a RidgePath whose kernel has an explicit finite feature map"
 

@@ -49,6 +49,8 @@ class AnnealedGradient(Solver):
         are over. What did not come there says so.
     """
 
+    answers = SmoothRisk
+
     step: float = 1.0
     power: float = 0.5
     hold: float = 30.0
@@ -58,9 +60,9 @@ class AnnealedGradient(Solver):
     random_state: int = 0
     tol: float = 3e-3
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: SmoothRisk) -> str | None:
         """Take smooth risks with explicit features."""
-        if isinstance(problem, SmoothRisk) and isinstance(problem.gram, FactoredGram):
+        if isinstance(problem.gram, FactoredGram):
             return None
         return (
             "AnnealedGradient needs a SmoothRisk whose kernel has an explicit finite feature map "

@@ -18,6 +18,7 @@ _SHORTEST = 1e-10
 _SHRINKS = 0.9
 _ROUNDING = 1e-15
 _CLOSE = 1e-6  # gradient, relative, up to which a descent stopped by rounding has arrived
+_SMALL = 1e-7  # gradient, relative, a tenth of what certificates ask: above it, go on
 _GAP = 1e-7  # of the objective: a tenth of what certificates ask
 _FLAT = 1e-11  # descent still promised, relative, below which objectives no longer tell
 
@@ -72,7 +73,9 @@ def _iterates(
         if not slope < 0:
             d, slope = g.times(-1.0), -(size**2)
         flat = -slope <= _FLAT * abs(value)
-        ahead = _by_gradient(space, u, d, size) if flat else _step(space, u, value, d, slope)
+        ahead = _by_gradient(space, u, d, size) if flat else None
+        if ahead is None and (not flat or left > _SMALL):
+            ahead = _step(space, u, value, d, slope)
         if ahead is None:
             arrived = flat or left <= max(_CLOSE, tol)
             yield replace(at, status=Status.SOLVED if arrived else Status.INACCURATE)

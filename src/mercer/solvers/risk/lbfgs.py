@@ -28,20 +28,16 @@ class LBFGSRisk(Solver):
         Starts, for a loss that is not convex.
     """
 
-    tol: float = 1e-6
+    answers = SmoothRisk
+
+    tol: float = 1e-7
     max_iter: int = 5000
     memory: int = 20
     n_init: int = 4
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take smooth risks."""
-        if not isinstance(problem, SmoothRisk):
-            return f"LBFGSRisk answers SmoothRisk problems, not {type(problem).__name__}"
-        return None
-
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""
         space = space_of(problem.of_weight_one())
-        best = best_of(space, self, watch, lambda: LBFGSMemory(space, self.memory))
+        best = best_of(space, self, watch, lambda at: LBFGSMemory(at, self.memory))
         value = space.answer(best.arrival.element)
         return report(self, value, best.arrival.status, best.steps, watch, best.detail)

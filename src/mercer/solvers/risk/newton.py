@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.gram import DenseGram, FactoredGram, PrecomputedGram
+from mercer.gram import DenseGram, FactoredGram, PrecomputedGram, exact
 from mercer.points import is_sparse, to_dense
 from mercer.problems.risk.losses import LogLoss, LossCurvature, SquaredLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
@@ -21,9 +21,11 @@ from mercer.solvers.risk.quasi_newton import LBFGSMemory
 from mercer.solvers.risk.space import (
     Element,
     FeatureSpace,
+    RowSpace,
     Space,
     TriangularSpace,
     factored_space,
+    is_single,
     space_of,
 )
 
@@ -57,20 +59,16 @@ class NewtonRisk(Solver):
         Starts, for a loss that is not convex.
     """
 
+    answers = SmoothRisk
+
     tol: float = 1e-10
     max_iter: int = 200
     n_init: int = 4
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take smooth risks."""
-        if not isinstance(problem, SmoothRisk):
-            return f"NewtonRisk answers SmoothRisk problems, not {type(problem).__name__}"
-        return None
-
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""
         space, semidefinite = _space(problem.of_weight_one())
-        best = best_of(space, self, watch, lambda: _direction(space, self.tol, watch))
+        best = best_of(space, self, watch, lambda at: _direction(at, self.tol, watch))
         value = space.answer(best.arrival.element)
         status = best.arrival.status
         if status is Status.SOLVED and not semidefinite:
@@ -91,17 +89,24 @@ class Best:
     detail: str
 
 
-def best_of(space: Space, solver: Any, watch: Watch, direction: Callable[[], Direction]) -> Best:
-    """Descend from every start, and keep the best end."""
+def best_of(
+    space: Space, solver: Any, watch: Watch, direction: Callable[[Space], Direction]
+) -> Best:
+    """Descend from every start, and keep the best end; of a K in float32, go on in float64."""
     best, steps, tried = None, 0, 0
     for element in starts(space, solver, watch):
-        found = descend(space, element, direction(), solver.tol, solver.max_iter, watch)
+        found = descend(space, element, direction(space), solver.tol, solver.max_iter, watch)
         steps, tried = steps + found.steps, tried + 1
         if best is None or found.objective < best.objective:
             best = found
         if watch.stopped is not None:
             break
     assert best is not None  # there is always one start
+    if isinstance(space, RowSpace) and watch.stopped is None and is_single(space.gram):
+        precise = RowSpace(replace(space.problem, gram=exact(space.gram)))
+        start = precise.element(best.element.coef, best.element.bias)
+        best = descend(precise, start, direction(precise), solver.tol, solver.max_iter, watch)
+        steps += best.steps
     if space.problem.loss.convex:
         return Best(best, steps, "")
     status = watch.stopped or best.status  # a search cut short is not what was asked for

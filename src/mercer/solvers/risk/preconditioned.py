@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.problems.risk.losses import LossCurvature
 from mercer.solvers.base import Watch
 from mercer.solvers.risk.space import Element, FeatureSpace

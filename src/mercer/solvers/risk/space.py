@@ -16,11 +16,12 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.interruptible import interruptible
-from mercer.gram import FactoredGram, Gram
+from mercer.backends.lapack import interruptible
+from mercer.gram import FactoredGram, Gram, exact
 from mercer.points import is_sparse
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.solvers.dual_form import dual_form
 
 _EPS = float(np.finfo(float).eps)
 _NEAR = 1e-3  # of the mean squared length: means that are no trouble
@@ -233,9 +234,11 @@ class FeatureSpace(Space):
 
     def answer(self, element: Element) -> Coefficients:
         """Return coefficients of rows, and the weights where the features are the kernel's own."""
-        own = isinstance(self.problem.gram, FactoredGram)
-        coef = self.coef_of(element)
-        return Coefficients(coef, self._bias_of(element), element.coef if own else None)
+        coef, bias = self.coef_of(element), self._bias_of(element)
+        if not isinstance(self.problem.gram, FactoredGram):
+            return Coefficients(coef, bias)
+        s, w = self.problem.weights, element.coef
+        return Coefficients(dual_form(self.F, self.middle, s, self.problem.bias, coef, w), bias, w)
 
     def _bias_of(self, element: Element) -> Array:
         """Return the bias of features that are not taken from their mean."""
@@ -301,6 +304,13 @@ class RowSpace(Space):
         return Coefficients(element.coef, element.bias)
 
 
+def is_single(gram: Gram) -> bool:
+    """Return whether K is held in float32, and known in float64: what is found is then a start."""
+    if np.dtype(gram.dtype) != np.float32:
+        return False
+    return np.dtype(exact(gram).dtype) == np.float64
+
+
 def space_of(problem: SmoothRisk) -> Space:
     """Return the features where there are any, else the rows."""
     gram = problem.gram
@@ -328,7 +338,7 @@ def _from_the_mean(problem: SmoothRisk) -> Array:
 
 
 def _factor(gram: Gram) -> tuple[Array, bool]:
-    K = np.asarray(gram.dense(), dtype=np.float64)
+    K = np.asarray(exact(gram).dense() if is_single(gram) else gram.dense(), dtype=np.float64)
     rounding = len(K) * _EPS * max(float(np.abs(K.diagonal()).max(initial=0.0)), 1e-300)
     for jitter in _JITTERS:
         A = np.array(K, order="C")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram, Gram, exact
 from mercer.points import is_sparse, to_dense
 from mercer.problems import Eigenproblem, Modes
@@ -26,11 +26,7 @@ _SKEW = 1e-5  # ratio of extreme pivots from which on Cholesky of F'F, taken twi
 class Eigh(Solver):
     """Dense symmetric eigenvalues; exact to rounding, for small problems or many pairs."""
 
-    def refuses(self, problem: Any) -> str | None:
-        """Take any eigenproblem."""
-        if not isinstance(problem, Eigenproblem):
-            return f"Eigh answers Eigenproblem problems, not {type(problem).__name__}"
-        return None
+    answers = Eigenproblem
 
     def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
         """Decompose the smaller of the two matrices."""

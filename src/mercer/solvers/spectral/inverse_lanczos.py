@@ -47,14 +47,14 @@ class InverseLanczos(Solver):
         Seed of the starting vector.
     """
 
+    answers = Eigenproblem
+
     tol: float = 1e-8
     max_iter: int = 2000
     random_state: int = 0
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Eigenproblem) -> str | None:
         """Take sparse eigenproblems, with the eigenvectors of the largest value known."""
-        if not isinstance(problem, Eigenproblem):
-            return f"InverseLanczos answers Eigenproblem problems, not {type(problem).__name__}"
         if not nearly_a_tree(problem.gram) or problem.known is None:
             return (
                 "InverseLanczos is for sparse graphs that are nearly trees, whose first vector is "

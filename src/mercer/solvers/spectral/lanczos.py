@@ -43,15 +43,15 @@ class Lanczos(Solver):
         Seed of the starting block.
     """
 
+    answers = Eigenproblem
+
     tol: float = 1e-10
     max_iter: int = 300
     block: int | None = None
     random_state: int = 0
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Eigenproblem) -> str | None:
         """Take eigenproblems that want few of many pairs."""
-        if not isinstance(problem, Eigenproblem):
-            return f"Lanczos answers Eigenproblem problems, not {type(problem).__name__}"
         width = block_width(problem.count) if self.block is None else self.block
         if 3 * (problem.count + width) > problem.gram.shape[0] - problem.known_count:
             return "Lanczos is for few of many eigenpairs; use solver=Eigh()"

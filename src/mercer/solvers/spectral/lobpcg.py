@@ -38,15 +38,15 @@ class LOBPCG(Solver):
         Seed of the starting block.
     """
 
+    answers = Eigenproblem
+
     tol: float = 1e-8
     max_iter: int = 500
     extra: int = 4
     random_state: int = 0
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Eigenproblem) -> str | None:
         """Take eigenproblems that want few of many pairs."""
-        if not isinstance(problem, Eigenproblem):
-            return f"LOBPCG answers Eigenproblem problems, not {type(problem).__name__}"
         if 4 * (problem.count + self.extra) + _locked(problem) > problem.gram.shape[0]:
             return "LOBPCG is for few of many eigenpairs; use solver=Eigh()"
         return None

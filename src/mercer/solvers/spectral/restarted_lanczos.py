@@ -35,14 +35,14 @@ class RestartedLanczos(Solver):
         Seed of the starting vector.
     """
 
+    answers = Eigenproblem
+
     tol: float = 1e-8
     max_iter: int = 10_000
     random_state: int = 0
 
-    def refuses(self, problem: Any) -> str | None:
+    def _obstacle(self, problem: Eigenproblem) -> str | None:
         """Take eigenproblems that want few of many pairs."""
-        if not isinstance(problem, Eigenproblem):
-            return f"RestartedLanczos answers Eigenproblem problems, not {type(problem).__name__}"
         locked = 0 if problem.known is None else problem.known.shape[1]
         if 2 * problem.count + locked + 4 > problem.gram.shape[0]:
             return "RestartedLanczos is for few of many eigenpairs; use solver=Eigh()"

@@ -34,15 +34,11 @@ class Sinkhorn(Solver):
         Differences that are mixed; 0 is the plain iteration.
     """
 
+    answers = Scaling
+
     tol: float = 1e-10
     max_iter: int = 2000
     memory: int = 4
-
-    def refuses(self, problem: Any) -> str | None:
-        """Take scalings."""
-        if not isinstance(problem, Scaling):
-            return f"Sinkhorn answers Scaling problems, not {type(problem).__name__}"
-        return None
 
     def run(self, problem: Scaling, watch: Watch, start: Any = None) -> Solution:
         """Iterate on the rows that are not zero."""

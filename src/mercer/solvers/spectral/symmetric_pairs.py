@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.interruptible import interruptible
+from mercer.backends.lapack import interruptible
 
 _SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
 _ROUNDING = 1e-13  # times the rows: residuals over the norm of A, and |V'V - I|, of sound pairs

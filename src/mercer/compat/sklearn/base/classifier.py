@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,10 +19,16 @@ from mercer.compat.sklearn.base.altered import altered_values
 from mercer.compat.sklearn.base.margin import DropIn
 from mercer.compat.sklearn.base.masks import masked_weights, refuse_one_class_left
 from mercer.compat.sklearn.base.parameters import check_random_state
-from mercer.machines.base.labels import check_class_weight, class_weights, refuse_mixed_labels
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_flag
-from mercer.machines.margin.multiclass import OneVsOne
+from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier
+from mercer.machines.base.targets import (
+    check_class_weight,
+    class_weights,
+    refuse_mixed_labels,
+)
+from mercer.machines.margin.multiclass import OneVsOne, Scheme
+from mercer.machines.margin.svc import ClassPath
 
 _DEPRECATED = (
     "The `probability` parameter was deprecated in scikit-learn 1.9 and goes in 1.11, and with it "
@@ -67,6 +74,8 @@ class PairClassifier(ClassifierMixin, DropIn):
             The fitted machine.
         """
         self._check_parameters()
+        if self.probability != "deprecated":
+            warnings.warn(_DEPRECATED, FutureWarning, stacklevel=3)
         refuse_mixed_labels(self, y)
         labels = self._solve(X, y, sample_weight)
         machine = self.machine_
@@ -98,11 +107,7 @@ class PairClassifier(ClassifierMixin, DropIn):
             how clear they were; "ovo" one column per pair, positive for the first of the two.
         """
         values = self._pair_values(X)
-        if len(self.classes_) == 2:
-            return np.asarray(values[:, 0])
-        if self.decision_function_shape == "ovo":
-            return -values
-        return self.machine_._scheme.decide(values)
+        return self._decision(self.machine_._scheme, values)
 
     def predict(self, X: Any) -> Array:
         """Predict labels of new rows.
@@ -118,17 +123,9 @@ class PairClassifier(ClassifierMixin, DropIn):
             The class with most votes of pairs; of several, the first in `classes_`, or with
             `break_ties` the one with the largest decision.
         """
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError(
-                f"{type(self).__name__}: break_ties must be False when decision_function_shape is "
-                "'ovo', which has no value per class; use decision_function_shape='ovr'"
-            )
+        self._refuse_ties_of_pairs()
         values = self._pair_values(X)
-        scheme = self.machine_._scheme
-        if not isinstance(scheme, OneVsOne):
-            return np.asarray(self.classes_[(values[:, 0] >= 0).astype(np.intp)])
-        decision = scheme.decide(values) if self.break_ties else _votes(scheme, values)
-        return np.asarray(self.classes_[np.argmax(decision, axis=1)])
+        return self._labels(self.machine_._scheme, self.classes_, values)
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
@@ -189,6 +186,39 @@ class PairClassifier(ClassifierMixin, DropIn):
     def _check_weights(self, labels: Array, weights: Array) -> None:
         refuse_one_class_left(self, labels, weights, self._one_class_left)
 
+    def _path(self, fold: Fold, machines: Sequence[DropIn]) -> FoldPath:
+        """Write the pairs of classes of a fold; labels and shapes are scikit-learn's."""
+        inner = self._machines_inside(fold, machines)
+        path: ClassPath = inner[0]._class_path(fold, inner)
+        self._refuse_ties_of_pairs()
+
+        def predictor(values: Array, offsets: Array) -> KnownClassifier:
+            found = path.decisions(values, offsets)
+            labels = self._labels(path.scheme, path.classes, found)
+            return KnownClassifier(path.classes, self._decision(path.scheme, found), labels)
+
+        return FoldPath(path.problem, predictor)
+
+    def _decision(self, scheme: Scheme, values: Array) -> Array:
+        """Return values of pairs in the shape that was asked for."""
+        if scheme.count == 2:
+            return np.asarray(values[:, 0])
+        return -values if self.decision_function_shape == "ovo" else scheme.decide(values)
+
+    def _labels(self, scheme: Scheme, classes: Array, values: Array) -> Array:
+        """Return the labels that values of pairs are for."""
+        if not isinstance(scheme, OneVsOne):
+            return np.asarray(classes[(values[:, 0] >= 0).astype(np.intp)])
+        decision = scheme.decide(values) if self.break_ties else _votes(scheme, values)
+        return np.asarray(classes[np.argmax(decision, axis=1)])
+
+    def _refuse_ties_of_pairs(self) -> None:
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                f"{type(self).__name__}: break_ties must be False when decision_function_shape is "
+                "'ovo', which has no value per class; use decision_function_shape='ovr'"
+            )
+
     def _wants_probabilities(self) -> bool:
         return not isinstance(self.probability, str) and bool(self.probability)
 
@@ -216,7 +246,6 @@ class PairClassifier(ClassifierMixin, DropIn):
         check_flag(self, "break_ties")
         if self.probability != "deprecated":
             check_flag(self, "probability")
-            warnings.warn(_DEPRECATED, FutureWarning, stacklevel=5)
         check_random_state(self)
 
 

@@ -24,8 +24,8 @@ from mercer.kernels import (
     Precomputed,
     Sigmoid,
 )
-from mercer.kernels.language.resolve import spread_of_entries
-from mercer.machines.base.weights import distinct_rows
+from mercer.kernels.language.default_scales import spread_of_entries
+from mercer.machines.base.targets import distinct_rows
 from mercer.points import take
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from mercer.compat.sklearn.base.masks import masked_weights
 from mercer.compat.sklearn.base.parameters import check_kernel, check_solving
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import refuse_overflown
-from mercer.machines.margin.margin_machine import MarginMachine
+from mercer.machines.base.sharing import Fold, FoldPath, Sharing
+from mercer.machines.margin.margin_machine import MarginMachine, path_sharing
 from mercer.points import is_sparse
 from mercer.solvers import Solution, Status
 
@@ -32,6 +34,7 @@ class DropIn(BaseEstimator):
     """Base of the drop-in kernel machines."""
 
     kernel: Any
+    gamma: float | str
     tol: float
     max_iter: int
     machine_: MarginMachine
@@ -70,6 +73,41 @@ class DropIn(BaseEstimator):
     def _check_parameters(self) -> None:
         check_kernel(self)
         check_solving(self)
+
+    def _sharing(self, parameters: tuple[str, ...]) -> Sharing | None:
+        """Say how fits that differ in some parameters are solved together, where they can be.
+
+        gamma="scale" goes by the rows of a fit, as in scikit-learn: every fold has its own kernel.
+        """
+        try:  # what a fit would refuse is fitted, so that it is refused
+            self._check_parameters()
+        except (TypeError, ValueError):
+            return None
+        if self.max_iter != -1 or not isinstance(self.kernel, str | Kernel):
+            return None
+        by_name = isinstance(self.kernel, str) and self.kernel not in ("linear", "precomputed")
+        params = self.get_params(deep=False)
+        return path_sharing(
+            self,
+            self._path,
+            parameters,
+            params.get("C", 1.0),
+            params.get("nu"),
+            kernel=lambda X, weights: translate(self, X, weights)[0],
+            precomputed=is_matrix(self.kernel),
+            kernel_parameters=("kernel", "gamma", "degree", "coef0"),
+            kernel_of_fold=by_name and isinstance(self.gamma, str) and self.gamma == "scale",
+        )
+
+    def _path(self, fold: Fold, machines: Sequence[DropIn]) -> FoldPath:
+        """Write the problem of the Mercer machines that the parameters describe on a fold."""
+        inner: Any = self._machines_inside(fold, machines)
+        found: FoldPath = inner[0]._path(fold, inner)
+        return found
+
+    @staticmethod
+    def _machines_inside(fold: Fold, machines: Sequence[DropIn]) -> list[Any]:
+        return [one._machine(Precomputed(), fold.targets, fold.weights) for one in machines]
 
     def _solving(self) -> dict[str, Any]:
         """Return tolerance and limit in Mercer's terms; a limit of 0 still makes one step."""

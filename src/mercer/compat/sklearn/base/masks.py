@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.machines.base.weights import check_weights
+from mercer.machines.base.targets import check_weights
 
 
 def masked_weights(machine: Any, sample_weight: Any, n: int) -> Array:

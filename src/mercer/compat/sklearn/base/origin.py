@@ -21,18 +21,18 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.finite import refuse_extremes
-from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
+from mercer.gram.build import refuse_extremes, stored_dtype
+from mercer.gram.policy import FLOAT64_ROWS
 from mercer.kernels import Linear
-from mercer.machines.base.lazy_certificate import Certified, lazy_certificate
+from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.margin.multiclass import parts_of
 from mercer.points import as_points, is_sparse, take
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers import Solution, Solver, Status, solve
-from mercer.solvers.auto import choose
 from mercer.solvers.linear_margin.dual_descent import DualDescent
 from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
+from mercer.solvers.solve import choose
 
 _PASSES = 1000  # LIBLINEAR's default; a smaller limit was asked for
 _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself

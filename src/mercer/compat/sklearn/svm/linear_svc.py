@@ -19,15 +19,15 @@ from mercer.compat.sklearn.base.margin import as_configured
 from mercer.compat.sklearn.base.masks import masked_weights
 from mercer.compat.sklearn.base.origin import OriginMachine, OriginProgramme
 from mercer.compat.sklearn.base.parameters import check_linear
-from mercer.machines.base.labels import (
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice
+from mercer.machines.base.targets import (
     check_class_weight,
     class_weights,
     classes_of,
+    distinct_rows,
     refuse_mixed_labels,
 )
-from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_choice
-from mercer.machines.base.weights import distinct_rows
 from mercer.points import to_dense
 from mercer.problems.margin import svm
 

@@ -17,7 +17,7 @@ from mercer.compat.sklearn.base.origin import OriginMachine, OriginProgramme
 from mercer.compat.sklearn.base.parameters import check_linear
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_real
-from mercer.machines.base.weights import distinct_rows
+from mercer.machines.base.targets import distinct_rows
 from mercer.problems.margin import svm
 
 _LOSSES = {"epsilon_insensitive": svm.svr, "squared_epsilon_insensitive": svm.svr_l2}

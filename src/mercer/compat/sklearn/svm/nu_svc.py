@@ -12,8 +12,9 @@ from mercer import machines
 from mercer.array_types import Array
 from mercer.compat.sklearn.base.classifier import PairClassifier
 from mercer.kernels import Kernel
-from mercer.machines.base.labels import class_weights, classes_of
 from mercer.machines.base.parameters import check_share
+from mercer.machines.base.sharing import Sharing
+from mercer.machines.base.targets import class_weights, classes_of
 
 
 class NuSVC(PairClassifier):
@@ -138,6 +139,10 @@ class NuSVC(PairClassifier):
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several nu are solved together."""
+        return self._sharing(("nu",))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -15,6 +15,7 @@ from mercer.compat.sklearn.base.margin import DropIn
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_share
+from mercer.machines.base.sharing import Sharing
 
 
 class OneClassSVM(OutlierMixin, DropIn):
@@ -183,6 +184,10 @@ class OneClassSVM(OutlierMixin, DropIn):
             1 where the decision is zero or more, else -1.
         """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several nu are solved together."""
+        return self._sharing(("nu",))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -10,6 +10,7 @@ from mercer.array_types import Array
 from mercer.compat.sklearn.base.classifier import PairClassifier
 from mercer.compat.sklearn.base.parameters import check_weight_of_slack
 from mercer.kernels import Kernel
+from mercer.machines.base.sharing import Sharing
 
 
 class SVC(PairClassifier):
@@ -133,6 +134,10 @@ class SVC(PairClassifier):
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several C are solved together."""
+        return self._sharing(("C",))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

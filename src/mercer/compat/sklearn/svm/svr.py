@@ -9,6 +9,7 @@ from mercer.array_types import Array
 from mercer.compat.sklearn.base.regressor import TubeRegressor
 from mercer.kernels import Kernel
 from mercer.machines.base.parameters import check_real, check_share
+from mercer.machines.base.sharing import Sharing
 
 
 class SVR(TubeRegressor):
@@ -109,6 +110,10 @@ class SVR(TubeRegressor):
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several C and tubes are solved together."""
+        return self._sharing(("C", "epsilon"))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -217,6 +222,10 @@ class NuSVR(TubeRegressor):
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
+
+    def sharing(self) -> Sharing | None:
+        """Say how fits for several C and nu are solved together."""
+        return self._sharing(("C", "nu"))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

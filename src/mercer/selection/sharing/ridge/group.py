@@ -34,6 +34,7 @@ from mercer.machines import KernelRidge
 from mercer.machines.base.inputs import training_rows_alone
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_objects, is_sparse
+from mercer.resources import call_threads
 from mercer.selection.running.rows import Rows, take_rows
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
@@ -51,7 +52,6 @@ from mercer.selection.sharing.ridge.parts import fold_order
 from mercer.selection.sharing.ridge.scores import one_by_one
 from mercer.selection.sharing.ridge.system import FoldAnswer, FoldSystem
 from mercer.selection.sharing.share import register
-from mercer.threads import call_threads
 
 _COPIES = 3.5  # of the matrix: that of a fold, the tiles it is reduced in, Q, what is between
 

@@ -1,0 +1,107 @@
+"""Names of constructor arguments: other libraries' names are taken, or answered with ours.
+
+Python's own answer to `SVC(gamma=1)` names the argument and nothing else. Here the answer says what
+stands for it: people arrive with the names of other libraries, and with misspellings.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self, TypeVar
+
+
+class NamedArguments:
+    """Base of classes whose constructors explain names that they do not have.
+
+    Attributes
+    ----------
+    other_names : dict of str to str
+        Names that other libraries use, and what to write here instead; `{value}` in it stands for
+        what was passed.
+    alternatives : frozenset of str
+        Names that the constructor takes beside those of its signature.
+    """
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+    alternatives: ClassVar[frozenset[str]] = frozenset()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make the object, if all names are known."""
+        kind: Any = cls
+        known = arguments_of(kind)
+        if not kwargs.keys() <= known:
+            name = next(name for name in kwargs if name not in known)
+            raise TypeError(unknown(cls, name, kwargs[name]))
+        return super().__new__(cls)
+
+    @classmethod
+    def what_stands_for(cls, name: str) -> str | None:
+        """Return what to write in place of another library's name."""
+        return cls.other_names.get(name)
+
+
+@functools.cache
+def arguments_of(kind: Any) -> frozenset[str]:
+    """Return the names that a constructor takes."""
+    parameters = inspect.signature(kind.__init__).parameters
+    return frozenset({*parameters, *kind.alternatives} - {"self"})
+
+
+def unknown(kind: Any, name: str, value: Any) -> str:
+    """Say that there is no such argument, and what stands for it.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> print(unknown(SVC, "max_iters", 5))
+    SVC: there is no parameter 'max_iters'; did you mean 'max_iter'?
+    """
+    start, hint = f"{kind.__name__}: there is no parameter {name!r}", kind.what_stands_for(name)
+    if hint is not None:
+        written = repr(value)
+        return f"{start}: {hint.replace('{value}', written if len(written) <= 20 else '...')}"
+    own = {argument.lower(): argument for argument in sorted(arguments_of(kind))}
+    near = get_close_matches(name.lower(), own, n=1)
+    if near:
+        return f"{start}; did you mean {own[near[0]]!r}?"
+    return f"{start}; there are {', '.join(own.values())}"
+
+
+K = TypeVar("K", bound=type[NamedArguments])
+Conversion = Callable[[str, str, Any], Any]
+"""Turns the value of an argument (owner, name, value) into that of the parameter it stands for."""
+
+
+def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
+    """Let a parameter of a dataclass be given by other names, each with its conversion.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> Gaussian(gamma=0.125)
+    Gaussian(scale=2.0)
+    """
+
+    def extend(kind: K) -> K:
+        init: Any = kind.__init__
+        place = [field.name for field in fields(kind)].index(parameter)  # type: ignore[arg-type]
+
+        @functools.wraps(init)
+        def converting(self: Any, *args: Any, **kwargs: Any) -> None:
+            for name in conversions.keys() & kwargs.keys():
+                if parameter in kwargs or len(args) > place:
+                    raise TypeError(
+                        f"{kind.__name__}: {parameter} and {name} say the same thing; pass one"
+                    )
+                kwargs[parameter] = conversions[name](kind.__name__, name, kwargs.pop(name))
+            init(self, *args, **kwargs)
+
+        kind.__init__ = converting  # type: ignore[method-assign]
+        kind.alternatives = kind.alternatives | conversions.keys()
+        return kind
+
+    return extend

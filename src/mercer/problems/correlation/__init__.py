@@ -1,1 +1,0 @@
-"""Canonical correlations, and how views are penalised."""

@@ -1,0 +1,396 @@
+"""Support vector machines: one matrix for each kernel, one path for all C, tubes and nu of a fold.
+
+Whatever machine asks for a `MarginPath` (`machines/base/sharing.py`) is judged here. Rows are
+sorted (`sorted_rows.py`) so that what a fold learns from is a few long runs of the matrix, read in
+place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.expression import bind_columns
+from mercer.gram import Gram, Source
+from mercer.gram.build import (
+    box_bytes,
+    evaluated_gram,
+    matrix_gram,
+    refuse_overflow,
+    stored_below,
+)
+from mercer.gram.definite import looks_indefinite
+from mercer.gram.exact_parts import Float64Copy
+from mercer.gram.policy import SHARED_FLOAT64_ROWS
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.base import is_proven
+from mercer.machines.base.sharing import Fold, FoldPath, Sharing
+from mercer.points import take
+from mercer.problems import MarginPath, PathDuals
+from mercer.resources import call_threads, memory_budget
+from mercer.selection.running.rows import Rows, take_rows
+from mercer.selection.running.task import Point, Task
+from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
+from mercer.selection.sharing.known import asks_for_probabilities, asks_only_for_answers
+from mercer.selection.sharing.parts import Parts, costly
+from mercer.selection.sharing.refit import judge_fit, score
+from mercer.selection.sharing.share import register
+from mercer.selection.sharing.sorted_rows import Sorted, sorted_rows
+from mercer.solvers import SMOPath, Watch
+from mercer.solvers.solve import choose
+
+_RESOLVED = 50.0  # roundings of F: what a descent can resolve
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A point of the grid that is answered by a path."""
+
+    position: int
+    point: Point
+    machine: Any
+    sharing: Sharing
+
+
+@dataclass(frozen=True, eq=False)
+class OneKernel:
+    """Points with one kernel, on folds where they have it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What similarity is.
+    folds : tuple of int
+        The folds.
+    below : float
+        Costs from here on are left to fits, which do not descend on K.
+    members : list of Member
+        The points.
+    """
+
+    kernel: Kernel
+    folds: tuple[int, ...]
+    below: float
+    members: list[Member]
+
+
+class Margins(Group):
+    """Points with one kernel.
+
+    Parameters
+    ----------
+    task : Task
+        What is tuned.
+    rows : Sorted
+        Its rows.
+    points : OneKernel
+        The kernel, and what is judged.
+    parts : Parts
+        What the kernel has in common with others.
+    budget : float
+        Bytes that may be taken.
+    """
+
+    spreads = True
+
+    def __init__(
+        self, task: Task, rows: Sorted, points: OneKernel, parts: Parts, budget: float
+    ) -> None:
+        self.task, self.rows, self.kernel, self.members = task, rows, points.kernel, points.members
+        self.parts = parts
+        self.points = tuple(member.position for member in points.members)
+        self.units = tuple((fold,) for fold in points.folds)
+        self.source = self._source()
+        dtype = np.dtype(np.float64) if self.source is None else self.source.dtype
+        n = len(rows.place)
+        self.size = float(box_bytes(n, n, dtype)) + _answer_bytes(task, rows, len(points.members))
+        self.size += dtype.itemsize * n**2 * parts.count
+        self.paths = _alike(points.members)
+        self.gram: Gram | None = None
+        self.float64: Float64Copy | None = None
+        fits = 2 * (self.size + 8.0 * n**2) <= budget  # two groups at a time
+        if self.source is not None and dtype.itemsize < 8 and fits and not self._is_costly():
+            self.float64 = Float64Copy(self.source, len(self.units))
+            self.size += 8.0 * n**2
+
+    def _source(self) -> Source | None:
+        """Say where K comes from, and in which precision; None where it is given."""
+        if isinstance(self.kernel, Precomputed):
+            return None
+        expression = bind_columns(self.kernel.expression(), self.rows.names)
+        source = Source(expression, self.rows.X, np.dtype(np.float64), is_proven(self.kernel))
+        if self._needs_float64(source):
+            return source
+        return replace(source, dtype=np.dtype(np.float32))
+
+    def _is_costly(self) -> bool:
+        """Return whether entries take so long that those that are needed cost less than all."""
+        source = self.source
+        return source is not None and bool(costly(source.expression, source.X))
+
+    def prepare(self) -> None:
+        """Evaluate the kernel on all rows."""
+        if self.source is None:
+            self.gram = matrix_gram(self.rows.X)
+            return
+        gram = evaluated_gram(self.source, self.parts.dense(self.source, padded=True))
+        refuse_overflow(gram, self.kernel, None)
+        self.gram = gram
+
+    def release(self) -> None:
+        """Forget the matrices."""
+        self.gram = self.float64 = None
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        """Solve for all settings of a fold, path by path."""
+        (fold,) = self.units[unit]
+        judged: dict[tuple[int, int], Judged] = {}
+        for members in self.paths:
+            for member, one in self._judge(members, fold, stop):
+                judged[member.position, fold] = one
+        return judged
+
+    def _judge(
+        self, members: Sequence[Member], fold: int, stop: Stop
+    ) -> Iterator[tuple[Member, Judged]]:
+        """Judge points that are one path; those it has no answer for are fitted."""
+        started = time.perf_counter()
+        scored = self._scored(fold)
+        path, feasible = self._path(members, fold, scored)
+        found = None if path is None else self._solve(path, feasible, members, stop)
+        seconds = (time.perf_counter() - started) / len(members)
+        place = {member: s for s, member in enumerate(feasible)}
+        for number, member in enumerate(members):
+            one, s = None, place.get(number)
+            if path is not None and found is not None and s is not None and found.solved[s]:
+                one = self._score(path, found, s, scored, seconds)
+            yield member, one or self._refit(member, fold, stop)
+
+    def _solve(
+        self, path: FoldPath, feasible: Sequence[int], members: Sequence[Member], stop: Stop
+    ) -> PathDuals | None:
+        """Answer the settings that have an answer; None where no solver of paths takes them."""
+        problem = path.problem
+        if len(feasible) < len(problem.settings):
+            kept = tuple(problem.settings[number] for number in feasible)
+            problem = replace(problem, settings=kept)
+        solver = choose(problem)
+        if not feasible or not isinstance(solver, SMOPath):
+            return None
+        # not by `solve`: what is not solved is fitted, and that fit tells how it ended
+        watch = Watch(lambda _: stop())
+        solver = replace(solver, tol=members[0].sharing.tol, float64=self.float64)
+        answer: PathDuals = solver.run(problem, watch).value
+        if watch.stopped or stop():
+            raise Stopped
+        return answer
+
+    def _scored(self, fold: int) -> list[tuple[Array, tuple[Any, ...]]]:
+        """Return the rows left out, in the order of the matrix, and their targets.
+
+        The same of those learnt from, if they are scored, too.
+        """
+        train, test = self.task.splits[fold]
+        found = []
+        for rows in (test, train) if self.task.train_scores else (test,):
+            index = rows[np.argsort(self.rows.place[rows])]
+            y = () if self.task.y is None else (take_rows(self.task.y, index),)
+            found.append((index, y))
+        return found
+
+    def _path(
+        self,
+        members: Sequence[Member],
+        fold: int,
+        scored: Sequence[tuple[Array, tuple[Any, ...]]],
+    ) -> tuple[FoldPath | None, list[int]]:
+        """Write the problem of a fold, and say which of its settings have an answer.
+
+        None where no fit is possible, which a fit explains.
+        """
+        rows, gram = self.rows, self.gram
+        places = np.sort(rows.place[self.task.splits[fold][0]])
+        places = places[rows.weight[places] > 0]
+        if gram is None or not len(places):
+            return None, []
+        wanted = rows.place[np.concatenate([index for index, _ in scored])]
+        asked = Fold(gram, places, rows.targets[places], rows.weight[places], wanted)
+        try:
+            path = members[0].sharing.path(asked, [member.machine for member in members])
+        except ValueError:
+            return None, []
+        problem: MarginPath = path.problem
+        every = range(len(problem.settings))
+        if not problem.summed:
+            return path, list(every)
+        return path, [s for s in every if not problem.infeasible(problem.settings[s])]
+
+    def _score(
+        self,
+        path: FoldPath,
+        value: PathDuals,
+        setting: int,
+        scored: Sequence[tuple[Array, tuple[Any, ...]]],
+        seconds: float,
+    ) -> Judged | None:
+        """Score a setting; None where it has no decision function, which a fit explains."""
+        started = time.perf_counter()
+        found: list[dict[str, float]] = []  # of rows left out, and of those learnt from
+        end = 0
+        for index, y in scored:
+            begin, end = end, end + len(index)
+            try:
+                known = path.known(value, setting, slice(begin, end))
+            except ValueError:
+                return None
+            found.append(score(self.task, known, np.empty((len(index), 0)), y, index))
+        seen = found[1] if self.task.train_scores else {}
+        return Judged(found[0], seen, seconds, time.perf_counter() - started)
+
+    def _refit(self, member: Member, fold: int, stop: Stop) -> Judged:
+        def rows() -> Rows:
+            return Rows.of(self.task.machine_at(member.point), self.task.X)
+
+        return judge_fit(self.task, rows, fold, stop)
+
+    def _needs_float64(self, source: Source) -> bool:
+        """Return whether float32 would not resolve the tolerance, or costs as much."""
+        if source.n <= SHARED_FLOAT64_ROWS:
+            return True
+        tol = min(member.sharing.tol for member in self.members)
+        return bool(_RESOLVED * np.finfo(np.float32).eps * self._level(source) > tol)
+
+    def _level(self, source: Source) -> float:
+        """Return the size of F: that of targets, or what sums of coefficients make of K."""
+        targets = self.rows.targets
+        asked = float(np.abs(targets).max(initial=0.0)) if targets.dtype.kind == "f" else 1.0
+        largest = float(np.abs(source.diag()).max(initial=0.0))
+        total = max(member.sharing.total for member in self.members)
+        return max(asked, total * largest * float(self.rows.weight.sum()))
+
+
+@register(Sharing)
+def margins(task: Task, points: Sequence[Point]) -> list[Group]:
+    """Group the points of machines that ask for a `MarginPath` by their kernel."""
+    if not asks_only_for_answers(task.scorers, task.machine):
+        return []
+    if asks_for_probabilities(task.scorers):
+        return []  # of which paths know nothing
+    members = []
+    for position, point in enumerate(points):
+        machine = task.machine_at(point)
+        sharing = machine.sharing()
+        if sharing is not None and sharing.problem is MarginPath:
+            members.append(Member(position, point, machine, sharing))
+    try:
+        return _grouped(task, members)
+    except (TypeError, ValueError, MemoryError):
+        return []  # fits will say, each, what is wrong
+
+
+def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
+    by_kernel: list[OneKernel] = []
+    rows: dict[bool, Sorted] = {}
+    resolved: dict[Any, list[tuple[Kernel, tuple[int, ...]]]] = {}
+    several: bool | None = None  # lowest points on a given matrix
+    budget = memory_budget()
+    for member in members:
+        given = member.sharing.precomputed
+        if given not in rows:
+            rows[given] = sorted_rows(task, member.machine, given)
+        asked = rows[given]
+        if given and several is None:
+            several = looks_indefinite(asked.X)
+        if given and several:
+            continue
+        held = [
+            _entry(by_kernel, kernel, folds, asked, budget)
+            for kernel, folds in _kernels(task, member, asked, resolved)
+        ]
+        if all(member.sharing.cost < one.below for one in held):
+            for one in held:
+                one.members.append(member)
+    kept = [one for one in by_kernel if one.members]
+    parts = _parts([one.kernel for one in kept], rows.get(False))
+    return [
+        Margins(task, rows[isinstance(one.kernel, Precomputed)], one, parts, budget) for one in kept
+    ]
+
+
+def _kernels(
+    task: Task,
+    member: Member,
+    rows: Sorted,
+    known: dict[Any, list[tuple[Kernel, tuple[int, ...]]]],
+) -> list[tuple[Kernel, tuple[int, ...]]]:
+    """Return the kernel of a point for all folds, or that of each.
+
+    Kernels given by name take their scale from all rows, those of test folds included, unless the
+    machine says otherwise.
+    """
+    sharing = member.sharing
+    key = tuple(getattr(member.machine, name) for name in sharing.kernel_parameters)
+    try:
+        if key in known:
+            return known[key]
+    except TypeError:  # kernels of one's own may have no hash
+        key = id(member)
+    folds = range(len(task.splits))
+    if not sharing.kernel_of_fold:
+        known[key] = [(sharing.kernel(rows.X, rows.weight), tuple(folds))]
+        return known[key]
+    found = []
+    for fold in folds:
+        places = np.sort(rows.place[task.splits[fold][0]])
+        found.append((sharing.kernel(take(rows.X, places), rows.weight[places]), (fold,)))
+    known[key] = found
+    return found
+
+
+def _entry(
+    by_kernel: list[OneKernel], kernel: Kernel, folds: tuple[int, ...], rows: Sorted, budget: float
+) -> OneKernel:
+    """Return what holds the points of a kernel on some folds, new where there is none."""
+    for one in by_kernel:
+        if one.folds == folds and one.kernel == kernel:
+            return one
+    below = stored_below(kernel, rows.X, len(rows.place), rows.names, budget)
+    by_kernel.append(OneKernel(kernel, folds, below, []))
+    return by_kernel[-1]
+
+
+def _parts(kernels: Sequence[Kernel], rows: Sorted | None) -> Parts:
+    """Return what the kernels have in common."""
+    if rows is None:
+        return Parts([], np.empty((0, 0)))
+    evaluated = [kernel for kernel in kernels if not isinstance(kernel, Precomputed)]
+    return Parts([bind_columns(kernel.expression(), rows.names) for kernel in evaluated], rows.X)
+
+
+def _answer_bytes(task: Task, rows: Sorted, count: int) -> float:
+    """Return the bytes of coefficients, gradients and values of all units at work."""
+    classes = max(2, rows.classes)
+    wanted = len(rows.place) if task.train_scores else max(len(test) for _, test in task.splits)
+    programmes = max(1, classes * (classes - 1) // 2)
+    each = 16.0 * classes * len(rows.place) + 24.0 * programmes * wanted
+    return min(len(task.splits), call_threads(np.inf)) * count * each
+
+
+def _alike(members: Sequence[Member]) -> list[list[Member]]:
+    """Take members together that differ only in the parameters of their path."""
+    found: list[tuple[Any, list[Member]]] = []
+    for member in members:
+        sharing = member.sharing
+        varied = {*sharing.parameters, *sharing.kernel_parameters}
+        params = member.machine.get_params(deep=False).items()
+        same = (sharing.parameters, {name: value for name, value in params if name not in varied})
+        held = next((some for other, some in found if other == same), None)
+        if held is None:
+            found.append((same, held := []))
+        held.append(member)
+    return [some for _, some in found]

@@ -1,0 +1,92 @@
+"""Names of other libraries, and misspelt ones, are taken or answered with the name here."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import kernels
+from mercer.machines.base.other_names import OTHER_NAMES
+from mercer.selection import MultipleKernel, Tuned
+
+MACHINES = {
+    name: kind
+    for name, kind in {**vars(mercer), "Tuned": Tuned, "MultipleKernel": MultipleKernel}.items()
+    if isinstance(kind, type) and hasattr(kind, "fit")
+}
+
+ASKED = [
+    ("SVC", "gamma", 0.5, "Gaussian(gamma=0.5)"),
+    ("SVC", "degree", 3, "Polynomial(degree=3"),
+    ("SVC", "random_state", 0, "no seed is needed"),
+    ("KernelRidge", "alpha", 2.0, "penalty=2.0"),
+    ("LogisticRegression", "C", 10.0, "penalty = 1 / C"),
+    ("GaussianMixture", "covariance_type", "tied", "'shared' (tied)"),
+    ("SpectralClustering", "affinity", "rbf", "called kernel"),
+    ("KMeans", "k", 3, "n_clusters=3"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value", "said"), ASKED)
+def test_other_libraries_names_are_answered(name, parameter, value, said):
+    with pytest.raises(TypeError) as caught:
+        MACHINES[name](**{parameter: value})
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{name}: there is no parameter {parameter!r}")
+
+
+def test_a_search_answers_to_grid_searchs_names():
+    with pytest.raises(TypeError, match="it is called grid"):
+        Tuned(mercer.SVC(), param_grid={"C": [1.0]})
+
+
+@pytest.mark.parametrize("name", sorted(MACHINES))
+def test_misspelt_names_get_a_suggestion(name):
+    parameters = MACHINES[name]._get_param_names()
+    if not parameters:
+        return
+    with pytest.raises(TypeError, match=f"did you mean {parameters[-1]!r}"):
+        MACHINES[name](**{parameters[-1].upper() + "z": 1})
+
+
+def test_hints_are_for_names_that_do_not_exist():
+    for owner, hints in OTHER_NAMES.items():
+        if owner in MACHINES:
+            assert not hints.keys() & set(MACHINES[owner]._get_param_names()), owner
+
+
+def test_long_values_are_not_quoted():
+    with pytest.raises(TypeError) as caught:
+        mercer.KernelRidge(alpha=list(range(100)))
+    assert "..." in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_scales_in_other_units():
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    squared = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.testing.assert_allclose(kernels.Gaussian(gamma=0.3)(X), np.exp(-0.3 * squared), rtol=1e-12)
+    assert kernels.Gaussian(length_scale=2.0) == kernels.Gaussian(2.0)
+    each = kernels.Gaussian(gamma=[0.5, 2.0, 0.125])
+    assert each == kernels.Gaussian([1.0, 0.5, 2.0])
+    apart = np.abs(X[:, None] - X).sum(axis=2)
+    np.testing.assert_allclose(kernels.Laplacian(gamma=0.3)(X), np.exp(-0.3 * apart), rtol=1e-12)
+    assert kernels.ChiSquared(gamma=4.0) == kernels.ChiSquared(0.25)
+    assert kernels.Matern(2.5, length_scale=3.0) == kernels.Matern(2.5, 3.0)
+
+
+@pytest.mark.parametrize("arguments", [{"scale": 1.0, "gamma": 1}, {"gamma": -1.0}, {"gamma": "x"}])
+def test_scales_given_twice_or_not_positive_are_refused(arguments):
+    with pytest.raises((TypeError, ValueError), match="gamma"):
+        kernels.Gaussian(**arguments)
+
+
+def test_kernels_answer_too():
+    with pytest.raises(TypeError, match="offset=1"):
+        kernels.Polynomial(coef0=1)
+    with pytest.raises(TypeError, match="standard deviation"):
+        kernels.Gaussian(sigma=1)
+    with pytest.raises(ValueError, match="another way to write a new kernel"):
+        kernels.Gaussian().with_params(gamma=1.0)
+    assert pickle.loads(pickle.dumps(kernels.Gaussian(gamma=2.0))) == kernels.Gaussian(0.5)
