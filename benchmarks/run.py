@@ -18,6 +18,7 @@ from benchmarks import (
     choosing,
     fisher,
     floor,
+    gallery,
     gram,
     kernel_learning,
     kmeans,
@@ -54,6 +55,7 @@ PARTS: dict[str, tuple[str, Any, str]] = {
     "tuning_ridge": ("Tuning of kernel ridge", tuning_ridge.cases, tuning_ridge.NOTE),
     "choosing": ("Which kernel, on real sets", choosing.main, choosing.NOTE),
     "kernels": ("Learning kernels", kernel_learning.main, kernel_learning.NOTE),
+    "gallery": ("Programs of scikit-learn's gallery", gallery.main, gallery.NOTE),
     "floor": ("How far from the floor", floor.cases, ""),
     "memory": ("Memory of a lazy product", memory.cases, ""),
 }

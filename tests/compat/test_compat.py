@@ -293,5 +293,5 @@ def test_sparse_matrices_keep_the_configured_interface():
         sparse.isspmatrix_csr(table)
         for table in (machine.support_vectors_, machine.dual_coef_, machine.coef_)
     )
-    with pytest.raises(TypeError, match="must be dense"):
+    with pytest.raises(TypeError, match="Sparse precomputed"):
         ours.SVC(kernel="precomputed").fit(sparse.csr_array(X @ X.T), y3)

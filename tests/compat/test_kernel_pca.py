@@ -17,6 +17,17 @@ rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((60, 4)), rng.standard_normal((9, 4))
 
 
+def test_a_matrix_that_is_symmetric_once_centred():
+    A = np.random.default_rng(0).normal(size=(30, 4))
+    K, shift = A @ A.T, np.linspace(0.0, 3.0, 30)
+    plain = KernelPCA(3, kernel="precomputed").fit(K)
+    moved = KernelPCA(3, kernel="precomputed").fit(K + shift)
+    np.testing.assert_allclose(moved.eigenvalues_, plain.eigenvalues_)
+    np.testing.assert_allclose(moved.transform(K + shift), plain.transform(K), atol=1e-8)
+    with pytest.raises(ValueError, match="not symmetric"):
+        KernelPCA(3, kernel="precomputed").fit(K + np.random.default_rng(1).normal(size=(30, 30)))
+
+
 @parametrize_with_checks(
     [
         KernelPCA(),

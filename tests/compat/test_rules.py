@@ -46,9 +46,10 @@ def values(machine, rows=Z):
 
 @pytest.mark.parametrize("name", ["SVC", "NuSVC"])
 @pytest.mark.parametrize("y", [y2, y3])
-def test_probabilities_on_request_and_without_a_warning(name, y):
+def test_probabilities_on_request(name, y):
     machine = of(name)[1](probability=True, **({"nu": 0.3} if name == "NuSVC" else {}))
-    machine.fit(X, y)
+    with pytest.warns(FutureWarning, match=r"mercer.SVC\(probability=True\) stays"):
+        machine.fit(X, y)
     p = machine.predict_proba(Z)
     assert p.shape == (40, len(np.unique(y)))
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -59,7 +60,7 @@ def test_probabilities_on_request_and_without_a_warning(name, y):
 
 
 def test_no_probabilities_unless_asked_for():
-    for machine in (ours.SVC(), ours.SVC(probability=False)):
+    for machine in (ours.SVC(), ours.SVC()):
         assert not hasattr(machine.fit(X, y2), "predict_proba")
         with pytest.raises(AttributeError, match="predict_proba"):
             machine.predict_proba(Z)
@@ -68,6 +69,19 @@ def test_no_probabilities_unless_asked_for():
 
 
 # --- weights -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_negative_weight_are_left_out(name):
+    options = {"nu": 0.2} if name == "NuSVC" else {}
+    weights = np.where(np.arange(90) % 5, 1.0, -2.0)
+    machine = of(name)[1](**options)
+    masked = values(machine.fit(X, target(name), sample_weight=weights))
+    without = values(machine.fit(X[weights > 0], target(name)[weights > 0]))
+    np.testing.assert_array_equal(masked, without)
+    for wrong in (np.nan, -np.inf):
+        with pytest.raises(ValueError, match="sample_weight must be finite"):
+            machine.fit(X, target(name), sample_weight=np.where(weights > 0, 1.0, wrong))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -138,10 +152,34 @@ def test_nu_bounds_outliers_and_support_vectors(nu):
 
 
 def test_a_limit_is_kept_and_told():
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning, match=r"terminated early \(max_iter=2\)"):
         machine = ours.SVC(C=1e3, max_iter=2, tol=1e-9).fit(X, y2)
     assert machine.fit_status_ == 1
     assert ours.SVC(max_iter=-1).fit(X, y2).fit_status_ == 0
+
+
+@pytest.mark.parametrize("name", ["LinearSVC", "LinearSVR"])
+def test_passes_of_linear_machines_are_limited(name):
+    with pytest.warns(ConvergenceWarning, match="increase the number of iterations"):
+        machine = of(name)[1](max_iter=2, tol=1e-9).fit(X, y2)
+    assert machine.n_iter_ == 2
+    assert not machine.certificate_.ok
+
+
+@pytest.mark.parametrize("y", [y2, y3])
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_coefficients_written_by_hand_are_used(y, kernel):
+    rows, new = (X @ X.T, Z @ X.T) if kernel == "precomputed" else (X, Z)
+    mine = ours.SVC(kernel=kernel, decision_function_shape="ovo").fit(rows, y)
+    before = mine.decision_function(new)
+    mine._dual_coef_ = mine._dual_coef_.copy()
+    np.testing.assert_allclose(mine.decision_function(new), before, atol=1e-10)
+    mine._intercept_ = mine._intercept_ + 1.0
+    sign = -1.0 if y is y2 else 1.0
+    np.testing.assert_allclose(mine.decision_function(new), before + sign, atol=1e-10)
+    mine._n_support[0] += 1
+    with pytest.raises(ValueError, match="internal representation of SVC was altered"):
+        mine.predict(new)
 
 
 def test_a_failed_fit_changes_nothing():
@@ -225,14 +263,26 @@ def test_one_class_alone_is_refused(name):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"penalty": "l1"}, "penalty='l1' must be 'l2': .* sklearn.svm.LinearSVC has it"),
-        ({"multi_class": "crammer_singer"}, "multi_class='crammer_singer' must be 'ovr'"),
+        ({"penalty": "l1", "loss": "hinge"}, "Unsupported set of arguments: penalty='l1'"),
+        ({"loss": "hinge", "dual": False}, "loss='hinge' with dual=True, or dual='auto'"),
         ({"intercept_scaling": 0.0}, "intercept_scaling=0.0 must be a finite number"),
     ],
 )
 def test_what_is_missing_says_so(options, reason):
     with pytest.raises(ValueError, match=reason):
         ours.LinearSVC(**options).fit(X, y2)
+
+
+@pytest.mark.parametrize("options", [{"penalty": "l1"}, {"multi_class": "crammer_singer"}])
+def test_what_is_no_box_programme_runs_on_liblinear(options):
+    options |= {"random_state": 0, "dual": False, "max_iter": 100_000}
+    theirs, mine = (c(**options).fit(X, y3) for c in of("LinearSVC"))
+    np.testing.assert_array_equal(mine.coef_, theirs.coef_)
+    np.testing.assert_array_equal(mine.decision_function(Z), theirs.decision_function(Z))
+    for extra in ("certificate_", "solution_"):
+        assert not hasattr(mine, extra)
+    assert mine.set_params(penalty="l2", multi_class="ovr").fit(X, y3).certificate_.ok
+    assert not hasattr(mine.set_params(**options).fit(X, y3), "certificate_")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import linalg
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.covariance import ledoit_wolf
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -56,9 +57,9 @@ class LinearDiscriminantAnalysis(
     solver : {"svd", "lsqr", "eigen"}, default="svd"
         Which of scikit-learn's conventions to follow; directions are found in the same way for
         all. "svd" leaves out directions without scatter within classes; "lsqr" has no `transform`.
-    shrinkage : float or None, default=None
+    shrinkage : float, "auto" or None, default=None
         Share of a multiple of the identity in the covariance, for "lsqr" and "eigen"; "auto" is
-        refused.
+        that of Ledoit and Wolf, for each class in units of its columns.
     priors : array-like of shape (n_classes,) or None, default=None
         Probabilities of the classes; None takes their shares of the rows.
     n_components : int or None, default=None
@@ -68,8 +69,9 @@ class LinearDiscriminantAnalysis(
     tol : float, default=1e-4
         For "svd": directions with less scatter within classes, relative to their columns, are left
         out.
-    covariance_estimator : None, default=None
-        Others are refused.
+    covariance_estimator : estimator or None, default=None
+        Estimates the covariance of a class for "lsqr" and "eigen", in place of `shrinkage`: has
+        `fit` and then `covariance_`.
 
     Attributes
     ----------
@@ -103,10 +105,13 @@ class LinearDiscriminantAnalysis(
     [1]
     """
 
+    coef_: Array
+    intercept_: Array
+
     def __init__(
         self,
         solver: str = "svd",
-        shrinkage: float | None = None,
+        shrinkage: float | str | None = None,
         priors: npt.ArrayLike | None = None,
         n_components: int | None = None,
         store_covariance: bool = False,
@@ -141,6 +146,7 @@ class LinearDiscriminantAnalysis(
         X, y = read_rows(self, X, y, ensure_min_samples=2)
         refuse_nonfinite(self, X)
         check_classification_targets(y)
+        given = X.dtype
         X = X.astype(np.float64, copy=False)
         refuse_large_squares(self, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -149,12 +155,21 @@ class LinearDiscriminantAnalysis(
         self.priors_ = self._checked_priors(counts / len(y))
         self.means_ = np.array([X[codes == c].mean(axis=0) for c in range(len(counts))])
         self.xbar_ = self.priors_ @ self.means_
-        scalings, ratios = self._directions(X, codes, counts)
-        self.scalings_ = scalings
-        shares = ratios / ratios.sum()
-        self.explained_variance_ratio_ = shares[: self._max_components]
-        self._decide()
-        self._n_features_out = min(self._max_components, scalings.shape[1])
+        try:
+            scalings, ratios = self._directions(X, codes, counts)
+            self.scalings_ = scalings
+            shares = ratios / ratios.sum()
+            self.explained_variance_ratio_ = shares[: self._max_components]
+            self._decide()
+        except np.linalg.LinAlgError:
+            if self.solver != "lsqr":
+                raise
+            self._decide_by_least_squares()
+        self.coef_ = self.coef_.astype(given, copy=False)
+        self.intercept_ = self.intercept_.astype(given, copy=False)
+        self._n_features_out = self._max_components
+        if "scalings_" in self.__dict__:
+            self._n_features_out = min(self._max_components, self.scalings_.shape[1])
         return self
 
     def transform(self, X: Any) -> Array:
@@ -245,9 +260,14 @@ class LinearDiscriminantAnalysis(
         if self.solver == "svd":
             change = _whitening(within, self.tol)
             rows = (X - self.xbar_) @ change
+        elif self._is_estimated():  # in columns where the estimate is the identity
+            covariance = self._estimate(X, codes)
+            change = self._inverse_root(covariance)
+            rows, weights, penalty = X @ change, _LEAST * own[codes], 1.0
         else:
             assert covariance is not None
-            s = 0.0 if self.shrinkage is None else float(self.shrinkage)
+            self.covariance_ = covariance
+            s = 0.0 if self.shrinkage in (None, "auto") else float(self.shrinkage)
             penalty = s * float(np.trace(covariance)) / len(covariance)
             if covariance.diagonal().min() + penalty < _NO_VARIANCE:
                 raise self._singular()
@@ -265,7 +285,26 @@ class LinearDiscriminantAnalysis(
             count=len(counts) - 1,
         )
         W, ratios = self._solved(factor_gram(np.asarray, rows), question)
-        return (change @ W if self.solver == "svd" else W), ratios
+        return (change @ W if change.size else W), ratios
+
+    def _is_estimated(self) -> bool:
+        return self.covariance_estimator is not None or self.shrinkage == "auto"
+
+    def _estimate(self, X: Array, codes: Array) -> Array:
+        """Return the mean by the priors of the covariances that an estimator gives the classes."""
+        estimate = _ledoit_wolf
+        if self.covariance_estimator is not None:
+            estimate = partial(_by_estimator, self.covariance_estimator)
+        parts = (estimate(X[codes == c]) for c in range(len(self.priors_)))
+        return np.asarray(sum(p * part for p, part in zip(self.priors_, parts, strict=True)))
+
+    def _inverse_root(self, covariance: Array) -> Array:
+        """Return A with A'CA = I for the covariance C."""
+        try:
+            lower = linalg.cholesky(covariance, lower=True)
+        except np.linalg.LinAlgError as error:
+            raise self._singular() from error
+        return np.asarray(linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T)
 
     def _solved(self, gram: Gram, question: Any) -> tuple[Array, Array]:
         try:
@@ -302,6 +341,24 @@ class LinearDiscriminantAnalysis(
         if len(coef) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         self.coef_, self.intercept_ = coef, intercept
+
+    def _decide_by_least_squares(self) -> None:
+        """Decide with the smallest weights, as scikit-learn does, where covariance is singular."""
+        for name in ("scalings_", "explained_variance_ratio_", "solution_", "_judgement"):
+            self.__dict__.pop(name, None)
+        warnings.warn(
+            "LinearDiscriminantAnalysis: the covariance within classes is singular to rounding; "
+            "solver='lsqr' takes the smallest weights, and there is no certificate. Set shrinkage, "
+            "or use solver='svd'",
+            linalg.LinAlgWarning,
+            stacklevel=4,
+        )
+        coef = linalg.lstsq(self.covariance_, self.means_.T)[0].T
+        with np.errstate(divide="ignore"):
+            intercept = np.log(self.priors_) - 0.5 * np.einsum("cj,cj->c", self.means_, coef)
+        if len(coef) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = np.asarray(coef), np.asarray(intercept)
 
     def _wants_covariance(self) -> bool:
         return self.solver != "svd" or bool(self.store_covariance)
@@ -340,15 +397,38 @@ class LinearDiscriminantAnalysis(
         check_flag(self, "store_covariance")
         check_real(self, "tol", least=0.0)
         if self.covariance_estimator is not None:
-            must = "be None: directions are found for a penalty that is a multiple of the identity"
-            refuse(self, "covariance_estimator", self.covariance_estimator, must)
+            if self.solver == "svd":
+                raise ValueError(
+                    "covariance estimator is not supported with svd solver. Try another solver."
+                )
+            if self.shrinkage:
+                raise ValueError(
+                    "covariance_estimator and shrinkage parameters are not None. Only one of the "
+                    "two can be set."
+                )
         if self.shrinkage is None:
             return
         if self.solver == "svd":
             raise NotImplementedError("shrinkage not supported with 'svd' solver.")
-        if not is_real(self.shrinkage) or not 0 <= self.shrinkage <= 1:
-            reason = "; 'auto' gives every class and column its own" if self.shrinkage else ""
-            refuse(self, "shrinkage", self.shrinkage, f"be None or a number from 0 to 1{reason}")
+        if self.shrinkage == "auto":
+            return
+        if not is_real(self.shrinkage) or not 0 <= float(self.shrinkage) <= 1:
+            refuse(self, "shrinkage", self.shrinkage, "be None, 'auto' or a number from 0 to 1")
+
+
+def _ledoit_wolf(X: Array) -> Array:
+    """Estimate a covariance as Ledoit and Wolf do, in units of the columns."""
+    spread = X.std(axis=0)
+    spread[spread == 0] = 1.0
+    found = ledoit_wolf((X - X.mean(axis=0)) / spread)[0]
+    return np.asarray(spread[:, None] * found * spread)
+
+
+def _by_estimator(estimator: Any, X: Array) -> Array:
+    estimator.fit(X)
+    if not hasattr(estimator, "covariance_"):
+        raise ValueError(f"{type(estimator).__name__} does not have a covariance_ attribute")
+    return np.asarray(estimator.covariance_, dtype=np.float64)
 
 
 def _solved_by_units(covariance: Array, b: Array) -> Array:

@@ -8,11 +8,10 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.compat.sklearn.base.kernels import written
+from mercer.compat.sklearn.base.pairwise import kernel_matrix, known_kernel
 from mercer.compat.sklearn.base.parameters import check_random_state, check_whole
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.gram.policy import LAPACK_ROWS
@@ -34,6 +33,8 @@ from mercer.solvers import Eigh, Lanczos, Solver
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 _SOLVERS = ("auto", "dense", "arpack", "randomized")
+_NEGATIVE = 1e-5  # share of the largest eigenvalue beyond which a negative one is no rounding
+_ROUNDED = 1e-10  # of the largest entry: differences that are rounding
 _EXACT = 1e-10  # what tol=0 means here: residual of an eigenpair over its eigenvalue
 
 
@@ -167,7 +168,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         X = rows_with_gaps(self, X, gaps=False, fitting=True, sparse=self.kernel != "precomputed")
         self.gamma_ = 1.0 / X.shape[1] if self.gamma is None else self.gamma
         known = self._known_kernel()
-        rows = X if known is not None else self._matrix(X, X)
+        rows = X if known is not None else self._symmetric(self._matrix(X, X))
         count = None if self.n_components is None else min(int(self.n_components), X.shape[0])
         options: dict[str, Any] = {"tol": float(self.tol) or _EXACT, "solver": self._solver(X)}
         machine = PCA(known or Precomputed(), count, random_state=self.random_state, **options)
@@ -176,6 +177,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         self.X_fit_ = X.copy() if self.copy_X else X
         values = machine.eigenvalues_
         kept = values > 0 if self.remove_zero_eig or count is None else values >= 0
+        if known is None:
+            self._refuse_negative(rows, int((values > 0).sum()))
         self.eigenvalues_ = values[kept]
         self.eigenvectors_ = (machine.dual_coef_ * np.sqrt(values))[:, kept]
         for name in ("dual_coef_", "X_transformed_fit_"):
@@ -219,7 +222,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         """
         check_is_fitted(self)
         rows = new_rows(self, X, self.kernel == "precomputed")
-        rows = rows if self._known else self._matrix(rows, self.X_fit_)
+        rows = rows if self._known else self._matrix(rows, self.X_fit_) - self._moved
         return np.asarray(self.machine_._subspace.scores(rows)[:, : len(self.eigenvalues_)])
 
     def inverse_transform(self, X: Any) -> Array:
@@ -261,21 +264,42 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
 
     def _known_kernel(self) -> Kernel | None:
         """Return the kernel, if it is one that is evaluated here."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        if not isinstance(self.kernel, str):
-            return None
-        return written(self.kernel, float(self.gamma_), float(self.coef0), self.degree)
+        return known_kernel(self, float(self.gamma_))
 
     def _matrix(self, X: Any, Y: Any) -> Array:
-        if self.kernel == "precomputed":
-            return np.asarray(X)
-        if callable(self.kernel):
-            params = self.kernel_params or {}
-        else:
-            params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
-        options: dict[str, Any] = {"metric": self.kernel, "filter_params": True, **params}
-        return np.asarray(pairwise_kernels(X, Y, n_jobs=self.n_jobs, **options))
+        return kernel_matrix(self, X, Y, self.gamma_)
+
+    def _symmetric(self, K: Array) -> Array:
+        """Centre a small matrix that is symmetric then only, and new rows by the same means."""
+        self._moved: Array | float = 0.0
+        if len(K) > LAPACK_ROWS or K.shape[0] != K.shape[1] or np.array_equal(K, K.T):
+            return K
+        moved = K.mean(axis=0)
+        centred = K - moved
+        centred -= centred.mean(axis=1, keepdims=True)
+        if not np.abs(centred - centred.T).max() <= _ROUNDED * np.abs(K).max():
+            return K  # refused where it is used
+        self._moved = moved
+        return np.asarray((centred + centred.T) / 2)
+
+    def _refuse_negative(self, K: Array, positive: int) -> None:
+        """Raise as scikit-learn where what was asked for has negative eigenvalues; of few rows."""
+        n = len(K)
+        if self.n_components is None or n > LAPACK_ROWS:
+            return
+        asked = min(int(self.n_components), n)
+        if positive >= asked and self.eigen_solver != "randomized":
+            return
+        centred = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+        values = np.linalg.eigvalsh(centred)[::-1]
+        order = np.argsort(-np.abs(values)) if self.eigen_solver == "randomized" else slice(None)
+        least = float(values[order][:asked].min())
+        if least < -_NEGATIVE * float(values[0]):
+            raise ValueError(
+                f"There are significant negative eigenvalues ({least:.3g} beside "
+                f"{values[0]:.3g}): the kernel is not positive semidefinite. Ask for fewer "
+                "components, or take a kernel that is"
+            )
 
     def _compared(self, A: Array, B: Array) -> Array:
         """Return the kernel between rows of scores."""

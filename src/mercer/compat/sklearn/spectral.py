@@ -77,7 +77,7 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Accepted; `mercer.config(threads=...)` sets what may be used.
     verbose : bool, default=False
-        Accepted; nothing is printed.
+        Whether to say how clusters are assigned.
 
     Attributes
     ----------
@@ -170,6 +170,15 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
             self._refuse_negative(points)
         self._source = (kernel, points)
         self.machine_ = self._machine(kernel, neighbors).fit(points)
+        if self.machine_.n_connected_ > 1:
+            warnings.warn(
+                f"SpectralClustering: Graph is not fully connected: it has "
+                f"{self.machine_.n_connected_} components, and no cluster crosses a gap",
+                UserWarning,
+                stacklevel=3,
+            )
+        if self.verbose:
+            print(f"Computing label assignment using {self.assign_labels}")
         self.labels_ = self._labels()
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -14,19 +15,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array
+from mercer.compat.sklearn.base.altered import altered_values
 from mercer.compat.sklearn.base.margin import DropIn
+from mercer.compat.sklearn.base.masks import masked_weights, refuse_one_class_left
 from mercer.compat.sklearn.base.parameters import check_random_state
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_flag
 from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier
 from mercer.machines.base.targets import (
     check_class_weight,
-    check_weights,
     class_weights,
     refuse_mixed_labels,
 )
 from mercer.machines.margin.multiclass import OneVsOne, Scheme
 from mercer.machines.margin.svc import ClassPath
+
+_DEPRECATED = (
+    "The `probability` parameter was deprecated in scikit-learn 1.9 and goes in 1.11, and with it "
+    "here. mercer.SVC(probability=True) stays; CalibratedClassifierCV is the other way."
+)
+_OTHER_MAP = (
+    "Attribute `%s` was deprecated in scikit-learn 1.9 and goes in 1.11. It is empty here: "
+    "probabilities are made by another map than Platt's."
+)
 
 
 class PairClassifier(ClassifierMixin, DropIn):
@@ -37,6 +48,8 @@ class PairClassifier(ClassifierMixin, DropIn):
     """
 
     machine_: machines.SVC
+    _n_support: Array
+    _one_class_left = "Invalid input - all samples with positive weights belong to the same class"
     class_weight: Any
     decision_function_shape: str
     break_ties: bool
@@ -53,7 +66,7 @@ class PairClassifier(ClassifierMixin, DropIn):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts: a factor on its C.
+            How often each row counts: a factor on its C; rows of negative weight are left out.
 
         Returns
         -------
@@ -61,13 +74,18 @@ class PairClassifier(ClassifierMixin, DropIn):
             The fitted machine.
         """
         self._check_parameters()
+        if self.probability != "deprecated":
+            warnings.warn(_DEPRECATED, FutureWarning, stacklevel=3)
         refuse_mixed_labels(self, y)
         labels = self._solve(X, y, sample_weight)
         machine = self.machine_
         self.classes_ = machine.classes_
         codes = np.searchsorted(self.classes_, labels[machine.support_])
         self._keep_support(np.argsort(codes, kind="stable"))
-        self.n_support_ = machine.n_support_.astype(np.int32)
+        self.n_support_ = self._n_support = machine.n_support_.astype(np.int32)
+        turn = -1.0 if len(self.classes_) == 2 else 1.0  # LIBSVM's own sign
+        self._dual_coef_ = self._found_coef = turn * self.dual_coef_
+        self._intercept_ = turn * self.intercept_
         self.class_weight_ = self._weights_of_classes(labels, sample_weight)
         pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
         self.n_iter_ = np.full(pairs, machine.n_iter_, dtype=np.int32)
@@ -88,7 +106,8 @@ class PairClassifier(ClassifierMixin, DropIn):
             `decision_function_shape`: "ovr" one column per class, votes plus less than a third for
             how clear they were; "ovo" one column per pair, positive for the first of the two.
         """
-        return self._decision(self.machine_._scheme, self._values(X))
+        values = self._pair_values(X)
+        return self._decision(self.machine_._scheme, values)
 
     def predict(self, X: Any) -> Array:
         """Predict labels of new rows.
@@ -105,7 +124,7 @@ class PairClassifier(ClassifierMixin, DropIn):
             `break_ties` the one with the largest decision.
         """
         self._refuse_ties_of_pairs()
-        values = self._values(X)
+        values = self._pair_values(X)
         return self._labels(self.machine_._scheme, self.classes_, values)
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
@@ -125,9 +144,9 @@ class PairClassifier(ClassifierMixin, DropIn):
         check_is_fitted(self)
         if not self.machine_.probability:
             raise NotFittedError(
-                f"{type(self).__name__}: probability was set after fit; call fit again"
+                "predict_proba is not available when fitted with probability=False; call fit again"
             )
-        return np.asarray(self.machine_.predict_proba(self._reader.new(self, X)))
+        return np.asarray(self.machine_.predict_proba(self._new(X)))
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
@@ -145,6 +164,27 @@ class PairClassifier(ClassifierMixin, DropIn):
         """
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
+
+    @property
+    def probA_(self) -> Array:
+        """Empty, and deprecated: probabilities are not Platt's here."""
+        return _no_parameters("probA_")
+
+    @property
+    def probB_(self) -> Array:
+        """Empty, and deprecated: probabilities are not Platt's here."""
+        return _no_parameters("probB_")
+
+    def _pair_values(self, X: Any) -> Array:
+        check_is_fitted(self)
+        if self._n_support.sum() != len(self.support_):
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
+        if self._dual_coef_ is not self.__dict__.get("_found_coef"):
+            return altered_values(self, self._new(X))
+        return self._values(X)
+
+    def _check_weights(self, labels: Array, weights: Array) -> None:
+        refuse_one_class_left(self, labels, weights, self._one_class_left)
 
     def _path(self, fold: Fold, machines: Sequence[DropIn]) -> FoldPath:
         """Write the pairs of classes of a fold; labels and shapes are scikit-learn's."""
@@ -192,7 +232,7 @@ class PairClassifier(ClassifierMixin, DropIn):
 
     def _weights_of_classes(self, labels: Array, sample_weight: Any) -> Array:
         """Return what C is multiplied with in each class."""
-        weights = check_weights(self, sample_weight, len(labels))
+        weights = masked_weights(self, sample_weight, len(labels))
         kept = weights > 0
         codes = np.searchsorted(self.classes_, labels[kept])
         totals = np.bincount(codes, weights[kept], minlength=len(self.classes_))
@@ -207,6 +247,11 @@ class PairClassifier(ClassifierMixin, DropIn):
         if self.probability != "deprecated":
             check_flag(self, "probability")
         check_random_state(self)
+
+
+def _no_parameters(name: str) -> Array:
+    warnings.warn(_OTHER_MAP % name, FutureWarning, stacklevel=3)
+    return np.zeros(0)
 
 
 def _votes(scheme: OneVsOne, values: Array) -> Array:

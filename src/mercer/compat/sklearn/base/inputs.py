@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,8 +45,8 @@ class Rows(Reader):
         """Check rows and targets, and let the machine remember the columns."""
         if self.matrix and is_sparse(X):
             raise TypeError(
-                f"{type(machine).__name__}: a precomputed kernel matrix must be dense, X is "
-                "sparse; pass X.toarray()"
+                f"{type(machine).__name__}: Sparse precomputed kernels are not supported; pass "
+                "X.toarray()"
             )
         found = read_rows(machine, X, y, accept_sparse="csr", dtype=np.float64, **target)
         rows, targets = found if isinstance(found, tuple) else (found, np.zeros(0))
@@ -76,7 +77,8 @@ class Compared(Reader):
         if y is not NOTHING:
             check_consistent_length(X, y)
             targets = validate_data(machine, NOTHING, y, **target)
-        return self._matrix(machine, X, X), targets
+        K = self._training_matrix(machine, X)
+        return K, targets[: len(K)]
 
     def new(self, machine: Any, X: Any) -> Points:
         """Compare new rows with those of the fit."""
@@ -86,8 +88,24 @@ class Compared(Reader):
         """Remember the rows: the function needs them again."""
         return Compared(self.function, X)
 
+    def _training_matrix(self, machine: Any, X: Any) -> Array:
+        K = to_dense(self.function(X, X))
+        few = K.ndim == 2 and 0 < K.shape[0] == K.shape[1] < _count(X)
+        if not few:
+            return self._checked(machine, K, X, X)
+        warnings.warn(
+            f"{type(machine).__name__}: kernel gave a matrix of shape {K.shape} for {_count(X)} "
+            f"rows; as LIBSVM does, the first {len(K)} alone are learned from. Return one value "
+            "for each pair of rows",
+            UserWarning,
+            stacklevel=6,
+        )
+        return K
+
     def _matrix(self, machine: Any, X: Any, Y: Any) -> Array:
-        K = to_dense(self.function(X, Y))
+        return self._checked(machine, to_dense(self.function(X, Y)), X, Y)
+
+    def _checked(self, machine: Any, K: Array, X: Any, Y: Any) -> Array:
         expected = (_count(X), _count(Y))
         if K.shape != expected:
             raise ValueError(

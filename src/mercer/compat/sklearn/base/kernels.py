@@ -18,6 +18,7 @@ from mercer.kernels import (
     Cosine,
     Gaussian,
     Kernel,
+    Laplacian,
     Linear,
     Polynomial,
     Precomputed,
@@ -70,6 +71,9 @@ def written(name: str, gamma: float, coef0: float, degree: float) -> Kernel | No
     """Return the kernel of a name; None where it is not one of Mercer's."""
     if name == "cosine":
         return Cosine()
+    if name == "laplacian":
+        return Laplacian(1.0 / gamma) if gamma > 0 else Constant(1.0)
+    name = "poly" if name == "polynomial" else name
     if name not in _WRITE or degree != int(degree):
         return None
     return _WRITE[name](gamma, coef0, int(degree))
@@ -86,9 +90,10 @@ def gamma_of(machine: Any, X: Points, weights: Array) -> float:
     owner = f"{type(machine).__name__}: gamma='scale'"
     try:
         variance = spread_of_entries(take(X, rows.first), rows.weight, owner, "a number as gamma")
-    except ValueError:
+    except ValueError as error:
         if machine.kernel != "linear":
-            raise
+            told = "The dual coefficients or intercepts are not finite"
+            raise ValueError(f"{error} {told} with this gamma.") from error
         return 1.0  # the linear kernel does not ask for it
     if variance > 0.0:
         return 1.0 / (float(X.shape[1]) * variance)

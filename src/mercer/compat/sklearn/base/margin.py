@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +11,18 @@ import numpy as np
 import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.array_types import Array
+from mercer.array_types import Array, Points
 from mercer.certificates import Certificate
-from mercer.compat.sklearn.base.inputs import NOTHING, Reader, is_matrix, reader_of
+from mercer.compat.sklearn.base.inputs import NOTHING, Compared, Reader, is_matrix, reader_of
 from mercer.compat.sklearn.base.kernels import translate
+from mercer.compat.sklearn.base.masks import masked_weights
 from mercer.compat.sklearn.base.parameters import check_kernel, check_solving
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.inputs import refuse_overflown
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
-from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import MarginMachine, path_sharing
 from mercer.points import is_sparse
 from mercer.solvers import Solution, Status
@@ -115,11 +118,21 @@ class DropIn(BaseEstimator):
         """Fit the Mercer machine, keep what does not depend on its kind; return the targets."""
         reader = reader_of(self.kernel)
         points, targets = reader.training(self, X, y, **target)
-        weights = check_weights(self, sample_weight, points.shape[0])
+        weights = masked_weights(self, sample_weight, points.shape[0])
+        self._check_weights(targets, weights)
         kernel, self._gamma = translate(self, points, weights)
         machine = self._machine(kernel, targets, weights)
-        machine.fit(points, None if y is NOTHING else targets, weights)
+        with warnings.catch_warnings():  # told below, in LIBSVM's words
+            warnings.filterwarnings("ignore", ".*the iteration limit", ConvergenceWarning)
+            machine.fit(points, None if y is NOTHING else targets, weights)
         self.machine_ = machine
+        if machine.solution_.status is Status.ITERATION_LIMIT:
+            warnings.warn(
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing "
+                "your data with StandardScaler or MinMaxScaler.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         self._reader = reader.fitted(X)
         self._sparse = is_sparse(points)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else _shape(X, points, self.kernel)
@@ -138,14 +151,29 @@ class DropIn(BaseEstimator):
         given = isinstance(machine.kernel_, Precomputed)  # there are no vectors then
         self.support_vectors_ = vectors if given else as_configured(vectors[order])
 
+    def _check_weights(self, targets: Array, weights: Array) -> None:
+        """Refuse weights that leave nothing to learn."""
+
     def _sign(self) -> float:
         """Return -1 where scikit-learn's functions are the negatives of ours."""
         return 1.0
 
     def _values(self, X: Any) -> Array:
         """Read new rows and give the values of all functions there: (n, functions)."""
+        points, machine = self._new(X), self.machine_
+        if isinstance(self._reader, Compared):
+            return machine._values(points)
+        return refuse_overflown(machine, machine._expansion(points))  # rows are read already
+
+    def _new(self, X: Any) -> Points:
+        """Read new rows; as there, sparse ones only after a fit to sparse ones."""
         check_is_fitted(self)
-        return self.machine_._values(self._reader.new(self, X))
+        if is_sparse(X) and not self._sparse and not isinstance(self._reader, Compared):
+            name = type(self).__name__
+            raise ValueError(
+                f"cannot use sparse input in {name!r} trained on dense data; pass X.toarray()"
+            )
+        return self._reader.new(self, X)
 
     def _fitted(self) -> MarginMachine:
         machine: MarginMachine | None = self.__dict__.get("machine_")

@@ -8,6 +8,7 @@ nothing but the sum of all, so the equality always holds and its multiplier is z
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
@@ -26,10 +28,13 @@ from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.margin.multiclass import parts_of
 from mercer.points import as_points, is_sparse, take
 from mercer.problems import BoxQP, Dual, Duals, Many
-from mercer.solvers import Solution, Solver, solve
+from mercer.solvers import Solution, Solver, Status, solve
+from mercer.solvers.linear_margin.dual_descent import DualDescent
+from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
 from mercer.solvers.solve import choose
 
+_PASSES = 1000  # LIBLINEAR's default; a smaller limit was asked for
 _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
 
 
@@ -86,6 +91,7 @@ class OriginMachine(Certified):
     tol: float
     fit_intercept: bool
     intercept_scaling: float
+    max_iter: int
 
     def _weigh(
         self, X: Points, rows: Array, parts: tuple[OriginProgramme, ...]
@@ -95,13 +101,27 @@ class OriginMachine(Certified):
         padded = with_origin(X, rows, scaling)
         gram, question = _gram(type(self).__name__, padded), Programmes(parts)
         problem = question(gram) if gram.factor is None else question.without_equality(gram)
-        solution = solve(problem, _aiming_at(_SOLVE_BELOW * self.tol, choose(problem)))
+        with warnings.catch_warnings():  # told below, in LIBLINEAR's words
+            warnings.filterwarnings("ignore", ".*the iteration limit", ConvergenceWarning)
+            solution = solve(problem, self._solver(choose(problem)))
+        if solution.status is Status.ITERATION_LIMIT:
+            told = "Liblinear failed to converge, increase the number of iterations."
+            warnings.warn(told, ConvergenceWarning, stacklevel=4)
         self._keep_answer(gram, question, solution)
         coefs = np.column_stack([dual.coef for dual in parts_of(solution.value)])
         weights = np.asarray(padded.T @ coefs).T
         if not self.fit_intercept:
             return weights, np.zeros(len(parts))
         return np.ascontiguousarray(weights[:, :-1]), scaling * weights[:, -1]
+
+    def _solver(self, solver: Solver) -> Any:
+        """Return the solver with tolerance and limit; pair steps are no passes over the rows."""
+        if isinstance(solver, Each):
+            return Each(self._solver(solver.solver))
+        wishes: dict[str, Any] = {"tol": _SOLVE_BELOW * self.tol}
+        if self.max_iter < _PASSES and isinstance(solver, InteriorPoint | DualDescent):
+            wishes["max_iter"] = max(1, int(self.max_iter))
+        return replace(solver, **wishes)  # type: ignore[type-var]
 
     def _keep_answer(self, gram: Gram, question: Programmes, solution: Solution) -> None:
         self.solution_ = solution
@@ -148,9 +168,3 @@ def _freed(problem: BoxQP) -> BoxQP:
 def _balanced(coef: Array) -> Dual:
     """Let the last coefficient make the sum zero; the function is through the origin."""
     return Dual(np.append(coef[:-1], -coef[:-1].sum()), 0.0)
-
-
-def _aiming_at(tol: float, solver: Solver) -> Any:
-    if isinstance(solver, Each):
-        return Each(_aiming_at(tol, solver.solver))
-    return replace(solver, tol=tol)  # type: ignore[type-var]

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.compat.sklearn.base.inputs import Rows
+from mercer.compat.sklearn.base.masks import masked_weights
 from mercer.compat.sklearn.base.origin import OriginMachine, OriginProgramme
 from mercer.compat.sklearn.base.parameters import check_linear
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_real
-from mercer.machines.base.targets import check_weights, distinct_rows
+from mercer.machines.base.targets import distinct_rows
 from mercer.problems.margin import svm
 
 _LOSSES = {"epsilon_insensitive": svm.svr, "squared_epsilon_insensitive": svm.svr_l2}
@@ -49,7 +50,7 @@ class LinearSVR(OriginMachine, RegressorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Accepted; nothing is random.
     max_iter : int, default=1000
-        Accepted; the solver's own limit holds.
+        Largest number of passes over the rows; from 1000 on the solver's own limit holds.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class LinearSVR(OriginMachine, RegressorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts: a factor on its C.
+            How often each row counts: a factor on its C; rows of negative weight are left out.
 
         Returns
         -------
@@ -122,7 +123,7 @@ class LinearSVR(OriginMachine, RegressorMixin, BaseEstimator):
         self._check_parameters()
         X, y = Rows().training(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
-        weights = check_weights(self, sample_weight, len(y))
+        weights = masked_weights(self, sample_weight, len(y))
         rows = distinct_rows(X, y, weights)
         targets, costs = y[rows.first], float(self.C) * rows.weight
         # coefficients are at most their costs; squared, twice a cost times an error, and errors

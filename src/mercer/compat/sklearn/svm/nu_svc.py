@@ -101,6 +101,10 @@ class NuSVC(PairClassifier):
     [1]
     """
 
+    _one_class_left = (
+        "specified nu is infeasible: all samples with positive weights belong to the same class"
+    )
+
     def __init__(
         self,
         *,

@@ -9,19 +9,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.svm import LinearSVC as LiblinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.array_types import Array
+from mercer.array_types import Array, Points
 from mercer.compat.sklearn.base.inputs import Rows
 from mercer.compat.sklearn.base.margin import as_configured
+from mercer.compat.sklearn.base.masks import masked_weights
 from mercer.compat.sklearn.base.origin import OriginMachine, OriginProgramme
 from mercer.compat.sklearn.base.parameters import check_linear
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_choice, refuse
+from mercer.machines.base.parameters import check_choice
 from mercer.machines.base.targets import (
     check_class_weight,
-    check_weights,
     class_weights,
     classes_of,
     distinct_rows,
@@ -42,8 +43,8 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    penalty : {"l2"}, default="l2"
-        Norm of the weights; "l1" is refused.
+    penalty : {"l1", "l2"}, default="l2"
+        Norm of the weights; "l1" runs on scikit-learn's LIBLINEAR, without a certificate.
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
         Whether the slack counts as it is or squared.
     dual : bool or "auto", default="auto"
@@ -52,8 +53,9 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         Largest violation of the optimality conditions.
     C : float, default=1.0
         Weight of the slack.
-    multi_class : {"ovr"}, default="ovr"
-        Each class against the rest; "crammer_singer" is refused.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        Each class against the rest; "crammer_singer" runs on scikit-learn's LIBLINEAR, without a
+        certificate.
     fit_intercept : bool, default=True
         Whether there is a constant.
     intercept_scaling : float, default=1.0
@@ -63,9 +65,9 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
     verbose : int, default=0
         Accepted; nothing is printed.
     random_state : int, RandomState or None, default=None
-        Accepted; nothing is random.
+        Of LIBLINEAR, where that runs; else nothing is random.
     max_iter : int, default=1000
-        Accepted; the solver's own limit holds.
+        Largest number of passes over the rows; from 1000 on the solver's own limit holds.
 
     Attributes
     ----------
@@ -133,7 +135,7 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts: a factor on its C.
+            How often each row counts: a factor on its C; rows of negative weight are left out.
 
         Returns
         -------
@@ -144,7 +146,9 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         refuse_mixed_labels(self, y)
         X, y = Rows().training(self, X, y)
         check_classification_targets(y)
-        weights = check_weights(self, sample_weight, len(y))
+        weights = masked_weights(self, sample_weight, len(y))
+        if self.penalty == "l1" or self.multi_class == "crammer_singer":
+            return self._by_liblinear(X, y, weights)
         self.classes_, codes = classes_of(self, y, weights)
         rows = distinct_rows(X, codes, weights)
         labels, costs = codes[rows.first], float(self.C) * rows.weight
@@ -179,7 +183,7 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         points = Rows().new(self, X)
         values = to_dense(points @ self.coef_.T) + self.intercept_
-        return np.asarray(values[:, 0] if len(self.classes_) == 2 else values)
+        return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     def predict(self, X: Any) -> Array:
         """Predict labels of new rows.
@@ -227,6 +231,15 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _by_liblinear(self, X: Points, y: Array, weights: Array) -> Self:
+        """Let scikit-learn answer what is no box programme: the l1 norm, all classes at once."""
+        theirs = LiblinearSVC(**self.get_params(deep=False)).fit(X, y, weights)
+        for name in ("classes_", "coef_", "intercept_", "n_iter_"):
+            setattr(self, name, getattr(theirs, name))
+        for name in ("solution_", "_judgement"):  # there are none, not those of an earlier fit
+            self.__dict__.pop(name, None)
+        return self
+
     def _part(self, mine: Array, costs: Array) -> OriginProgramme:
         # a coefficient is at most its cost; squared, twice its cost times a slack, and the squares
         # of slacks cost no more than those of f = 0, which are 1: their sum is below twice the sum
@@ -241,12 +254,13 @@ class LinearSVC(OriginMachine, ClassifierMixin, BaseEstimator):
         check_choice(self, "multi_class", ("ovr", "crammer_singer"))
         check_class_weight(self)
         check_linear(self)
-        if self.penalty == "l1":
-            remedy = "be 'l2': the l1 norm has no kernel form; sklearn.svm.LinearSVC has it"
-            refuse(self, "penalty", self.penalty, remedy)
         if self.multi_class == "crammer_singer":
-            remedy = (
-                "be 'ovr': the joint problem of all classes is not a box programme; "
-                "sklearn.svm.LinearSVC has it"
+            return
+        dual = self.dual != "auto" and bool(self.dual)
+        no_l1 = self.penalty == "l1" and (self.loss == "hinge" or dual)
+        if no_l1 or (self.loss == "hinge" and self.dual != "auto" and not dual):
+            raise ValueError(
+                f"LinearSVC: Unsupported set of arguments: penalty={self.penalty!r}, "
+                f"loss={self.loss!r}, dual={self.dual}; the l1 penalty goes with "
+                "loss='squared_hinge' and dual=False, loss='hinge' with dual=True, or dual='auto'"
             )
-            refuse(self, "multi_class", self.multi_class, remedy)

@@ -1,0 +1,164 @@
+"""Drop-in for `sklearn.kernel_ridge.KernelRidge`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import machines
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.pairwise import kernel_matrix, known_kernel
+from mercer.compat.sklearn.base.wrapped import WrappedMachine
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.parameters import check_choice, check_real, refuse
+
+_KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
+
+
+class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimator):
+    """`sklearn.kernel_ridge.KernelRidge` on Mercer's solver: ridge regression with a kernel.
+
+    There is no constant, as in scikit-learn. What differs is listed in the user guide.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Penalty; one for each target, if an array.
+    kernel : str, callable or Kernel, default="linear"
+        A name of `sklearn.metrics.pairwise`, "precomputed", a function of two rows, or a kernel of
+        `mercer.kernels`.
+    gamma : float or None, default=None
+        Factor of "rbf", "laplacian", "poly", "sigmoid" and "chi2"; None is 1 / n_features, and 1
+        for "chi2".
+    degree : float, default=3
+        Of "poly".
+    coef0 : float, default=1
+        Constant of "poly" and "sigmoid".
+    kernel_params : dict or None, default=None
+        Arguments for a function.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
+        Coefficients of the rows.
+    X_fit_ : array or sparse matrix of shape (n_samples, n_features)
+        The training rows.
+    n_features_in_ : int
+        The number of columns of X.
+    machine_ : mercer.KernelRidge
+        The Mercer machine inside.
+    solution_ : Solution
+        How the solver ended.
+    certificate_ : Certificate
+        The residual of the equations, recomputed from the data in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.compat.sklearn import KernelRidge
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> machine = KernelRidge(alpha=1e-3, kernel="rbf").fit(X, np.sin(X).ravel())
+    >>> bool(abs(machine.predict([[1.5]])[0] - np.sin(1.5)) < 1e-2)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float | npt.ArrayLike = 1,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix itself for kernel="precomputed".
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : float or array-like of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+            The fitted machine.
+        """
+        self._check_parameters()
+        given = self._is_matrix()
+        sparse = False if given else ("csr", "csc")
+        X, y = read_rows(self, X, y, accept_sparse=sparse, multi_output=True, y_numeric=True)
+        refuse_nonfinite(self, X)
+        gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
+        known = known_kernel(self, gamma)
+        rows = X if known is not None else kernel_matrix(self, X, X, self.gamma)
+        machine = machines.KernelRidge(known or Precomputed(), self._penalty(), bias=False)
+        self.machine_ = machine.fit(rows, y, sample_weight)
+        self.dual_coef_, self.X_fit_ = machine.dual_coef_, X
+        self._known = known is not None
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict targets for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+            The values of f.
+        """
+        check_is_fitted(self)
+        rows = new_rows(self, X, self._is_matrix())
+        if not self._known:
+            rows = kernel_matrix(self, rows, self.X_fit_, self.gamma)
+        return np.asarray(self.machine_.predict(rows))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_matrix()
+        tags.input_tags.pairwise = self._is_matrix()
+        return tags
+
+    def _is_matrix(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _penalty(self) -> Any:
+        return np.asarray(self.alpha, dtype=np.float64) if np.ndim(self.alpha) else self.alpha
+
+    def _check_parameters(self) -> None:
+        if np.ndim(self.alpha) == 0:
+            check_real(self, "alpha", least=0)
+        if isinstance(self.kernel, str):
+            check_choice(self, "kernel", _KERNELS)
+        elif not callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            refuse(self, "kernel", self.kernel, "be a name, a function, or a Mercer kernel")
+        if self.gamma is not None:
+            check_real(self, "gamma", least=0)
+        check_real(self, "degree", least=0)
+        check_real(self, "coef0")
+        if not isinstance(self.kernel_params, dict | None):
+            refuse(self, "kernel_params", self.kernel_params, "be a dictionary or None")

@@ -1,0 +1,1 @@
+"""Drop-ins for `sklearn.svm`."""

@@ -1,0 +1,54 @@
+"""The drop-in KMeans against scikit-learn's."""
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import cluster
+from sklearn.datasets import make_blobs
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercer.compat.sklearn import KMeans
+
+THEIRS = cluster.KMeans
+X, _ = make_blobs(120, 3, centers=4, random_state=0)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@parametrize_with_checks([KMeans(n_clusters=3)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_signature_is_theirs():
+    ours, theirs = (inspect.signature(c).parameters.values() for c in (KMeans, THEIRS))
+    assert [(p.name, p.kind, p.default) for p in ours] == [
+        (p.name, p.kind, p.default) for p in theirs
+    ]
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 300])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_the_same_start_gives_the_same_end(kind, max_iter):
+    weights = np.random.default_rng(0).uniform(size=120)
+    theirs, ours = (
+        c(4, init=X[:4], max_iter=max_iter, tol=0).fit(kind(X), sample_weight=weights)
+        for c in (THEIRS, KMeans)
+    )
+    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_)
+    np.testing.assert_array_equal(ours.labels_, theirs.labels_)
+    np.testing.assert_allclose(ours.inertia_, theirs.inertia_)
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X))
+    np.testing.assert_allclose(ours.score(X), theirs.score(X))
+    assert ours.n_iter_ == theirs.n_iter_
+    assert ours.labels_.dtype == theirs.labels_.dtype
+    assert ours.solution_.status.ok == (max_iter == 300)
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_clusters": 0}, {"init": "far"}, {"tol": -1.0}, {"algorithm": "full"}]
+)
+def test_refusals_name_the_parameter(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        KMeans(**options).fit(X)
