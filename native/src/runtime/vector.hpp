@@ -8,10 +8,6 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12's own headers
-#endif
-
 #define MERCER_INLINE inline __attribute__((always_inline))
 
 namespace mercer {
