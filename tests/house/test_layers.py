@@ -154,7 +154,6 @@ def test_all_storage_classes_are_known():
 # Selection groups, schedules, keeps journals and scores; numerics belong to solvers. What still
 # calls a backend itself, to be moved: whole grids of costs and of penalties over folds.
 STILL = {
-    "learning/scale_family.py": "derivatives of a kernel by the scales of its columns",
     "sharing/ridge/band.py": "penalties by a band reduction of each fold",
     "sharing/ridge/cholesky.py": "few penalties by a factor for each",
     "sharing/ridge/left_out.py": "leave-one-out from one band",
