@@ -89,7 +89,7 @@ class Path(Group):
         found = self._fits(folds, stop)
         seconds = (time.perf_counter() - started) / (len(self.points) * len(folds))
         return {
-            (position, fold): self._judged(position, fold, found.values[f, self._place, k], seconds)
+            (position, fold): self._judged(position, fold, found.values[f, :, k], seconds)
             if found.met[f, k]
             else judge_fit(self.task, partial(self._machine, position), fold, stop)
             for f, fold in enumerate(folds)
@@ -127,6 +127,7 @@ class Path(Group):
         return Rows(machine, self.make(np.arange(len(self.y))).dense(), True)
 
     def _judged(self, position: int, fold: int, values: Array, seconds: float) -> Judged:
+        """Score values at the rows, in the order of K."""
         train, test = self.task.splits[fold]
         started = time.perf_counter()
         found, trouble = self._scores(values, test)
@@ -138,7 +139,7 @@ class Path(Group):
         return Judged(found, seen, seconds, took, trouble=trouble)
 
     def _scores(self, values: Array, index: Array) -> tuple[dict[str, float], str]:
-        known, nothing = KnownRegressor(values[index]), np.empty((len(index), 0))
+        known, nothing = KnownRegressor(values[self._place[index]]), np.empty((len(index), 0))
         return scored(self.task, known, nothing, (take_rows(self.task.y, index),), index)
 
 

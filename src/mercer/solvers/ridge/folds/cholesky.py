@@ -22,10 +22,13 @@ class CholeskyFolds(DirectFolds):
     def fold(self, system: FoldSystem, penalties: Array, watch: Watch) -> FoldFits:
         """Answer one fold."""
         fits = FoldFits.nothing(system, penalties)
-        for k in range(len(penalties) if len(system.rows) else 0):
+        if not len(system.rows):
+            return fits
+        A = system.matrix()
+        for k, penalty in enumerate(penalties.tolist()):
             if k and watch.tick(k, len(penalties) - k):
                 break
-            factor = _factor(system, float(penalties[k]))
+            factor = _factor(A, penalty)
             if factor is None:
                 continue
 
@@ -36,11 +39,11 @@ class CholeskyFolds(DirectFolds):
         return fits
 
 
-def _factor(system: FoldSystem, penalty: float) -> Array | None:
-    """Return the Cholesky factor; None where the matrix is not positive definite."""
-    A = system.matrix()
-    A.flat[:: len(A) + 1] += penalty
-    return A if choose_backend().cholesky(A) == 0 else None
+def _factor(A: Array, penalty: float) -> Array | None:
+    """Return the Cholesky factor of A + p; None where that is not positive definite."""
+    factor = A.copy()
+    factor.flat[:: len(A) + 1] += penalty
+    return factor if choose_backend().cholesky(factor) == 0 else None
 
 
 def _solve(system: FoldSystem, factor: Array, right: Array) -> Array:

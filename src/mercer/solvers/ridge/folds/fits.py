@@ -95,19 +95,23 @@ def reported(
 ) -> Solution:
     """Put the fits of all folds together; folds that were not reached have none."""
     n, p, k = len(problem.targets), len(problem.penalties), len(problem.folds or ())
-    values, coef = np.full((k, n, p), np.nan), np.full((k, n, p), np.nan)
-    met, intercept = np.zeros((k, p), dtype=bool), np.full((k, p), np.nan)
+    values, coef = np.empty((k, n, p)), np.empty((k, n, p))
+    met, intercept = np.zeros((k, p), dtype=bool), np.empty((k, p))
     for fold, found in enumerate(fits):
-        good = met[fold] = found.met
-        values[fold][:, good], coef[fold][:, good] = found.values[:, good], found.coef[:, good]
-        intercept[fold, good] = found.intercept[good]
+        values[fold], coef[fold] = found.values, found.coef
+        met[fold], intercept[fold] = found.met, found.intercept
     return ended(solver, FoldedPathValue(values, met, intercept, coef), steps, watch)
 
 
 def ended(solver: Solver, value: FoldedPathValue, steps: int, watch: Watch) -> Solution:
-    """Say how it ended: by whether all equations are met."""
+    """Say how it ended, by whether all equations are met; what does not meet them is no number."""
     unmet = int(np.count_nonzero(~value.met))
     if not unmet:
         return report(solver, value, Status.SOLVED, steps, watch)
+    for part in (value.values, value.coef, value.weights):
+        if part is not None:
+            part.transpose(0, 2, 1)[~value.met] = np.nan
+    if value.intercept is not None:
+        value.intercept[~value.met] = np.nan
     detail = f"{unmet} of {value.met.size} fits do not meet their equations"
     return report(solver, value, watch.stopped or Status.INACCURATE, steps, watch, detail)

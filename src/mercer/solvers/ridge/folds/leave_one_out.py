@@ -66,7 +66,6 @@ class BandLeaveOneOut(Solver):
                     G = s[rows] * diagonals[k - done]
                     values[:, k], met[k] = _predicted(problem, system, penalty, solved, G)
                 done += len(chunk)
-        values[:, ~met] = np.nan
         return ended(self, FoldedPathValue(values[None], met[None]), done, watch)
 
 

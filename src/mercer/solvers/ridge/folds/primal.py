@@ -42,34 +42,27 @@ class PrimalFolds(FoldSolver):
             moments = FeatureMoments.of(problem.gram, problem.row_weights, problem.bias)
         n, D = moments.F.shape
         k, p = len(problem.folds), len(problem.penalties)
-        values, weights = np.full((k, n, p), np.nan), np.full((k, D, p), np.nan)
-        met, intercept = np.zeros((k, p), dtype=bool), np.full((k, p), np.nan)
+        values, weights = np.empty((k, n, p)), np.empty((k, D, p))
+        met, intercept = np.zeros((k, p), dtype=bool), np.empty((k, p))
         done = 0
         with watch.keeping(lambda: done > 0):
             for fold, rows in enumerate(problem.folds):
                 if watch.tick(fold, k - fold):
                     break
-                found = _fold(problem, moments, rows)
-                good = met[fold] = found.met
-                values[fold][:, good] = found.values[:, good]
-                weights[fold][:, good] = found.weights[:, good]
-                intercept[fold, good] = found.intercept[good]
+                V, constant, met[fold] = _fold(problem, moments, rows)
+                values[fold], weights[fold] = moments.F @ V + constant, V
+                intercept[fold] = constant - moments.mean @ V
                 done = fold + 1
         return ended(self, FoldedPathValue(values, met, intercept, None, weights), done, watch)
 
 
-@dataclass(frozen=True, eq=False)
-class _Fits:
-    """Fits of one fold: predictions at all rows, weights, biases, and whether they are met."""
+def _fold(
+    problem: FoldedRidgePath, moments: FeatureMoments, rows: Array
+) -> tuple[Array, Array, Array]:
+    """Fit to some rows: (F'SF + p) v = F'S (y - b), all centred where there is a bias.
 
-    values: Array
-    weights: Array
-    intercept: Array
-    met: Array
-
-
-def _fold(problem: FoldedRidgePath, moments: FeatureMoments, rows: Array) -> _Fits:
-    """Fit to some rows: (F'SF + p) v = F'S (y - b), all centred where there is a bias."""
+    Returns v and b for each penalty, and whether they are right.
+    """
     F, y, penalties = moments.F, problem.targets, problem.penalties
     s = np.zeros(len(F))
     s[rows] = problem.row_weights[rows]
@@ -88,8 +81,7 @@ def _fold(problem: FoldedRidgePath, moments: FeatureMoments, rows: Array) -> _Fi
     # what is left moves a prediction by phi(z)'(N + p)^-1 left
     off = np.linalg.norm(left, axis=0) * moments.longest / penalties
     met = off <= _BOUND * np.sqrt(s @ np.square(y - middle) / total) + _NOTHING
-    constant = middle - mean @ V
-    return _Fits(F @ V + constant, V, constant - moments.mean @ V, met)
+    return V, np.asarray(middle - mean @ V), np.asarray(met)
 
 
 def _square(problem: FoldedRidgePath, moments: FeatureMoments, s: Array) -> Array:
