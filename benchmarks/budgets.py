@@ -161,7 +161,11 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
         "conjugate gradient": {"solver": ConjugateGradient()},
         "small penalty": {"penalty": 0.01},
     }.items():
-        yield "KernelRidge", form, _supervised(mercer.KernelRidge(kernel, **options), "target")
+        yield (
+            "KernelRidge",
+            form,
+            _supervised(mercer.KernelRidge(kernel=kernel, **options), "target"),
+        )
     for form, options in {
         "": {},
         "newton": {"solver": NewtonRisk()},
@@ -175,26 +179,26 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
     voted = mercer.Perceptron(kernel, max_epochs=2, answer="voted")
     yield "Perceptron", "voted", _supervised(voted, "two")
     yield "NearestMean", "", _supervised(mercer.NearestMean(kernel), "three")
-    yield "NearestNeighbors", "", _supervised(mercer.NearestNeighbors(kernel), "three")
-    chosen = mercer.NearestNeighbors(kernel, n_neighbors="loo")
+    yield "NearestNeighbors", "", _supervised(mercer.NearestNeighbors(kernel=kernel), "three")
+    chosen = mercer.NearestNeighbors(kernel=kernel, n_neighbors="loo")
     yield "NearestNeighbors", "leave-one-out", _supervised(chosen, "three")
     yield "FisherDiscriminant", "", _supervised(mercer.FisherDiscriminant(kernel), "three")
 
 
 def _spectra() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
     kernel = Gaussian(1.0)
-    yield "PCA", "5 components", _alone(mercer.PCA(kernel, 5))
-    yield "PCA", "all components", _alone(mercer.PCA(kernel))
-    yield "PCA", "a share", _alone(mercer.PCA(kernel, 0.5))
-    yield "PCA", "eigh", _alone(mercer.PCA(kernel, 5, solver=Eigh()))
-    yield "PCA", "lanczos", _alone(mercer.PCA(kernel, 5, solver=Lanczos()))
-    yield "PCA", "preimages", _inverted(mercer.PCA(kernel, 5))
-    yield "PCA", "learned preimages", _inverted(mercer.PCA(kernel, 5, preimage="learned"))
+    yield "PCA", "5 components", _alone(mercer.PCA(5, kernel=kernel))
+    yield "PCA", "all components", _alone(mercer.PCA(kernel=kernel))
+    yield "PCA", "a share", _alone(mercer.PCA(0.5, kernel=kernel))
+    yield "PCA", "eigh", _alone(mercer.PCA(5, kernel=kernel, solver=Eigh()))
+    yield "PCA", "lanczos", _alone(mercer.PCA(5, kernel=kernel, solver=Lanczos()))
+    yield "PCA", "preimages", _inverted(mercer.PCA(5, kernel=kernel))
+    yield "PCA", "learned preimages", _inverted(mercer.PCA(5, kernel=kernel, preimage="learned"))
     yield "ProbabilisticPCA", "closed", _alone(mercer.ProbabilisticPCA(2))
     yield "ProbabilisticPCA", "em", _alone(mercer.ProbabilisticPCA(2, method="em"))
     yield "Whiten", "", _alone(mercer.Whiten())
     for form, options in {"": {}, "rank": {"rank": 50}, "penalty 0.1": {"penalty": 0.1}}.items():
-        machine = mercer.CCA(kernel, kernel, **options)
+        machine = mercer.CCA(kernel_x=kernel, kernel_y=kernel, **options)
         yield "CCA", form, lambda data, m=machine: m.fit(data.X[:, :3], data.X[:, 3:])
 
 
@@ -243,8 +247,13 @@ def _choices() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
         ("SVR", mercer.SVR(kernel), "target", grid),
         ("SVR, squared tube", mercer.SVR(kernel, tube="l2"), "target", grid),
         ("SVR, nu", mercer.SVR(kernel, nu=0.3), "target", grid),
-        ("KernelRidge", mercer.KernelRidge(kernel), "target", {"penalty": [0.1, 1.0]}),
-        ("NearestNeighbors", mercer.NearestNeighbors(kernel), "three", {"n_neighbors": [1, 5]}),
+        ("KernelRidge", mercer.KernelRidge(kernel=kernel), "target", {"penalty": [0.1, 1.0]}),
+        (
+            "NearestNeighbors",
+            mercer.NearestNeighbors(kernel=kernel),
+            "three",
+            {"n_neighbors": [1, 5]},
+        ),
     ):
         yield (
             "tune",

@@ -74,7 +74,7 @@ def views(n: int, skip: int = 0) -> tuple[Any, Any]:
 def ours(n: int, form: str, penalty: Any) -> Answer:
     """Fit Mercer."""
     X, Y = views(n)
-    machine = CCA(KERNEL, KERNEL, n_components=COUNT, penalty=penalty, form=form)
+    machine = CCA(kernel_x=KERNEL, kernel_y=KERNEL, n_components=COUNT, penalty=penalty, form=form)
     started = time.perf_counter()
     machine.fit(X, Y)
     return Answer(machine.transform, time.perf_counter() - started)
@@ -168,7 +168,7 @@ def _against(rival: str, fit: Callable[[int], Answer], n: int, eta: float) -> li
 
 def alone() -> str:
     """Time 20000 rows by a low rank; rivals cannot."""
-    machine = CCA(KERNEL, KERNEL, n_components=COUNT, penalty=PENALTY, rank=400)
+    machine = CCA(kernel_x=KERNEL, kernel_y=KERNEL, n_components=COUNT, penalty=PENALTY, rank=400)
     solution = machine.fit(*views(20000)).solution_
     return (
         f"20000 rows, rank 400: {solution.seconds:.1f} s, first correlation "

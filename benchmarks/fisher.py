@@ -112,8 +112,8 @@ def nearest(name: str, d: int, algorithm: str, goals: dict[str, float]) -> Case:
 def votes(name: str, kernel: Kernel, goals: dict[str, float], n: int = 20000) -> Case:
     rows, labels = groups(2 * n, 50)
     X, y, Z = rows[:n], labels[:n], rows[n:]
-    machine = mercer.NearestNeighbors(kernel, 5).fit(X, y)
-    plain = mercer.NearestNeighbors("linear", 5).fit(X, y)
+    machine = mercer.NearestNeighbors(5, kernel=kernel).fit(X, y)
+    plain = mercer.NearestNeighbors(5, kernel="linear").fit(X, y)
     brute = KNeighborsClassifier(5, algorithm="brute", n_jobs=-1).fit(X, y)
     some = Z[:300]
     squared = kernel.diag(some)[:, None] + kernel.diag(X) - 2 * kernel(some, X)
@@ -141,7 +141,7 @@ def leave_one_out(name: str, kernel: Kernel, n: int = 20000) -> Case:
 
     return Case(
         name,
-        lambda: mercer.NearestNeighbors(kernel, "loo", max_neighbors=15).fit(X, y),
+        lambda: mercer.NearestNeighbors("loo", kernel=kernel, max_neighbors=15).fit(X, y),
         {"brute": lambda: brute.kneighbors(return_distance=False)},
         judge,
         {"brute": 1.0},

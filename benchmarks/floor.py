@@ -55,9 +55,9 @@ def cases() -> str:
     n = len(y)
 
     def fit(penalty: Any, penalties: Any = None) -> KernelRidge:
-        return KernelRidge(Gaussian(ridge.SCALE), penalty, penalties=penalties, bias=False).fit(
-            X, y
-        )
+        return KernelRidge(
+            penalty, kernel=Gaussian(ridge.SCALE), penalties=penalties, bias=False
+        ).fit(X, y)
 
     one = seconds(lambda: fit(0.1))
     ten = seconds(lambda: fit("loo", np.logspace(-4, 2, 10)), 3)

@@ -66,7 +66,7 @@ WIDTH = 8**0.5  # gamma = 1/16, as many columns as letter has
 
 def ours(X: Any, count: int, tol: float) -> Modes:
     """Fit Mercer's machine."""
-    modes = mercer.PCA(Gaussian(WIDTH), count, tol=tol).fit(X).solution_.value
+    modes = mercer.PCA(count, kernel=Gaussian(WIDTH), tol=tol).fit(X).solution_.value
     assert isinstance(modes, Modes)
     return modes
 

@@ -49,7 +49,9 @@ def cases(n: int = 5000, quick: bool = False) -> list[Row]:
     ten, hundred = np.logspace(-4, 2, 10), np.logspace(-4, 2, 100)
 
     def ours(penalty: Any, penalties: Any = None) -> KernelRidge:
-        return KernelRidge(Gaussian(SCALE), penalty, penalties=penalties, bias=False).fit(X, y)
+        return KernelRidge(penalty, kernel=Gaussian(SCALE), penalties=penalties, bias=False).fit(
+            X, y
+        )
 
     def theirs() -> Any:
         return TheirRidge(kernel="rbf", gamma=gamma, alpha=0.1).fit(X, y).dual_coef_

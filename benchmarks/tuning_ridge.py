@@ -43,7 +43,7 @@ def cases(n: int = 4000, quick: bool = False) -> list[Row]:
 
     def ours() -> Any:
         grid = {"kernel__scale": scales, "penalty": penalties}
-        found = tune(KernelRidge(Gaussian(1.0), bias=False), X, y, grid=grid, cv=folds)
+        found = tune(KernelRidge(kernel=Gaussian(1.0), bias=False), X, y, grid=grid, cv=folds)
         return found.scores
 
     def theirs() -> Any:

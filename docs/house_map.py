@@ -92,7 +92,7 @@ def one_fit() -> None:
     from mercer.kernels import Gaussian  # noqa: PLC0415
 
     X = np.linspace(0.0, 1.0, 24)[:, None]
-    KernelRidge(Gaussian(0.5), 0.1).fit(X, np.sin(6 * X[:, 0]))
+    KernelRidge(0.1, kernel=Gaussian(0.5)).fit(X, np.sin(6 * X[:, 0]))
 
 
 def walk(run: Callable[[], None]) -> list[tuple[str, str]]:
@@ -130,7 +130,11 @@ def block() -> str:
         below = sorted({b for a, b in edges if a == room}, key=lambda name: -tall[name])
         lines.append(f"| `{room}` | {PURPOSE[room]} | {', '.join(below) or '-'} |")
     way = walk(one_fit)
-    lines += ["", f"The way of `KernelRidge(Gaussian(0.5), 0.1).fit(X, y)`, {len(way)} files:", ""]
+    lines += [
+        "",
+        f"The way of `KernelRidge(0.1, kernel=Gaussian(0.5)).fit(X, y)`, {len(way)} files:",
+        "",
+    ]
     lines += [f"1. `{file}`: {names}" for file, names in way]
     return "\n".join([*lines, "", LAST])
 

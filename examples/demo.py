@@ -138,7 +138,7 @@ def classify(data: Data, kernel: Kernel) -> SVC:
 def regress(data: Data, kernel: Kernel) -> tuple[KernelRidge, np.ndarray, np.ndarray]:
     """Fit the path, then compare the choice of a penalty with a cross-validated grid."""
     machine, seconds = timed(
-        lambda: KernelRidge(kernel, penalty="loo", penalties=PENALTIES).fit(data.X, data.y)
+        lambda: KernelRidge(kernel=kernel, penalty="loo", penalties=PENALTIES).fit(data.X, data.y)
     )
     error = error_rate(machine.predict(data.X_test), data.y_test)
     print(f"\nKernelRidge({kernel!r}, penalty='loo') on the signs of the classes")
@@ -159,7 +159,7 @@ def regress(data: Data, kernel: Kernel) -> tuple[KernelRidge, np.ndarray, np.nda
 def compare_choices(data: Data, kernel: Kernel) -> None:
     """Time the choice of one penalty out of a few, leave-one-out against five folds."""
     ours, our_time = timed(
-        lambda: KernelRidge(kernel, penalty="loo", penalties=GRID).fit(data.X, data.y)
+        lambda: KernelRidge(kernel=kernel, penalty="loo", penalties=GRID).fit(data.X, data.y)
     )
     grid = GridSearchCV(
         SklearnKernelRidge(kernel="rbf", gamma=0.5 / kernel.scale**2),
@@ -190,7 +190,7 @@ def compare_choices(data: Data, kernel: Kernel) -> None:
 
 
 def squared_error(data: Data, kernel: Kernel, penalty: float) -> float:
-    machine = KernelRidge(kernel, penalty=penalty).fit(data.X, data.y)
+    machine = KernelRidge(kernel=kernel, penalty=penalty).fit(data.X, data.y)
     return float(np.mean((machine.predict(data.X_test) - data.y_test) ** 2))
 
 

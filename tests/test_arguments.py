@@ -90,3 +90,37 @@ def test_kernels_answer_too():
     with pytest.raises(ValueError, match="another way to write a new kernel"):
         kernels.Gaussian().with_params(gamma=1.0)
     assert pickle.loads(pickle.dumps(kernels.Gaussian(gamma=2.0))) == kernels.Gaussian(0.5)
+
+
+OLD_ORDER = [
+    (lambda: mercer.PCA(kernels.Gaussian(1.0), 2), r"PCA\(kernel=Gaussian\(scale=1.0\)\)"),
+    (lambda: mercer.KernelRidge("gaussian"), r"first argument is penalty.*kernel='gaussian'"),
+    (lambda: mercer.NearestNeighbors(kernels.Linear()), "first argument is n_neighbors"),
+    (lambda: mercer.CCA(kernels.Linear(), kernels.Linear()), r"CCA\(kernel_x=Linear\(\)\)"),
+    (lambda: mercer.KMeans("rbf"), "first argument is n_clusters"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), OLD_ORDER)
+def test_kernels_in_the_first_place_are_told_where_to_go(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
+def test_first_arguments_are_those_of_scikit_learn():
+    assert mercer.PCA(2).n_components == 2
+    assert mercer.NearestNeighbors(3).n_neighbors == 3
+    assert mercer.KernelRidge(0.5).penalty == 0.5
+    assert mercer.CCA(1).n_components == 1
+    assert mercer.KMeans(3).n_clusters == 3
+    assert mercer.SVC("linear").kernel == "linear"
+
+
+def test_one_rule_for_seeds():
+    defaults = {
+        name: kind().get_params()["random_state"]
+        for name, kind in MACHINES.items()
+        if name not in ("Tuned", "MultipleKernel") and "random_state" in kind._get_param_names()
+    }
+    assert len(defaults) > 5
+    assert set(defaults.values()) == {0}

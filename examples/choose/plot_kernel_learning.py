@@ -48,7 +48,10 @@ print(scales)
 fresh = rng.standard_normal((1000, 10))
 errors = [
     np.sqrt(np.mean((machine.fit(Z, y).predict(fresh) - target(fresh)) ** 2))
-    for machine in (KernelRidge("gaussian", "loo"), KernelRidge(scales.kernel, scales.penalty))
+    for machine in (
+        KernelRidge("loo", kernel="gaussian"),
+        KernelRidge(scales.penalty, kernel=scales.kernel),
+    )
 ]
 
 # %%

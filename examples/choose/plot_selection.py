@@ -20,7 +20,12 @@ target = np.sin(2 * x[:, 0]) + 0.4 * rng.standard_normal(360)
 scales = np.logspace(-1.3, 0.9, 12)
 parts = [
     bias_variance(
-        KernelRidge(Gaussian(s), 0.05), x[:60], target[:60], x[60:], target[60:], resamples=25
+        KernelRidge(0.05, kernel=Gaussian(s)),
+        x[:60],
+        target[:60],
+        x[60:],
+        target[60:],
+        resamples=25,
     )
     for s in scales
 ]

@@ -22,7 +22,7 @@ train, test = np.arange(len(X)) < 1000, np.arange(len(X)) >= 1000
 
 machines = {
     "linear": CCA(n_components=8, penalty=0.001),
-    "Gaussian": CCA(Gaussian(1.5), Gaussian(1.5), n_components=8, penalty=0.001),
+    "Gaussian": CCA(kernel_x=Gaussian(1.5), kernel_y=Gaussian(1.5), n_components=8, penalty=0.001),
 }
 held_out = {}
 for name, machine in machines.items():

@@ -21,7 +21,7 @@ train, clean = pictures[:1300], pictures[1300:]
 noisy = clean + 0.3 * rng.standard_normal(clean.shape)
 
 linear = PCA(n_components=16).fit(train)
-kernel = PCA(Gaussian(2.0), n_components=100).fit(train)
+kernel = PCA(kernel=Gaussian(2.0), n_components=100).fit(train)
 restored = {
     "noisy": noisy,
     "linear PCA, 16": linear.inverse_transform(linear.transform(noisy)),
@@ -56,7 +56,7 @@ by_linear, by_kernel = [], []
 for k in counts:
     for machine, errors in (
         (PCA(n_components=int(k)), by_linear),
-        (PCA(Gaussian(2.0), n_components=4 * int(k)), by_kernel),
+        (PCA(kernel=Gaussian(2.0), n_components=4 * int(k)), by_kernel),
     ):
         machine.fit(train[:700])
         back = machine.inverse_transform(machine.transform(noisy[:150]))

@@ -21,7 +21,7 @@ X = np.column_stack([np.cos(angle), np.sin(angle)]) * radius[:, None]
 X += 0.13 * rng.standard_normal(X.shape)
 
 linear = PCA(n_components=2).fit(X)
-kernel = PCA(Gaussian(0.9), n_components=6).fit(X)
+kernel = PCA(kernel=Gaussian(0.9), n_components=6).fit(X)
 print(kernel.certificate_)
 
 # %%

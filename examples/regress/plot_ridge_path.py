@@ -28,7 +28,9 @@ x = np.sort(rng.uniform(0, 1.6, 120))
 y = truth(x) + NOISE * rng.standard_normal(len(x))
 
 kernel = Gaussian(scale=0.08)
-machine = KernelRidge(kernel, penalty="loo", penalties=np.logspace(-4, 2, 60)).fit(x[:, None], y)
+machine = KernelRidge(kernel=kernel, penalty="loo", penalties=np.logspace(-4, 2, 60)).fit(
+    x[:, None], y
+)
 print(f"chosen penalty {machine.penalty_:.3g}, leave-one-out error {machine.loo_scores_.min():.4f}")
 print(machine.certificate_)
 
@@ -40,7 +42,7 @@ new_x = np.linspace(0, 1.6, 400)
 
 
 def fitted(penalty):
-    return KernelRidge(kernel, penalty=penalty).fit(x[:, None], y).predict(new_x[:, None])
+    return KernelRidge(kernel=kernel, penalty=penalty).fit(x[:, None], y).predict(new_x[:, None])
 
 
 new_errors = [np.mean((fitted(p) - truth(new_x)) ** 2) + NOISE**2 for p in machine.penalties_]

@@ -36,7 +36,13 @@ class NamedArguments:
         if not kwargs.keys() <= known:
             name = next(name for name in kwargs if name not in known)
             raise TypeError(unknown(cls, name, kwargs[name]))
+        if args:
+            cls.check_first(args[0])
         return super().__new__(cls)
+
+    @classmethod
+    def check_first(cls, given: Any) -> None:
+        """Refuse a first argument that was meant for another place."""
 
     @classmethod
     def what_stands_for(cls, name: str) -> str | None:
@@ -49,6 +55,12 @@ def arguments_of(kind: Any) -> frozenset[str]:
     """Return the names that a constructor takes."""
     parameters = inspect.signature(kind.__init__).parameters
     return frozenset({*parameters, *kind.alternatives} - {"self"})
+
+
+@functools.cache
+def first_argument(kind: Any) -> str:
+    """Return the name of a constructor's first argument."""
+    return [*inspect.signature(kind.__init__).parameters, "", ""][1]
 
 
 def unknown(kind: Any, name: str, value: Any) -> str:

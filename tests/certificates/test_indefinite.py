@@ -74,9 +74,9 @@ MACHINES = {
     "SVR": (SVR, t),
     "OneClassSVM": (OneClassSVM, None),
     "EnclosingBall": (EnclosingBall, None),
-    "KernelRidge": (lambda k: KernelRidge(k, 1.0), t),
-    "KernelRidge, hidden": (lambda k: KernelRidge(k, 100.0), t),
-    "KernelRidge, loo": (lambda k: KernelRidge(k, "loo"), t),
+    "KernelRidge": (lambda k: KernelRidge(1.0, kernel=k), t),
+    "KernelRidge, hidden": (lambda k: KernelRidge(100.0, kernel=k), t),
+    "KernelRidge, loo": (lambda k: KernelRidge("loo", kernel=k), t),
     "LogisticRegression": (LogisticRegression, y),
     "LogisticRegression, tanh": (lambda k: LogisticRegression(k, loss="tanh"), y),
     "FisherDiscriminant": (lambda k: FisherDiscriminant(k, penalty=5.0), y),
@@ -119,7 +119,7 @@ def test_the_status_says_that_the_kernel_is_none(name):
 )
 def test_an_indefinite_view_is_said_to_be_one(kernels):
     with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
-        machine = CCA(*kernels).fit(X, X[:, ::-1] + rng.standard_normal(X.shape))
+        machine = CCA(2, *kernels).fit(X, X[:, ::-1] + rng.standard_normal(X.shape))
     assert machine.solution_.status is Status.NOT_CONVEX
     assert np.isinf(machine.certificate_.quantities.indefiniteness)
 
@@ -133,7 +133,7 @@ def test_a_perceptron_that_ends_is_not_solved_without_lengths():
 
 def test_what_a_solver_of_equations_cannot_see_is_warned_about():
     with pytest.warns(UserWarning, match="not positive semidefinite"):
-        machine = KernelRidge(P, 100.0).fit(A, t)
+        machine = KernelRidge(100.0, kernel=P).fit(A, t)
     assert machine.certificate_.quantities.relative_residual < 1e-6
 
 
@@ -183,7 +183,7 @@ def test_one_negative_eigenvalue_is_enough(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = SVC(P, C=10.0).fit(K, np.arange(30) % 2).certificate_
-        ridge = KernelRidge(P, 1.0).fit(K, draw.standard_normal(30)).certificate_
+        ridge = KernelRidge(1.0, kernel=P).fit(K, draw.standard_normal(30)).certificate_
     assert found.ok is not matters
     assert not ridge.ok, "of ridge coefficients no sum is fixed"
 
@@ -204,8 +204,8 @@ def test_perceptron_without_lengths_has_no_bound():
 def test_correlations_of_an_indefinite_view_are_no_cosines():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        good = CCA(P, P, n_components=1, penalty=0.5).fit(VALID, X @ X.T)
-        bad = CCA(P, P, n_components=1, penalty=0.5).fit(VALID, A + 4 * np.eye(n))
+        good = CCA(kernel_x=P, kernel_y=P, n_components=1, penalty=0.5).fit(VALID, X @ X.T)
+        bad = CCA(kernel_x=P, kernel_y=P, n_components=1, penalty=0.5).fit(VALID, A + 4 * np.eye(n))
     assert good.certificate_.ok
     assert not bad.certificate_.ok
     assert "positive semidefinite" in bad.certificate_.statement
@@ -214,12 +214,12 @@ def test_correlations_of_an_indefinite_view_are_no_cosines():
 def test_eigenpairs_of_an_indefinite_matrix_explain_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = PCA(P, 2).fit(A).certificate_
+        found = PCA(2, kernel=P).fit(A).certificate_
         graph = SpectralClustering(3, kernel=P).fit(np.abs(A)).certificate_
     assert found.ok, "they are eigenpairs"
     assert "explain" not in found.statement
     assert "explain" not in graph.statement
-    assert "explain" in PCA(Gaussian(1.0), 2).fit(X).certificate_.statement
+    assert "explain" in PCA(2, kernel=Gaussian(1.0)).fit(X).certificate_.statement
 
 
 def test_kernels_that_are_conditionally_definite_have_an_optimum():
@@ -237,7 +237,7 @@ def test_kernels_that_are_conditionally_definite_have_an_optimum():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert not KernelRidge(P).fit(distances, t).certificate_.ok, "ridge has no such sum"
+        assert not KernelRidge(kernel=P).fit(distances, t).certificate_.ok, "ridge has no such sum"
 
 
 def test_a_combination_needs_kernels():
@@ -318,7 +318,7 @@ def test_what_is_too_large_is_not_shown(monkeypatch):
     machine = SVC(P).fit(VALID, y)
     assert not machine.certificate_.ok
     assert "optimum" not in machine.certificate_.statement
-    assert KernelRidge(P).fit(VALID, t).certificate_.ok, "equations are equations"
+    assert KernelRidge(kernel=P).fit(VALID, t).certificate_.ok, "equations are equations"
     function = make_gram(FromCallable(lambda X, Y: X @ Y.T), X, Need.PRODUCTS)
     assert not definiteness(function).shown
 

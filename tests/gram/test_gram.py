@@ -258,7 +258,7 @@ class TestPrecomputed:
 def test_float32_rows_are_expanded_in_float64():
     A = np.linspace(0, 6, 200)[:, None].astype(np.float32)
     y = np.sin(A.astype(float)).ravel()
-    machine = mercer.KernelRidge(Gaussian(1.0), 1e-12).fit(A, y)
+    machine = mercer.KernelRidge(1e-12, kernel=Gaussian(1.0)).fit(A, y)
     assert np.abs(machine.predict(A) - y).max() < 1e-5
     factored = make_gram(Polynomial(3), A, Need.PRODUCTS)
     truth = Polynomial(3)(A.astype(float))

@@ -97,5 +97,5 @@ def test_no_sets_of_columns_is_the_kernel_zero(kernel):
     X = np.random.default_rng(0).standard_normal((8, 1))
     assert not kernel(X).any()
     assert not kernel.diag(X).any()
-    machine = KernelRidge(kernel).fit(X, X[:, 0])
+    machine = KernelRidge(kernel=kernel).fit(X, X[:, 0])
     np.testing.assert_allclose(machine.predict(X), X.mean())

@@ -68,7 +68,7 @@ MACHINES = [
     mercer.SVR(),
     KernelRidge(),
     mercer.LogisticRegression(),
-    mercer.PCA(Linear(), 1),
+    mercer.PCA(1, kernel=Linear()),
     mercer.KMeans(2),
     mercer.FisherDiscriminant(),
     mercer.NearestMean(),

@@ -43,13 +43,13 @@ def rng():
 
 def test_cca_of_a_rank_that_is_too_low(rng):
     Z = rng.standard_normal((33, 1))
-    assert fitted(CCA(Gaussian(0.03), rank=3), Z, np.c_[Z, rng.standard_normal((33, 2))])
+    assert fitted(CCA(kernel_x=Gaussian(0.03), rank=3), Z, np.c_[Z, rng.standard_normal((33, 2))])
 
 
 def test_cca_of_an_indefinite_kernel(rng):
     X = rng.standard_normal((20, 2))
-    assert fitted(CCA(Sigmoid(0.8, -1.0)), X, X)
-    assert fitted(CCA(Linear(), Sigmoid(0.8, -1.0)), X, X)
+    assert fitted(CCA(kernel_x=Sigmoid(0.8, -1.0)), X, X)
+    assert fitted(CCA(kernel_x=Linear(), kernel_y=Sigmoid(0.8, -1.0)), X, X)
 
 
 def test_spectral_clustering_beyond_the_rank():
@@ -80,7 +80,7 @@ def test_perceptron_of_a_matrix_that_is_all_mean():
 
 def test_ridge_whose_time_is_over(rng):
     X = rng.exponential(1.0, (39, 6)) * 10.0 ** rng.uniform(-3, 3, (39, 1))
-    fitted(KernelRidge(Gaussian(1.0), penalty=1e-12, time_limit=1e-9), X, X[:, 0])
+    fitted(KernelRidge(kernel=Gaussian(1.0), penalty=1e-12, time_limit=1e-9), X, X[:, 0])
 
 
 def test_coefficients_that_the_kernel_sends_to_nothing_are_no_gain():
@@ -130,7 +130,7 @@ def test_counts_in_float32_say_nothing(rng):
 def test_weights_that_no_penalty_can_be_compared_with_are_refused(rng):
     Z, t = rng.standard_normal((8, 1)), rng.standard_normal(8)
     with pytest.raises(ValueError, match=r"KernelRidge: sample_weight is .* beside a penalty"):
-        KernelRidge(Gaussian(1.0)).fit(Z, t, sample_weight=1e-300 * rng.random(8))
+        KernelRidge(kernel=Gaussian(1.0)).fit(Z, t, sample_weight=1e-300 * rng.random(8))
 
 
 def test_biases_of_three_classes_have_no_common_part(rng):

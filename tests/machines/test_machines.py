@@ -93,11 +93,11 @@ c = labels(X)
         KernelRidge(),
         KernelRidge(penalty="loo"),
         KernelRidge(bias=False),
-        KernelRidge(Gaussian(1.5)),
-        KernelRidge("gaussian", penalty="loo"),
-        KernelRidge(Gaussian(2.0) + 0.5 * Linear(), penalty="loo"),
-        KernelRidge(Gaussian(2.0) * Polynomial(2), penalty=0.1, bias=False),
-        KernelRidge(Precomputed()),
+        KernelRidge(kernel=Gaussian(1.5)),
+        KernelRidge(kernel="gaussian", penalty="loo"),
+        KernelRidge(kernel=Gaussian(2.0) + 0.5 * Linear(), penalty="loo"),
+        KernelRidge(kernel=Gaussian(2.0) * Polynomial(2), penalty=0.1, bias=False),
+        KernelRidge(kernel=Precomputed()),
         SVC(),
         SVC(Linear()),
         SVC(Gaussian(1.0) + Linear(), C=10.0),
@@ -136,10 +136,10 @@ c = labels(X)
         PCA(),
         PCA(n_components=1, whiten=True),
         PCA(n_components=0.9),
-        PCA(Gaussian(1.5), n_components=1),
-        PCA("gaussian"),
-        PCA(Polynomial(2)),
-        PCA("precomputed"),
+        PCA(kernel=Gaussian(1.5), n_components=1),
+        PCA(kernel="gaussian"),
+        PCA(kernel=Polynomial(2)),
+        PCA(kernel="precomputed"),
         ProbabilisticPCA(),
         ProbabilisticPCA(method="em"),
         ProbabilisticPCA(1, method="em"),
@@ -155,7 +155,7 @@ def test_scikit_learn_checks(estimator, check):
 def test_grids_reach_into_kernels():
     kernel = Gaussian(1.0) + 0.5 * Linear()
     grid = {"kernel__k1__scale": [0.5, 2.0], "penalty": [0.1, 1.0]}
-    search = GridSearchCV(KernelRidge(kernel), grid, cv=3).fit(X, y)
+    search = GridSearchCV(KernelRidge(kernel=kernel), grid, cv=3).fit(X, y)
     assert search.best_estimator_.kernel_.get_params()["k1__scale"] in (0.5, 2.0)
     assert kernel == Gaussian(1.0) + 0.5 * Linear()
     grid = {"kernel__scale": [0.3, 1.0, 3.0], "C": [1.0, 10.0]}
@@ -181,7 +181,9 @@ def test_set_params_makes_a_new_kernel_and_keeps_the_old():
     assert machine.kernel == Laplacian(5.0)
 
 
-@pytest.mark.parametrize("machine", [KernelRidge(Gaussian(1.0), "loo"), SVC(Gaussian(1.0), C=3.0)])
+@pytest.mark.parametrize(
+    "machine", [KernelRidge("loo", kernel=Gaussian(1.0)), SVC(Gaussian(1.0), C=3.0)]
+)
 def test_clone_copy_and_pickle(machine):
     fitted = clone(machine).fit(X, y if isinstance(machine, KernelRidge) else c)
     fresh = clone(fitted)
@@ -196,8 +198,8 @@ def test_clone_copy_and_pickle(machine):
 @pytest.mark.parametrize("kernel", [Precomputed(), "precomputed"])
 def test_precomputed_matrices_are_split_both_ways(kernel):
     K = Gaussian(1.0)(X)
-    ours = cross_val_score(KernelRidge(kernel), K, y, cv=4)
-    np.testing.assert_allclose(ours, cross_val_score(KernelRidge(Gaussian(1.0)), X, y, cv=4))
+    ours = cross_val_score(KernelRidge(kernel=kernel), K, y, cv=4)
+    np.testing.assert_allclose(ours, cross_val_score(KernelRidge(kernel=Gaussian(1.0)), X, y, cv=4))
     grid = {"C": [0.1, 1.0, 10.0]}
     by_matrix = GridSearchCV(SVC(kernel), grid, cv=4).fit(K, c)
     by_rows = GridSearchCV(SVC(Gaussian(1.0)), grid, cv=4).fit(X, c)
@@ -236,11 +238,11 @@ def weighted_rows(draw, least=4, most=14):
 
 PENALTIES = np.logspace(-3, 2, 6)
 RIDGES = [
-    KernelRidge(kernel, penalty, penalties=PENALTIES, bias=bias)
+    KernelRidge(penalty, kernel=kernel, penalties=PENALTIES, bias=bias)
     for kernel in (Linear(), Gaussian(1.0), Polynomial(2))
     for penalty in (0.5, "loo")
     for bias in (True, False)
-] + [KernelRidge(Gaussian(1.0), [0.1, 2.0])]
+] + [KernelRidge([0.1, 2.0], kernel=Gaussian(1.0))]
 
 
 @pytest.mark.parametrize("machine", RIDGES, ids=repr)
@@ -266,7 +268,7 @@ def test_ridge_weights_mean_repetition(machine, case):
 def test_default_candidates_know_of_weights(kernel, bias):
     weights = np.arange(60) % 4
     index = np.repeat(np.arange(60), weights)
-    machine = KernelRidge(kernel, "loo", bias=bias)
+    machine = KernelRidge("loo", kernel=kernel, bias=bias)
     weighted = clone(machine).fit(X, y, sample_weight=weights)
     repeated = clone(machine).fit(X[index], y[index])
     close(weighted.penalties_, repeated.penalties_, 1e-12)
@@ -283,8 +285,8 @@ def close(found, wanted, tol):
 
 
 MACHINES = [
-    KernelRidge(Gaussian(1.0), 0.3),
-    KernelRidge(Linear(), "loo"),
+    KernelRidge(0.3, kernel=Gaussian(1.0)),
+    KernelRidge("loo", kernel=Linear()),
     SVC(Gaussian(1.0), tol=1e-9),
     SVC(Gaussian(1.0), slack="l2", tol=1e-9),
     SVR(Gaussian(1.0), tol=1e-9),
@@ -332,8 +334,8 @@ def test_flipping_labels_negates():
         other = SVC(kernel, tol=1e-9).fit(X, flipped)
         close(other.decision_function(XN), -one.decision_function(XN), 1e-7)
     close(
-        KernelRidge(Gaussian(1.0)).fit(X, -y).predict(XN),
-        -KernelRidge(Gaussian(1.0)).fit(X, y).predict(XN),
+        KernelRidge(kernel=Gaussian(1.0)).fit(X, -y).predict(XN),
+        -KernelRidge(kernel=Gaussian(1.0)).fit(X, y).predict(XN),
         1e-12,
     )
 
@@ -412,9 +414,11 @@ def test_shift_of_a_linear_fit_with_bias(penalty):
 
 def test_weights_scale_as_the_penalty_does():
     for kernel in (Gaussian(1.0), Linear()):
-        base = KernelRidge(kernel, 0.5).fit(X, y).predict(XN)
+        base = KernelRidge(0.5, kernel=kernel).fit(X, y).predict(XN)
         for factor in (1e-100, 1e-3, 1e100):
-            scaled = KernelRidge(kernel, 0.5 * factor).fit(X, y, sample_weight=np.full(60, factor))
+            scaled = KernelRidge(0.5 * factor, kernel=kernel).fit(
+                X, y, sample_weight=np.full(60, factor)
+            )
             close(scaled.predict(XN), base, 1e-9)
 
 
@@ -423,7 +427,7 @@ def test_weights_scale_as_the_penalty_does():
 
 def test_ridge_against_scikit_learn():
     theirs = kernel_ridge.KernelRidge(kernel="rbf", gamma=0.5, alpha=0.3).fit(X, Y2)
-    ours = KernelRidge(Gaussian(1.0), 0.3, bias=False).fit(X, Y2)
+    ours = KernelRidge(0.3, kernel=Gaussian(1.0), bias=False).fit(X, Y2)
     close(ours.predict(XN), theirs.predict(XN), 1e-10)
     close(ours.dual_coef_, theirs.dual_coef_, 1e-9)
 
@@ -433,8 +437,8 @@ def test_ridge_against_scikit_learn():
 def test_linear_ridge_three_ways(weights, targets):
     """The primal space, the matrix, and scikit-learn say the same."""
     theirs = Ridge(alpha=2.0).fit(X, targets, sample_weight=weights)
-    primal = KernelRidge(Linear(), 2.0).fit(X, targets, sample_weight=weights)
-    matrix = KernelRidge(Precomputed(), 2.0).fit(X @ X.T, targets, sample_weight=weights)
+    primal = KernelRidge(2.0, kernel=Linear()).fit(X, targets, sample_weight=weights)
+    matrix = KernelRidge(2.0, kernel=Precomputed()).fit(X @ X.T, targets, sample_weight=weights)
     close(primal.predict(XN), theirs.predict(XN), 1e-10)
     close(matrix.predict(XN @ X.T), theirs.predict(XN), 1e-9)
     close(primal.coef_, theirs.coef_, 1e-10)
@@ -451,8 +455,8 @@ def test_leave_one_out_path_against_ridge_cv(bias):
     theirs = RidgeCV(penalties, fit_intercept=bias, store_cv_results=True, gcv_mode="eigen")
     theirs.fit(X, y)
     options = {"penalty": "loo", "penalties": penalties, "bias": bias}
-    primal = KernelRidge(Linear(), **options).fit(X, y)
-    matrix = KernelRidge(Precomputed(), **options).fit(X @ X.T, y)
+    primal = KernelRidge(kernel=Linear(), **options).fit(X, y)
+    matrix = KernelRidge(kernel=Precomputed(), **options).fit(X @ X.T, y)
     errors = theirs.cv_results_.mean(axis=0)
     for ours in (primal, matrix):
         close(ours.loo_scores_, errors, 1e-8)
@@ -464,11 +468,13 @@ def test_leave_one_out_path_against_ridge_cv(bias):
 def test_leave_one_out_residuals_are_those_of_refits(kernel, bias):
     rows, targets = X[:25], Y2[:25]
     for penalties in (np.array([1e-4, 0.02, 1.0]), np.logspace(-5, 1, 9)):
-        path = KernelRidge(kernel, "loo", penalties=penalties, bias=bias).fit(rows, targets)
+        path = KernelRidge("loo", kernel=kernel, penalties=penalties, bias=bias).fit(rows, targets)
         refits = np.empty((25, 2))
         for i in range(25):
             rest = np.arange(25) != i
-            refit = KernelRidge(kernel, path.penalty_, bias=bias).fit(rows[rest], targets[rest])
+            refit = KernelRidge(path.penalty_, kernel=kernel, bias=bias).fit(
+                rows[rest], targets[rest]
+            )
             refits[i] = targets[i] - refit.predict(rows[i : i + 1])[0]
         np.testing.assert_allclose(path.loo_residuals_, refits, rtol=1e-8, atol=1e-8)
         assert path.certificate_.ok
@@ -476,9 +482,9 @@ def test_leave_one_out_residuals_are_those_of_refits(kernel, bias):
 
 def test_leave_one_out_path_is_the_grid_search_it_replaces():
     penalties = np.logspace(-3, 2, 8)
-    path = KernelRidge(Gaussian(1.0), "loo", penalties=penalties).fit(X[:30], y[:30])
+    path = KernelRidge("loo", kernel=Gaussian(1.0), penalties=penalties).fit(X[:30], y[:30])
     grid = GridSearchCV(
-        KernelRidge(Gaussian(1.0)),
+        KernelRidge(kernel=Gaussian(1.0)),
         {"penalty": penalties},
         cv=LeaveOneOut(),
         scoring="neg_mean_squared_error",
@@ -490,20 +496,20 @@ def test_leave_one_out_path_is_the_grid_search_it_replaces():
 
 def test_each_target_has_its_own_best_penalty():
     noisy = np.column_stack([y, np.random.default_rng(5).standard_normal(60)])
-    both = KernelRidge(Gaussian(1.0), "loo").fit(X, noisy)
+    both = KernelRidge("loo", kernel=Gaussian(1.0)).fit(X, noisy)
     assert both.penalty_[0] < both.penalty_[1]
     for t in range(2):
-        alone = KernelRidge(Gaussian(1.0), "loo").fit(X, noisy[:, t])
+        alone = KernelRidge("loo", kernel=Gaussian(1.0)).fit(X, noisy[:, t])
         assert isinstance(alone.penalty_, float)
         assert alone.penalty_ == pytest.approx(both.penalty_[t])
         close(alone.predict(XN), both.predict(XN)[:, t], 1e-9)
         assert alone.loo_scores_.shape == (25,)
-    fixed = KernelRidge(Gaussian(1.0), both.penalty_).fit(X, noisy)
+    fixed = KernelRidge(both.penalty_, kernel=Gaussian(1.0)).fit(X, noisy)
     close(fixed.predict(XN), both.predict(XN), 1e-8)
 
 
 @pytest.mark.parametrize(
-    "machine", [SVC(C=3.0), KernelRidge(Gaussian(1.0)), KernelRidge()], ids=repr
+    "machine", [SVC(C=3.0), KernelRidge(kernel=Gaussian(1.0)), KernelRidge()], ids=repr
 )
 def test_the_certificate_holds_and_the_state_is_finite(machine):
     fitted = clone(machine).fit(X, target_of(machine))
@@ -539,8 +545,8 @@ def test_strings(kernel, kind):
 def test_tokens_and_regression_on_strings():
     sentences = [list(word) for word in WORDS]
     lengths = np.array([len(word) for word in WORDS], dtype=float)
-    by_tokens = KernelRidge(Spectrum(1), "loo").fit(sentences, lengths)
-    by_strings = KernelRidge(Spectrum(1), "loo").fit(WORDS, lengths)
+    by_tokens = KernelRidge("loo", kernel=Spectrum(1)).fit(sentences, lengths)
+    by_strings = KernelRidge("loo", kernel=Spectrum(1)).fit(WORDS, lengths)
     np.testing.assert_array_equal(by_tokens.predict([list("abc")]), by_strings.predict(["abc"]))
     score = cross_val_score(SVC(Spectrum(2)), np.array(WORDS, dtype=object), FRUIT, cv=2)
     assert np.isfinite(score).all()
@@ -569,13 +575,13 @@ def test_tables_and_kernels_that_speak_of_columns_by_name(table):
         ),
         (Gaussian(1.0), Gaussian(1.0)),
     ]:
-        by_name = KernelRidge(kernel).fit(frame, y)
+        by_name = KernelRidge(kernel=kernel).fit(frame, y)
         assert by_name.feature_names_in_.tolist() == names
-        expected = KernelRidge(numbered).fit(X, y).predict(X)
+        expected = KernelRidge(kernel=numbered).fit(X, y).predict(X)
         close(by_name.predict(frame), expected, 1e-12)
         classifier = SVC(kernel).fit(frame, c)
         np.testing.assert_array_equal(classifier.predict(frame), SVC(numbered).fit(X, c).predict(X))
     with pytest.raises(ValueError, match="'weight'; X has the columns age, height"):
-        KernelRidge(Gaussian(1.0).on("weight")).fit(frame, y)
+        KernelRidge(kernel=Gaussian(1.0).on("weight")).fit(frame, y)
     with pytest.raises(ValueError, match="pass a DataFrame"):
-        KernelRidge(Gaussian(1.0).on("age")).fit(X, y)
+        KernelRidge(kernel=Gaussian(1.0).on("age")).fit(X, y)

@@ -113,9 +113,9 @@ def test_the_measure_sees_what_is_taken():
 def test_a_refusal_states_estimate_budget_and_alternatives():
     X = np.random.default_rng(0).standard_normal((3000, 3))
     for machine, y in (
-        (mercer.KernelRidge(Gaussian(1.0), "loo"), X[:, 0]),
+        (mercer.KernelRidge("loo", kernel=Gaussian(1.0)), X[:, 0]),
         (mercer.FisherDiscriminant(Gaussian(1.0)), X[:, 0] > 0),
-        (mercer.PCA(Gaussian(1.0)), None),
+        (mercer.PCA(kernel=Gaussian(1.0)), None),
     ):
         with mercer.config(memory="20 MB"), pytest.raises(mercer.MemoryBudgetError) as refusal:
             machine.fit(X, y)

@@ -53,12 +53,12 @@ LABELS, TARGETS = "y = (X[:, 0] > 0).astype(int)", "y = X[:, 0] + 0.1 * rng.stan
         ("EnclosingBall", "machine = mercer.EnclosingBall()", "", "dual_coef_", "ball"),
         (
             "KernelRidge",
-            "machine = mercer.KernelRidge(Gaussian(1.0))",
+            "machine = mercer.KernelRidge(kernel=Gaussian(1.0))",
             TARGETS,
             "dual_coef_",
             "ridge",
         ),
-        ("PCA", "machine = mercer.PCA(Gaussian(1.0), 2)", "", "eigenvalues_", "pca"),
+        ("PCA", "machine = mercer.PCA(2, kernel=Gaussian(1.0))", "", "eigenvalues_", "pca"),
         (
             "LogisticRegression",
             "machine = mercer.LogisticRegression(Gaussian(1.0))",

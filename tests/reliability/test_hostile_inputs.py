@@ -165,7 +165,11 @@ def test_small_questions_have_answers(kind, options, X):
         (SVR(Linear()), 1e150, "SVR: kernel values of Linear.*row . of X.*Scale the features"),
         (mercer.EnclosingBall(Linear()), 1e150, "EnclosingBall: kernel values.*Scale"),
         (mercer.ProbabilisticPCA(1), 1e200, "ProbabilisticPCA: squares of X.*Scale the features"),
-        (PCA(Linear(), 1), 5e-324, "PCA: Linear.* underflows on rows of X.*Scale the features"),
+        (
+            PCA(1, kernel=Linear()),
+            5e-324,
+            "PCA: Linear.* underflows on rows of X.*Scale the features",
+        ),
         (compat.SVC(), 1e200, "SVC: gamma='scale': entries of X.*pass a number as gamma"),
         (compat.CCA(1), 1e200, "CCA: the squares of column 0 of X"),
         (mercer.FisherDiscriminant(), 1e-160, "FisherDiscriminant: kernel values.*small"),

@@ -124,11 +124,13 @@ def fit(machine, n, n_native=None, memory=None):
 
 
 SCENES = {
-    "ridge": fit("KernelRidge(Gaussian(1.0), 0.1)", 2200, 6000),
-    "path": fit("KernelRidge(Gaussian(1.0), 'loo')", 400, 2500),
-    "few penalties": fit("KernelRidge(Gaussian(1.0), 'loo', penalties=[0.1, 1.0])", 1200, 4000),
+    "ridge": fit("KernelRidge(0.1, kernel=Gaussian(1.0))", 2200, 6000),
+    "path": fit("KernelRidge('loo', kernel=Gaussian(1.0))", 400, 2500),
+    "few penalties": fit(
+        "KernelRidge('loo', kernel=Gaussian(1.0), penalties=[0.1, 1.0])", 1200, 4000
+    ),
     "conjugate gradient": fit(
-        "KernelRidge(Gaussian(1.0), 1e-6, solver=ConjugateGradient(rank=50, max_iter=6))",
+        "KernelRidge(1e-6, kernel=Gaussian(1.0), solver=ConjugateGradient(rank=50, max_iter=6))",
         1500,
         12000,
         memory="20 MB",
@@ -137,7 +139,7 @@ SCENES = {
     "slow function, rows": fit("SVC(slow_linear, max_iter=400)", 250, memory="100 kB"),
     "pair steps": fit("SVC(Gaussian(0.7), C=1e4, tol=1e-9)", 700, 2500),
     "predict": PREDICT.format(
-        machine="KernelRidge(Gaussian(1.0), 0.1)", n=200_000 if NATIVE else 8_000
+        machine="KernelRidge(0.1, kernel=Gaussian(1.0))", n=200_000 if NATIVE else 8_000
     ),
 }
 
@@ -191,16 +193,18 @@ def test_d1_ctrl_c_ends_a_script():
 
 # --- callbacks and limits --------------------------------------------------------------------
 
-ITERATIVE = KernelRidge(Gaussian(0.3), 1e-6, solver=ConjugateGradient(rank=0, tol=1e-14))
+ITERATIVE = KernelRidge(1e-6, kernel=Gaussian(0.3), solver=ConjugateGradient(rank=0, tol=1e-14))
 MANY = np.logspace(-3, 3, 40)
 MACHINES = {
     "svc": SVC(Gaussian(0.3), C=1e3, tol=1e-8),
     "conjugate gradient": ITERATIVE,
-    "band path": KernelRidge(Gaussian(1.0), "loo", penalties=MANY, solver=BandPath(width=8)),
-    "cholesky path": KernelRidge(Gaussian(1.0), "loo", penalties=MANY, solver=CholeskyPath()),
-    "primal path": KernelRidge(Linear(), "loo", penalties=MANY),
+    "band path": KernelRidge("loo", kernel=Gaussian(1.0), penalties=MANY, solver=BandPath(width=8)),
+    "cholesky path": KernelRidge(
+        "loo", kernel=Gaussian(1.0), penalties=MANY, solver=CholeskyPath()
+    ),
+    "primal path": KernelRidge("loo", kernel=Linear(), penalties=MANY),
 }
-DIRECT = {"cholesky": KernelRidge(Gaussian(1.0)), "primal": KernelRidge(Linear())}
+DIRECT = {"cholesky": KernelRidge(kernel=Gaussian(1.0)), "primal": KernelRidge(kernel=Linear())}
 
 
 def target_of(machine):

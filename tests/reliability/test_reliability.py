@@ -59,7 +59,11 @@ y = np.sin(X[:, 0]) + X[:, 1] ** 2
 c = np.where(y > 0.6, "b", "a")
 XN = rng.standard_normal((7, 3))
 
-RIDGE, PATH, CLASSIFIER = KernelRidge(Gaussian(1.0)), KernelRidge(penalty="loo"), SVC(Gaussian(1.0))
+RIDGE, PATH, CLASSIFIER = (
+    KernelRidge(kernel=Gaussian(1.0)),
+    KernelRidge(penalty="loo"),
+    SVC(Gaussian(1.0)),
+)
 TUBE, NOVELTY, BALL = SVR(Gaussian(1.0)), OneClassSVM(Gaussian(1.0)), EnclosingBall(Gaussian(1.0))
 BOTH = pytest.mark.parametrize(
     "machine", [RIDGE, PATH, CLASSIFIER, TUBE], ids=["ridge", "path", "svc", "svr"]
@@ -231,7 +235,7 @@ def test_a4_no_rows_or_columns(machine, shape):
 
 
 def test_a4_one_row_one_column_two_equal_rows():
-    one = finite(KernelRidge(Gaussian(1.0)).fit(X[:1], y[:1]))
+    one = finite(KernelRidge(kernel=Gaussian(1.0)).fit(X[:1], y[:1]))
     np.testing.assert_allclose(one.predict(XN), y[0])
     refuses(PATH, ValueError, "n_samples = 1", X[:1], y[:1])
     refuses(CLASSIFIER, ValueError, "one class, 'a'", X[:1], ["a"])
@@ -498,7 +502,7 @@ def test_a12_tables_that_cannot_be_used(machine):
 
 
 @pytest.mark.parametrize(
-    "machine", [KernelRidge("gaussian"), KernelRidge("gaussian", "loo"), SVC()]
+    "machine", [KernelRidge(kernel="gaussian"), KernelRidge("loo", kernel="gaussian"), SVC()]
 )
 @pytest.mark.parametrize("value", [0.0, -4.0, 1e6])
 def test_a13_constant_features(machine, value):
@@ -557,7 +561,7 @@ def test_a14_parameters(machine, bad):
 
 def test_a14_parameters_seen_beside_the_data():
     message = refuses(
-        KernelRidge(Gaussian(1.0), penalty=[1.0, 2.0]), ParameterError, "penalty=", X, y
+        KernelRidge(kernel=Gaussian(1.0), penalty=[1.0, 2.0]), ParameterError, "penalty=", X, y
     )
     assert "one number or 1, one per target" in message
     refuses(SVC(None), TypeError, "kernel=None must be", X, c)
@@ -568,7 +572,7 @@ def test_a14_parameters_seen_beside_the_data():
     for make in (lambda: Gaussian(-1.0), lambda: Gaussian(0.0), lambda: Polynomial(-1)):
         with pytest.raises(ValueError, match="must be"):
             make()
-    iterative = KernelRidge(Gaussian(1.0), solver=CholeskyPath())
+    iterative = KernelRidge(kernel=Gaussian(1.0), solver=CholeskyPath())
     refuses(iterative, SolverError, "RidgePath problems, not LinearSystem", X, y)
 
 
@@ -848,7 +852,9 @@ def test_b8_huge_values(machine):
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e150, 1e300])
-@pytest.mark.parametrize("machine", [RIDGE, KernelRidge(), PATH, KernelRidge(Gaussian(1.0), "loo")])
+@pytest.mark.parametrize(
+    "machine", [RIDGE, KernelRidge(), PATH, KernelRidge("loo", kernel=Gaussian(1.0))]
+)
 def test_b8_huge_and_tiny_targets(machine, size):
     plain, scaled = clone(machine).fit(X, y), finite(clone(machine).fit(X, size * y))
     np.testing.assert_allclose(scaled.predict(XN) / size, plain.predict(XN), rtol=1e-8)
@@ -870,11 +876,11 @@ def test_b9_no_penalty_with_duplicates(kernel, penalty, bias):
     alone = kernel == Linear() or (kernel == Polynomial(2) and not bias)
     warned = nullcontext() if alone else pytest.warns(LinAlgWarning, match="least norm")
     with warned:
-        fitted = finite(KernelRidge(kernel, penalty, bias=bias).fit(DOUBLED, targets))
+        fitted = finite(KernelRidge(penalty, kernel=kernel, bias=bias).fit(DOUBLED, targets))
     assert fitted.solution_.status is (Status.SOLVED if alone else Status.SINGULAR)
     with warnings.catch_warnings():  # K + 1e-10 is nearly singular: its residual says so
         warnings.filterwarnings("ignore", message="KernelRidge: stopped making progress")
-        limit = KernelRidge(kernel, 1e-10, bias=bias).fit(DOUBLED, targets)
+        limit = KernelRidge(1e-10, kernel=kernel, bias=bias).fit(DOUBLED, targets)
     np.testing.assert_allclose(fitted.predict(X), limit.predict(X), atol=1e-4)
     np.testing.assert_allclose(fitted.predict(XN), limit.predict(XN), atol=1e-3)
     if isinstance(kernel, Gaussian):  # contradictory copies: half way, and the residual says so
@@ -892,8 +898,8 @@ def test_b9_weights_mean_repetition_without_penalty(kernel):
     index = np.repeat(np.arange(80), weights.astype(int))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
-        weighted = KernelRidge(kernel, 0.0).fit(rows, targets, sample_weight=weights)
-        repeated = KernelRidge(kernel, 0.0).fit(rows[index], targets[index])
+        weighted = KernelRidge(0.0, kernel=kernel).fit(rows, targets, sample_weight=weights)
+        repeated = KernelRidge(0.0, kernel=kernel).fit(rows[index], targets[index])
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-8)
     if kernel == Gaussian(1.0):
         np.testing.assert_allclose(weighted.predict(X), y + 0.25, atol=1e-8)
@@ -901,16 +907,18 @@ def test_b9_weights_mean_repetition_without_penalty(kernel):
 
 def test_b9_no_penalty_and_only_the_bias_can_fit():
     with pytest.warns(LinAlgWarning):
-        fitted = finite(KernelRidge(Precomputed(), 0.0).fit(np.zeros((4, 4)), [1.0, 2.0, 3.0, 6.0]))
+        fitted = finite(
+            KernelRidge(0.0, kernel=Precomputed()).fit(np.zeros((4, 4)), [1.0, 2.0, 3.0, 6.0])
+        )
     assert fitted.intercept_ == pytest.approx(3.0)
     ones = np.ones((4, 4))  # the constant is what the kernel has already
     with pytest.warns(LinAlgWarning):
-        fitted = finite(KernelRidge(Precomputed(), 0.0).fit(ones, [1.0, 2.0, 3.0, 6.0]))
+        fitted = finite(KernelRidge(0.0, kernel=Precomputed()).fit(ones, [1.0, 2.0, 3.0, 6.0]))
     np.testing.assert_allclose(fitted.predict(ones), 3.0)
 
 
 def test_b9_no_penalty_where_the_matrix_is_regular_interpolates():
-    fitted = finite(KernelRidge(Gaussian(0.3), 0.0).fit(X, y))
+    fitted = finite(KernelRidge(0.0, kernel=Gaussian(0.3)).fit(X, y))
     assert fitted.solution_.status is Status.SOLVED
     np.testing.assert_allclose(fitted.predict(X), y, atol=1e-8)
     assert fitted.certificate_.ok
@@ -919,28 +927,28 @@ def test_b9_no_penalty_where_the_matrix_is_regular_interpolates():
 def test_b9_a_penalty_for_each_target():
     targets = np.column_stack([TWICE, TWICE, TWICE])
     with pytest.warns(LinAlgWarning):
-        fitted = finite(KernelRidge(Gaussian(1.0), [0.0, 1e-300, 1.0]).fit(DOUBLED, targets))
+        fitted = finite(KernelRidge([0.0, 1e-300, 1.0], kernel=Gaussian(1.0)).fit(DOUBLED, targets))
     np.testing.assert_allclose(fitted.predict(X)[:, :2], np.column_stack([y, y]), atol=1e-8)
-    alone = KernelRidge(Gaussian(1.0), 1.0).fit(DOUBLED, TWICE)
+    alone = KernelRidge(1.0, kernel=Gaussian(1.0)).fit(DOUBLED, TWICE)
     np.testing.assert_allclose(fitted.predict(XN)[:, 2], alone.predict(XN))
     refuses(KernelRidge(penalty=[1.0, 1.0]), ParameterError, "3, one per target", DOUBLED, targets)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()], ids=repr)
 def test_b9_paths_with_tiny_penalties(kernel):
-    usable = KernelRidge(kernel, "loo", penalties=[1e-300, 1e-25, 0.1, 1.0])
+    usable = KernelRidge("loo", kernel=kernel, penalties=[1e-300, 1e-25, 0.1, 1.0])
     finite(usable.fit(DOUBLED, TWICE))
     assert usable.certificate_.ok
     if kernel == Linear():
         return
-    hopeless = KernelRidge(kernel, "loo", penalties=[1e-300])
+    hopeless = KernelRidge("loo", kernel=kernel, penalties=[1e-300])
     refuses(hopeless, SolverError, "Use larger penalties", DOUBLED, TWICE)
 
 
 def test_b9_indefinite_kernels_say_so():
     K = X @ X.T - 3 * np.eye(40)
     with pytest.warns(UserWarning, match="not positive semidefinite"):
-        fitted = finite(KernelRidge(Precomputed(), 0.1).fit(K, y))
+        fitted = finite(KernelRidge(0.1, kernel=Precomputed()).fit(K, y))
     assert fitted.solution_.status is Status.NOT_CONVEX
     assert fitted.certificate_.quantities.relative_residual < 1e-9
 
@@ -1058,9 +1066,9 @@ LARGE = 200_000
 @pytest.mark.parametrize(
     "machine",
     [
-        KernelRidge(Gaussian(1.0)),
-        KernelRidge(Gaussian(1.0), "loo"),
-        KernelRidge(Gaussian(1.0), solver=Cholesky()),
+        KernelRidge(kernel=Gaussian(1.0)),
+        KernelRidge("loo", kernel=Gaussian(1.0)),
+        KernelRidge(kernel=Gaussian(1.0), solver=Cholesky()),
     ],
     ids=repr,
 )
@@ -1078,7 +1086,11 @@ def test_d5_refuses_what_does_not_fit(machine):
 def test_d5_what_has_few_features_fits():
     rows = np.random.default_rng(0).standard_normal((LARGE, 2))
     with mercer.config(memory="1 GB"):
-        for machine in (KernelRidge(), KernelRidge(Polynomial(2)), KernelRidge(penalty="loo")):
+        for machine in (
+            KernelRidge(),
+            KernelRidge(kernel=Polynomial(2)),
+            KernelRidge(penalty="loo"),
+        ):
             assert machine.fit(rows, rows[:, 0]).score(rows, rows[:, 0]) > 0.999
 
 
@@ -1087,7 +1099,7 @@ def test_d5_a_small_budget_changes_the_way_not_the_answer():
     with mercer.config(memory="20 kB"):
         products = clone(RIDGE).fit(X, y)
         classifier = SVC(Gaussian(1.0), tol=1e-8).fit(X, c)
-        refuse = KernelRidge(Gaussian(1.0), "loo")
+        refuse = KernelRidge("loo", kernel=Gaussian(1.0))
         with pytest.raises(
             MemoryBudgetError, match=r"needs 294 kB, but the memory budget is 20 kB"
         ):
@@ -1101,7 +1113,7 @@ def test_d5_a_small_budget_changes_the_way_not_the_answer():
 def test_d5_the_long_way_is_taken_only_when_asked_for():
     rows = np.random.default_rng(0).standard_normal((1000, 2))
     with mercer.config(memory="4 MB"):
-        machine = KernelRidge(Gaussian(1.0), solver=ConjugateGradient(rank=50)).fit(
+        machine = KernelRidge(kernel=Gaussian(1.0), solver=ConjugateGradient(rank=50)).fit(
             rows, rows[:, 0]
         )
     assert machine.certificate_.ok
@@ -1116,8 +1128,8 @@ def test_d5_under_a_limit_of_the_address_space(penalty):
         import mercer
         from mercer.kernels import Gaussian
         X = np.random.default_rng(0).standard_normal(({LARGE}, 2))
-        machine = mercer.KernelRidge(Gaussian(1.0), {penalty})
-        small = mercer.KernelRidge(Gaussian(1.0), {penalty}).fit(X[:300], X[:300, 0])
+        machine = mercer.KernelRidge({penalty}, kernel=Gaussian(1.0))
+        small = mercer.KernelRidge({penalty}, kernel=Gaussian(1.0)).fit(X[:300], X[:300, 0])
         used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2 * 10**9, used + 2 * 10**9))
         try:
@@ -1125,7 +1137,7 @@ def test_d5_under_a_limit_of_the_address_space(penalty):
         except mercer.MemoryBudgetError as error:
             print("refused:", error)
         assert not hasattr(machine, "kernel_")
-        again = mercer.KernelRidge(Gaussian(1.0), {penalty}).fit(X[:300], X[:300, 0])
+        again = mercer.KernelRidge({penalty}, kernel=Gaussian(1.0)).fit(X[:300], X[:300, 0])
         assert (again.predict(X[:9]) == small.predict(X[:9])).all()
     """
     environment = {**os.environ, "PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1"}
@@ -1159,7 +1171,7 @@ def test_d5_limits_of_a_container(tmp_path, monkeypatch, version):
     assert _resources._container_available() == 15 * 10**8
     assert _resources.available_memory() <= 15 * 10**8
     with pytest.raises(MemoryBudgetError, match="but the memory budget is"):
-        KernelRidge(Gaussian(1.0), "loo").fit(np.zeros((20_000, 1)), np.zeros(20_000))
+        KernelRidge("loo", kernel=Gaussian(1.0)).fit(np.zeros((20_000, 1)), np.zeros(20_000))
     (inner.parent / limit).write_text("max\n")
     assert _resources._container_available() > 10**14
 

@@ -188,7 +188,7 @@ def _svr(random: Random, kernel: Kernel) -> Any:
 
 def _ridge(random: Random, kernel: Kernel) -> Any:
     penalty: Any = "loo" if random.random() < 0.25 else _power(random, -12, 12)
-    return KernelRidge(kernel, penalty, bias=bool(random.random() < 0.7))
+    return KernelRidge(penalty, kernel=kernel, bias=bool(random.random() < 0.7))
 
 
 def _logistic(random: Random, kernel: Kernel) -> Any:
@@ -203,7 +203,9 @@ def _logistic(random: Random, kernel: Kernel) -> Any:
 
 def _cca(random: Random, kernel: Kernel) -> Any:
     penalty: Any = "auto" if random.random() < 0.3 else _power(random, -6, 0)
-    return CCA(kernel, "linear", n_components=int(random.integers(1, 3)), penalty=penalty)
+    return CCA(
+        kernel_x=kernel, kernel_y="linear", n_components=int(random.integers(1, 3)), penalty=penalty
+    )
 
 
 def _mixture(random: Random, kernel: Kernel) -> Any:
@@ -218,7 +220,7 @@ def _spectral(random: Random, kernel: Kernel) -> Any:
 
 def _pca(random: Random, kernel: Kernel) -> Any:
     count: Any = [1, 2, 5, None, 0.9][int(random.integers(5))]
-    return PCA(kernel, count)
+    return PCA(count, kernel=kernel)
 
 
 Draw = Callable[[Random, Kernel], Any]
@@ -246,7 +248,7 @@ _CLASSES: list[Draw] = [
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
     lambda r, k: NearestMean(k),
-    lambda r, k: NearestNeighbors(k, int(r.integers(1, 3))),
+    lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
     lambda r, k: Perceptron(k, max_epochs=20),
     lambda r, k: GaussianClassifier(str(r.choice(["full", "diagonal", "spherical"]))),
     lambda r, k: NaiveBayes(),
@@ -339,7 +341,7 @@ def test_an_answer_that_is_not_certified_is_inaccurate_and_warned_of() -> None:
     X = random.uniform(-3, 3, (200, 1))
     y = np.sin(X[:, 0]) + 0.1 * random.normal(size=200)
     with pytest.warns(ConvergenceWarning, match="KernelRidge: stopped making progress"):
-        machine = KernelRidge(Gaussian(1.0), 1e-12).fit(X, y)
+        machine = KernelRidge(1e-12, kernel=Gaussian(1.0)).fit(X, y)
     assert machine.solution_.status is Status.INACCURATE
     assert "not certified" in machine.solution_.detail
     assert not machine.certificate_.ok

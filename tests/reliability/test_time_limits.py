@@ -35,12 +35,12 @@ G = Gaussian(1.0)
 
 # machine, targets, rows: every machine that has a time limit, in its ways of working
 CASES = {
-    "ridge": (mercer.KernelRidge(G, 0.1), t, X),
-    "ridge, path": (mercer.KernelRidge(G, "loo"), t, X),
-    "ridge, band": (mercer.KernelRidge(G, "loo", solver=BandPath()), t, X),
-    "ridge, factors": (mercer.KernelRidge(G, "loo", solver=CholeskyPath()), t, X),
-    "ridge, products": (mercer.KernelRidge(G, 1e-3, solver=ConjugateGradient(rank=5)), t, X),
-    "ridge, features": (mercer.KernelRidge(Linear(), 0.1), t, X),
+    "ridge": (mercer.KernelRidge(0.1, kernel=G), t, X),
+    "ridge, path": (mercer.KernelRidge("loo", kernel=G), t, X),
+    "ridge, band": (mercer.KernelRidge("loo", kernel=G, solver=BandPath()), t, X),
+    "ridge, factors": (mercer.KernelRidge("loo", kernel=G, solver=CholeskyPath()), t, X),
+    "ridge, products": (mercer.KernelRidge(1e-3, kernel=G, solver=ConjugateGradient(rank=5)), t, X),
+    "ridge, features": (mercer.KernelRidge(0.1, kernel=Linear()), t, X),
     "svc": (mercer.SVC(G), c, X),
     "svc, three": (mercer.SVC(G, probability=True), three, X),
     "svc, nu": (mercer.SVC(G, nu=0.3), c, X),
@@ -57,9 +57,9 @@ CASES = {
     "k-means": (mercer.KMeans(4, G, n_init=10**6), None, X),
     "k-means, features": (mercer.KMeans(4, n_init=10**6), None, X),
     "spectral": (mercer.SpectralClustering(3, kernel=G, n_init=10**6), None, X),
-    "pca": (mercer.PCA(G, 3), None, X),
-    "pca, features": (mercer.PCA(Linear(), 3), None, X),
-    "cca": (mercer.CCA(G, G), X[:, :2], X[:, 2:]),
+    "pca": (mercer.PCA(3, kernel=G), None, X),
+    "pca, features": (mercer.PCA(3, kernel=Linear()), None, X),
+    "cca": (mercer.CCA(kernel_x=G, kernel_y=G), X[:, :2], X[:, 2:]),
     "fisher": (mercer.FisherDiscriminant(G), three, X),
     "gaussian mixture": (mercer.GaussianMixture(3, n_init=10**6), None, X),
     "bernoulli mixture": (mercer.BernoulliMixture(3, n_init=10**6), None, counts > 1),
@@ -221,10 +221,10 @@ def test_a_watch_sees_the_deadline_around_it(ticking):
 
 
 def test_a_certificate_without_time_is_made_when_it_is_read(monkeypatch):
-    whole = mercer.KernelRidge(G, 0.1).fit(X, t)
+    whole = mercer.KernelRidge(0.1, kernel=G).fit(X, t)
     monkeypatch.setattr(deadline, "is_over", lambda: True)
     monkeypatch.setattr("mercer.machines.base.certificate._QUICK", 0)  # as if of many rows
-    late = mercer.KernelRidge(G, 0.1, time_limit=60.0).fit(X, t)
+    late = mercer.KernelRidge(0.1, kernel=G, time_limit=60.0).fit(X, t)
     monkeypatch.undo()
     assert not isinstance(late._judgement, mercer.certificates.Certificate)
     assert late.certificate_.ok and str(late.certificate_) == str(whole.certificate_)

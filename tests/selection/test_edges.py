@@ -44,7 +44,9 @@ def test_growth_has_a_limit_and_says_so():
 
 def test_grids_of_the_user_stay_and_are_told_of():
     X = RNG.normal(size=(60, 2))
-    found = tune(KernelRidge(Gaussian(1.0)), X, X[:, 0], grid={"penalty": [1.0, 10.0, 100.0]})
+    found = tune(
+        KernelRidge(kernel=Gaussian(1.0)), X, X[:, 0], grid={"penalty": [1.0, 10.0, 100.0]}
+    )
     assert len(found.points) == 3
     assert "best penalty is the smallest that was tried, 1.0" in found.notes[0]
 

@@ -478,7 +478,7 @@ def test_weights_of_ridge_are_repetition():
 
 def test_the_sum_of_ridge_is_a_kernel_for_the_machine():
     found = combine(KERNELS, X, NUMBERS, method="ridge", penalty=0.3, tol=1e-8)
-    machine = KernelRidge(found.kernel, 0.3).fit(X, NUMBERS)
+    machine = KernelRidge(0.3, kernel=found.kernel).fit(X, NUMBERS)
     value = 0.5 * NUMBERS @ machine.dual_coef_
     assert value == pytest.approx(found.certificate.quantities.primal, rel=1e-6)
 
@@ -656,7 +656,9 @@ def test_the_error_is_that_of_leaving_each_row_out(bias):
     errors = []
     for i in range(60):
         others = np.arange(60) != i
-        machine = KernelRidge(Gaussian(scales), penalty, bias=bias).fit(X[others], NUMBERS[others])
+        machine = KernelRidge(penalty, kernel=Gaussian(scales), bias=bias).fit(
+            X[others], NUMBERS[others]
+        )
         errors.append(machine.predict(X[i : i + 1])[0] - NUMBERS[i])
     assert found == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
 
@@ -708,10 +710,10 @@ def test_features_that_matter_are_found(objective):
     assert found.relevance[[1, 4]].sum() > 0.9
     assert found.scales[[0, 2, 3, 5]].min() > 3 * found.scales[[1, 4]].max()
     assert found.certificate.ok, str(found.certificate)
-    machine = KernelRidge(found.kernel, found.penalty).fit(rows, y)
+    machine = KernelRidge(found.penalty, kernel=found.kernel).fit(rows, y)
     new = RNG.normal(size=(200, 6))
     truth = np.sin(2 * new[:, 1]) + 0.5 * new[:, 4] ** 2
-    plain = KernelRidge("gaussian", "loo").fit(rows, y)
+    plain = KernelRidge("loo", kernel="gaussian").fit(rows, y)
     error, other = (np.mean((m.predict(new) - truth) ** 2) for m in (machine, plain))
     assert error < 0.5 * other
     assert "feature 1" in str(found)
@@ -719,7 +721,7 @@ def test_features_that_matter_are_found(objective):
 
 def test_the_error_reported_is_that_of_the_machine():
     found = learn_scales(X, NUMBERS, starts=1)
-    machine = KernelRidge(found.kernel, "loo", penalties=[found.penalty]).fit(X, NUMBERS)
+    machine = KernelRidge("loo", kernel=found.kernel, penalties=[found.penalty]).fit(X, NUMBERS)
     assert found.value == pytest.approx(machine.loo_scores_[0], rel=1e-9)
     assert found.certificate.quantities.value_error < 1e-8
 
@@ -796,7 +798,7 @@ def test_learn_scales_refuses_other_kinds():
 @pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern])
 def test_relevance_is_the_mean_squared_slope_of_the_function(kernel):
     found = learn_scales(X, NUMBERS, kernel=kernel, starts=1)
-    machine = KernelRidge(found.kernel, found.penalty).fit(X, NUMBERS)
+    machine = KernelRidge(found.penalty, kernel=found.kernel).fit(X, NUMBERS)
     step, slopes = 1e-6, []
     for j, e in enumerate(np.eye(4)):
         rise = machine.predict(X + step * e) - machine.predict(X - step * e)

@@ -304,8 +304,8 @@ LABELS = np.arange(60) % 3
         (SVC(Linear()), LABELS, {"C"}),
         (SVR(Laplacian(1.0)), DATA[:, 0], {"C", "epsilon", "kernel"}),
         (SVR(nu=0.5), DATA[:, 0], {"C", "nu", "kernel"}),
-        (KernelRidge("polynomial"), DATA[:, 0], {"penalty", "kernel"}),
-        (KernelRidge("gaussian", penalty="loo"), DATA[:, 0], {"kernel"}),
+        (KernelRidge(kernel="polynomial"), DATA[:, 0], {"penalty", "kernel"}),
+        (KernelRidge(kernel="gaussian", penalty="loo"), DATA[:, 0], {"kernel"}),
         (OneClassSVM(), None, {"nu", "kernel"}),
         (LogisticRegression(), LABELS, {"penalty"}),
         (FisherDiscriminant("gaussian"), LABELS, {"penalty", "kernel"}),
@@ -346,7 +346,7 @@ def test_composed_kernels_are_scaled_as_a_whole():
 
 
 def test_degrees_keep_values_near_one():
-    kernels = default_grid(KernelRidge("polynomial"), DATA, DATA[:, 0]).parts[0]["kernel"]
+    kernels = default_grid(KernelRidge(kernel="polynomial"), DATA, DATA[:, 0]).parts[0]["kernel"]
     typical = [float(np.median(kernel.diag(DATA))) for kernel in kernels]
     assert len(kernels) == 4 and max(typical) / min(typical) < 100
     assert default_grid(SVC(Polynomial(2)), DATA, LABELS).parts[0]["kernel"][0].degree == 1

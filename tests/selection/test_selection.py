@@ -37,17 +37,17 @@ c = np.where(X[:, 0] + X[:, 1] ** 2 > 0.5, "in", "out")
 @pytest.mark.parametrize(
     ("machine", "target"),
     [
-        (KernelRidge(Gaussian(1.5), 0.1), y),
+        (KernelRidge(0.1, kernel=Gaussian(1.5)), y),
         (SVR(Gaussian(1.5), C=1.0, tol=1e-8), y),
         (SVC(Gaussian(1.5), C=1.0, tol=1e-8), c),
         (SVC(Linear(), C=0.5, tol=1e-8), np.arange(90) % 3),
-        (make_pipeline(StandardScaler(), KernelRidge(Gaussian(1.0))), y),
+        (make_pipeline(StandardScaler(), KernelRidge(kernel=Gaussian(1.0))), y),
     ],
 )
 @pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array, pd.DataFrame])
 def test_scores_are_those_of_scikit_learn(machine, target, as_given):
     if as_given is sparse.csr_array and hasattr(machine, "steps"):
-        machine = make_pipeline(StandardScaler(with_mean=False), KernelRidge(Gaussian(1.0)))
+        machine = make_pipeline(StandardScaler(with_mean=False), KernelRidge(kernel=Gaussian(1.0)))
     rows = as_given(X)
     ours = cross_validate(machine, rows, target, cv=4)
     folds = folds_of(machine, rows, target, 4, None)
@@ -64,14 +64,14 @@ def test_the_kernel_is_evaluated_once():
         calls.append(A.shape[0] * B.shape[0])
         return A @ B.T
 
-    cross_validate(KernelRidge(counted, 0.1), X, y, cv=5)
+    cross_validate(KernelRidge(0.1, kernel=counted), X, y, cv=5)
     assert sum(calls) <= 2 * 90**2  # and not once more for each fold
 
 
 def test_where_the_matrix_does_not_fit_folds_work_alone():
     with mercer.config(memory=100_000):
-        small = cross_validate(KernelRidge(Gaussian(1.5), 0.1), X, y, cv=3)
-    large = cross_validate(KernelRidge(Gaussian(1.5), 0.1), X, y, cv=3)
+        small = cross_validate(KernelRidge(0.1, kernel=Gaussian(1.5)), X, y, cv=3)
+    large = cross_validate(KernelRidge(0.1, kernel=Gaussian(1.5)), X, y, cv=3)
     np.testing.assert_allclose(small.scores, large.scores, rtol=1e-5)
 
 
@@ -108,7 +108,7 @@ def test_what_the_machine_would_accept_is_accepted():
 
 
 def test_learning_curves_end_at_all_rows():
-    machine = KernelRidge(Gaussian(1.5), 0.1)
+    machine = KernelRidge(0.1, kernel=Gaussian(1.5))
     curve = learning_curve(machine, X, y, cv=3, sizes=[10, 30, 60])
     assert curve.sizes.tolist() == [10, 30, 60]
     whole = cross_validate(machine, X, y, cv=3)
@@ -126,7 +126,9 @@ def test_learning_curves_end_at_all_rows():
 
 
 def test_parts_of_squared_error_add_up():
-    parts = bias_variance(KernelRidge(Gaussian(1.0)), X[:60], y[:60], X[60:], y[60:], resamples=20)
+    parts = bias_variance(
+        KernelRidge(kernel=Gaussian(1.0)), X[:60], y[:60], X[60:], y[60:], resamples=20
+    )
     assert parts.error == pytest.approx(parts.bias + parts.variance, rel=1e-12)
     assert parts.variance > 0
 
@@ -139,7 +141,9 @@ def test_parts_of_the_error_of_labels_add_up():
 
 def test_flexible_machines_vary_and_stiff_ones_miss():
     stiff, flexible = (
-        bias_variance(KernelRidge(Gaussian(s), 1e-3), X[:60], y[:60], X[60:], y[60:], resamples=30)
+        bias_variance(
+            KernelRidge(1e-3, kernel=Gaussian(s)), X[:60], y[:60], X[60:], y[60:], resamples=30
+        )
         for s in (30.0, 0.3)
     )
     assert stiff.variance < flexible.variance

@@ -107,7 +107,7 @@ CASES = {
     "kernels as values": (svc, {"kernel": [Gaussian(0.5), Linear(), Gaussian(2.0)]}, X, c, {}),
     "regression": (SVR(Gaussian(1.0), tol=1e-8), {"C": [1, 5], "epsilon": [0.1, 0.3]}, X, y, {}),
     "ridge": (
-        KernelRidge(Gaussian(1.0)),
+        KernelRidge(kernel=Gaussian(1.0)),
         {"penalty": [1e-3, 0.1, 10.0], "kernel__scale": [0.5, 2.0]},
         X,
         y,
@@ -150,12 +150,12 @@ CASES = {
         {"return_train_score": True},
     ),
     "steps in and out": (
-        make_pipeline(StandardScaler(), PCA(n_components=2), KernelRidge(Gaussian(1.0))),
+        make_pipeline(StandardScaler(), PCA(n_components=2), KernelRidge(kernel=Gaussian(1.0))),
         [
             {"kernelridge__penalty": [0.1, 1.0], "standardscaler": ["passthrough", None]},
             {
                 "pca__n_components": [1, 2],
-                "kernelridge": [KernelRidge(Linear()), SVR(Gaussian(1.0), tol=1e-8)],
+                "kernelridge": [KernelRidge(kernel=Linear()), SVR(Gaussian(1.0), tol=1e-8)],
             },
         ],
         X,
@@ -214,7 +214,9 @@ def test_scores_are_those_of_grid_search(case):
 
 
 def test_work_is_shared_where_it_can_be():
-    assert "Refit" not in tune(KernelRidge(Gaussian(1.0)), X, y, grid={"penalty": [1, 2]}).work
+    assert (
+        "Refit" not in tune(KernelRidge(kernel=Gaussian(1.0)), X, y, grid={"penalty": [1, 2]}).work
+    )
     steps = make_pipeline(StandardScaler(), svc)
     assert tune(steps, X, c, grid={"svc__C": [1, 2]}).work == {"SharedSteps": 10}
     assert tune(svm.SVC(), X, c, grid={"C": [1, 2]}).work == {"Refit": 10}
@@ -253,10 +255,10 @@ def test_groups_of_rows_stay_together():
 @pytest.mark.parametrize(
     ("machine", "name", "target"),
     [
-        (KernelRidge(Gaussian(1.0)), "", y),
+        (KernelRidge(kernel=Gaussian(1.0)), "", y),
         (SVC(Gaussian(1.0), tol=1e-8), "", c),
         (NearestMean(Gaussian(1.0)), "", three),
-        (make_pipeline(StandardScaler(), KernelRidge(Gaussian(1.0))), "kernelridge__", y),
+        (make_pipeline(StandardScaler(), KernelRidge(kernel=Gaussian(1.0))), "kernelridge__", y),
     ],
 )
 def test_weights_go_to_every_fit_and_score(machine, name, target):
@@ -275,7 +277,7 @@ def test_weights_go_to_every_fit_and_score(machine, name, target):
 
 def test_weights_are_those_of_grid_search():
     for machine, grid, target in [
-        (KernelRidge(Gaussian(1.0)), {"penalty": [0.1, 1.0]}, y),
+        (KernelRidge(kernel=Gaussian(1.0)), {"penalty": [0.1, 1.0]}, y),
         (svc, SVC_GRID, c),
         (linear_model.Ridge(), {"alpha": [0.1, 1.0]}, y),
     ]:
@@ -290,7 +292,7 @@ def test_weights_are_those_of_grid_search():
 
 def test_one_row_at_a_time():
     small, target = X[:20], y[:20]
-    machine, grid = KernelRidge(Gaussian(1.0)), {"penalty": [0.1, 1.0]}
+    machine, grid = KernelRidge(kernel=Gaussian(1.0)), {"penalty": [0.1, 1.0]}
     found = tune(machine, small, target, grid=grid, cv="loo", scoring="neg_mean_squared_error")
     equal_to_grid_search(
         found, machine, grid, small, target, cv=LeaveOneOut(), scoring="neg_mean_squared_error"
@@ -434,7 +436,7 @@ def test_scores_that_are_not_defined_are_told():
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match=r"one row to judge by.*neg_mean_squared_error"):
             grid = {"penalty": [1.0]}
-            tune(KernelRidge(Gaussian(1.0)), X, X[:, 0], grid=grid, cv="loo", scoring="r2")
+            tune(KernelRidge(kernel=Gaussian(1.0)), X, X[:, 0], grid=grid, cv="loo", scoring="r2")
 
 
 def test_wrong_kinds_are_told():
@@ -1087,7 +1089,7 @@ spread = Spread()
     [
         Tuned(SVC(), {"C": [0.5, 1.0]}, cv=2),
         Tuned(SVR(), {"C": [0.5, 1.0]}, cv=2),
-        Tuned(KernelRidge(Gaussian(1.0)), {"penalty": [0.1, 1.0]}, cv=2),
+        Tuned(KernelRidge(kernel=Gaussian(1.0)), {"penalty": [0.1, 1.0]}, cv=2),
         Tuned(KMeans(2, random_state=0), {"n_clusters": [2, 3]}, cv=2),
         Tuned(PCA(n_components=1), {"whiten": [False, True]}, cv=2, scoring=spread),
         Tuned(make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.5, 1.0]}, cv=2),
@@ -1191,9 +1193,11 @@ def test_several_scores_and_weights_and_rules():
     assert machine.multimetric_
     mine = Tuned(svc, SVC_GRID, scoring=both_scores, metric="accuracy").fit(X, c)
     assert mine.score(X, c) == mine.best_estimator_.score(X, c)
-    weighed = Tuned(KernelRidge(Gaussian(1.0)), {"penalty": [0.1, 1.0]})
+    weighed = Tuned(KernelRidge(kernel=Gaussian(1.0)), {"penalty": [0.1, 1.0]})
     weighed.fit(X, y, sample_weight=weights)
-    plain = KernelRidge(Gaussian(1.0), **weighed.best_params_).fit(X, y, sample_weight=weights)
+    plain = KernelRidge(kernel=Gaussian(1.0), **weighed.best_params_).fit(
+        X, y, sample_weight=weights
+    )
     np.testing.assert_allclose(weighed.predict(X), plain.predict(X))
     last = Tuned(svc, SVC_GRID, rule=lambda points, scores: len(points) - 1).fit(X, c)
     assert last.best_index_ == 8
@@ -1247,6 +1251,6 @@ def test_searches_go_on_where_they_were_cut_short(search, tmp_path):
 def test_regressors_left_out_row_by_row_have_a_score_without_asking():
     X = np.linspace(0, 6, 40)[:, None]
     y = np.sin(X[:, 0])
-    found = tune(KernelRidge(Gaussian(1.0)), X, y, grid={"penalty": [0.1, 1.0]}, cv="loo")
-    direct = KernelRidge(Gaussian(1.0), penalty="loo", penalties=[0.1, 1.0]).fit(X, y)
+    found = tune(KernelRidge(kernel=Gaussian(1.0)), X, y, grid={"penalty": [0.1, 1.0]}, cv="loo")
+    direct = KernelRidge(kernel=Gaussian(1.0), penalty="loo", penalties=[0.1, 1.0]).fit(X, y)
     np.testing.assert_allclose(-found.mean, direct.loo_scores_, rtol=1e-9)

@@ -79,14 +79,14 @@ def kinds(machine, X, y, grid, cv=FOLDS):
 )
 def test_paths_equal_refits(kernel, bias):
     X, y = sample()
-    compare(KernelRidge(kernel, bias=bias), X, y, {"penalty": PENALTIES})
-    compare(KernelRidge(kernel, bias=bias), X, y, {"penalty": [1e-3, 0.1]})
+    compare(KernelRidge(kernel=kernel, bias=bias), X, y, {"penalty": PENALTIES})
+    compare(KernelRidge(kernel=kernel, bias=bias), X, y, {"penalty": [1e-3, 0.1]})
 
 
 def test_scales_penalties_and_bias_in_one_grid():
     X, y = sample()
     grid = {"kernel__scale": [0.5, 1.0, 4.0], "penalty": PENALTIES, "bias": [True, False]}
-    machine = KernelRidge(Gaussian(1.0))
+    machine = KernelRidge(kernel=Gaussian(1.0))
     compare(machine, X, y, grid, scoring=None)
     assert kinds(machine, X, y, grid) == {MatrixPath}
 
@@ -102,7 +102,7 @@ def test_kernels_as_values_of_a_grid():
 @pytest.mark.parametrize("shift", [0.0, 1e4])
 def test_few_features(bias, shift):
     X, y = sample(300)
-    machine = KernelRidge(Linear(), bias=bias)
+    machine = KernelRidge(kernel=Linear(), bias=bias)
     compare(machine, X + shift, y, {"penalty": PENALTIES}, atol=1e-8 if not shift else 1e-6)
     assert kinds(machine, X, y, {"penalty": PENALTIES}) == {FeaturePath}
 
@@ -110,7 +110,7 @@ def test_few_features(bias, shift):
 def test_small_training_parts_with_features():
     X, y = sample(200)
     cv = [(np.arange(40), np.arange(40, 200)), (np.arange(150), np.arange(150, 200))]
-    compare(KernelRidge(Polynomial(2)), X, y, {"penalty": PENALTIES}, cv=cv)
+    compare(KernelRidge(kernel=Polynomial(2)), X, y, {"penalty": PENALTIES}, cv=cv)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.5), Linear()])
@@ -118,7 +118,7 @@ def test_small_training_parts_with_features():
 def test_weights_some_of_them_zero(kernel, bias):
     X, y = sample()
     weights = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
-    machine, grid = KernelRidge(kernel, bias=bias), {"penalty": PENALTIES}
+    machine, grid = KernelRidge(kernel=kernel, bias=bias), {"penalty": PENALTIES}
     found = tune(machine, X, y, grid=grid, cv=FOLDS, scoring=ERROR, sample_weight=weights)
     expected = refitted(machine, X, y, grid, FOLDS, weights)
     np.testing.assert_allclose(found.scores, expected, rtol=1e-8, atol=1e-8)
@@ -126,7 +126,7 @@ def test_weights_some_of_them_zero(kernel, bias):
 
 def test_precomputed():
     X, y = sample()
-    machine = KernelRidge("precomputed")
+    machine = KernelRidge(kernel="precomputed")
     K = Gaussian(1.5)(X)
     compare(machine, K, y, {"penalty": PENALTIES, "bias": [True, False]})
     assert kinds(machine, K, y, {"penalty": PENALTIES}) == {MatrixPath}
@@ -135,30 +135,30 @@ def test_precomputed():
 def test_sparse_rows():
     X, y = sample(120, 6)
     X = sparse.csr_array(np.where(np.abs(X) > 0.7, X, 0.0))
-    compare(KernelRidge(Gaussian(2.0)), X, y, {"penalty": PENALTIES})
-    compare(KernelRidge(Linear()), X, y, {"penalty": PENALTIES})
+    compare(KernelRidge(kernel=Gaussian(2.0)), X, y, {"penalty": PENALTIES})
+    compare(KernelRidge(kernel=Linear()), X, y, {"penalty": PENALTIES})
 
 
 def test_strings():
     rng = np.random.default_rng(0)
     texts = ["".join(rng.choice(list("abc"), size=12)) for _ in range(60)]
     y = np.array([text.count("ab") for text in texts]) + 0.1 * rng.standard_normal(60)
-    compare(KernelRidge(Spectrum(2)), texts, y, {"penalty": [0.1, 1.0, 10.0]})
+    compare(KernelRidge(kernel=Spectrum(2)), texts, y, {"penalty": [0.1, 1.0, 10.0]})
 
 
 def test_overlapping_and_partial_folds():
     X, y = sample()
     rng = np.random.default_rng(5)
     cv = [(rng.permutation(160)[:90], rng.permutation(160)[:30]) for _ in range(3)]
-    compare(KernelRidge(Gaussian(1.5)), X, y, {"penalty": PENALTIES}, cv=cv)
+    compare(KernelRidge(kernel=Gaussian(1.5)), X, y, {"penalty": PENALTIES}, cv=cv)
     some = PredefinedSplit(np.where(np.arange(160) < 100, -1, np.arange(160) % 2))
-    compare(KernelRidge(Gaussian(1.5)), X, y, {"penalty": PENALTIES}, cv=some)
+    compare(KernelRidge(kernel=Gaussian(1.5)), X, y, {"penalty": PENALTIES}, cv=some)
 
 
 def test_several_scores():
     X, y = sample()
     found = tune(
-        KernelRidge(Gaussian(1.5)),
+        KernelRidge(kernel=Gaussian(1.5)),
         X,
         y,
         grid={"penalty": PENALTIES},
@@ -167,7 +167,7 @@ def test_several_scores():
         cv=FOLDS,
     )
     theirs = GridSearchCV(
-        KernelRidge(Gaussian(1.5)),
+        KernelRidge(kernel=Gaussian(1.5)),
         {"penalty": PENALTIES},
         scoring=["r2", ERROR],
         refit="r2",
@@ -181,15 +181,15 @@ def test_several_targets_and_penalties_take_the_general_way():
     X, y = sample()
     Y = np.column_stack([y, X[:, 0] ** 2])
     grid = {"penalty": [0.1, 1.0]}
-    compare(KernelRidge(Gaussian(1.5)), X, Y, grid)
-    compare(KernelRidge(Gaussian(1.5)), X, Y, {"penalty": [[0.1, 1.0], [1.0, 2.0]]})
-    assert not kinds(KernelRidge(Gaussian(1.5)), X, Y, grid) & {MatrixPath, FeaturePath}
-    compare(KernelRidge(Gaussian(1.5)), X, y, {"penalty": ["loo", 1.0, 0.0]}, atol=1e-6)
+    compare(KernelRidge(kernel=Gaussian(1.5)), X, Y, grid)
+    compare(KernelRidge(kernel=Gaussian(1.5)), X, Y, {"penalty": [[0.1, 1.0], [1.0, 2.0]]})
+    assert not kinds(KernelRidge(kernel=Gaussian(1.5)), X, Y, grid) & {MatrixPath, FeaturePath}
+    compare(KernelRidge(kernel=Gaussian(1.5)), X, y, {"penalty": ["loo", 1.0, 0.0]}, atol=1e-6)
 
 
 def test_inside_a_pipeline():
     X, y = sample()
-    machine = make_pipeline(StandardScaler(), KernelRidge(Gaussian(1.5)))
+    machine = make_pipeline(StandardScaler(), KernelRidge(kernel=Gaussian(1.5)))
     compare(machine, X * [1, 10, 100], y, {"kernelridge__penalty": PENALTIES})
 
 
@@ -201,20 +201,20 @@ def test_inside_a_pipeline():
 @pytest.mark.parametrize("bias", [True, False])
 def test_leave_one_out_equals_n_refits(cv, kernel, bias):
     X, y = sample(50)
-    machine, grid = KernelRidge(kernel, bias=bias), {"penalty": [1e-3, 0.1, 10.0]}
+    machine, grid = KernelRidge(kernel=kernel, bias=bias), {"penalty": [1e-3, 0.1, 10.0]}
     found = tune(machine, X, y, grid=grid, cv=cv, scoring=ERROR)
     assert kinds(machine, X, y, grid, cv=cv) == {LeftOutPath}
     for point, scores in zip(found.points, found.scores, strict=True):
         for i, score in enumerate(scores):
             rest = np.delete(np.arange(50), i)
-            fitted = KernelRidge(kernel, bias=bias, **point).fit(X[rest], y[rest])
+            fitted = KernelRidge(kernel=kernel, bias=bias, **point).fit(X[rest], y[rest])
             assert score == pytest.approx(-((y[i] - fitted.predict(X[[i]])[0]) ** 2), abs=1e-8)
 
 
 def test_leave_one_out_with_weights():
     X, y = sample(40)
     weights = np.random.default_rng(3).integers(1, 4, 40).astype(float)
-    machine, grid = KernelRidge(Gaussian(1.5)), {"penalty": [1e-2, 1.0]}
+    machine, grid = KernelRidge(kernel=Gaussian(1.5)), {"penalty": [1e-2, 1.0]}
     found = tune(machine, X, y, grid=grid, cv="loo", scoring=ERROR, sample_weight=weights)
     expected = refitted(machine, X, y, grid, LeaveOneOut(), weights)
     np.testing.assert_allclose(found.scores, expected, rtol=1e-8, atol=1e-8)
@@ -226,7 +226,7 @@ def test_leave_one_out_with_weights():
 def test_leave_one_out_scores(scoring):
     X, y = sample(30)
     compare(
-        KernelRidge(Gaussian(1.5)),
+        KernelRidge(kernel=Gaussian(1.5)),
         X,
         y,
         {"penalty": [0.1, 1.0]},
@@ -240,7 +240,7 @@ def test_leave_one_out_with_a_score_that_needs_its_scorer():
     X, y = sample(30)
     y = np.abs(y) + 1
     compare(
-        KernelRidge(Gaussian(1.5)),
+        KernelRidge(kernel=Gaussian(1.5)),
         X,
         y,
         {"penalty": [0.1, 1.0]},
@@ -257,7 +257,7 @@ def test_leave_one_out_with_a_score_that_needs_its_scorer():
 def test_a_kernel_that_is_no_kernel_is_left_to_the_machine():
     X, y = sample(80)
     grid = {"penalty": [1e-3, 1e4]}
-    machine = KernelRidge(Sigmoid(1.0, -1.0))
+    machine = KernelRidge(kernel=Sigmoid(1.0, -1.0))
     found = tune(machine, X, y, grid=grid, cv=FOLDS, scoring=ERROR)
     theirs = GridSearchCV(machine, grid, cv=FOLDS, scoring=ERROR).fit(X, y)
     np.testing.assert_allclose(
@@ -269,12 +269,12 @@ def test_a_kernel_that_is_no_kernel_is_left_to_the_machine():
 def test_tiny_penalties_of_a_nearly_singular_matrix():
     X, y = sample(300)
     grid = {"penalty": [1e-16, 1e-13, 1e-6]}
-    machine = KernelRidge(Gaussian(20.0))
+    machine = KernelRidge(kernel=Gaussian(20.0))
     X[:, 1:] *= 1e-3
     found = tune(machine, X, y, grid=grid, cv=FOLDS, scoring=ERROR)
     # of the smaller two even rounding of the kernel matters: what cannot be met is what the
     # machine itself makes of the same matrix
-    theirs = GridSearchCV(KernelRidge("precomputed"), grid, cv=FOLDS, scoring=ERROR)
+    theirs = GridSearchCV(KernelRidge(kernel="precomputed"), grid, cv=FOLDS, scoring=ERROR)
     theirs.fit(machine.kernel(X), y)
     np.testing.assert_allclose(
         found.cv_results["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-6
@@ -284,7 +284,7 @@ def test_tiny_penalties_of_a_nearly_singular_matrix():
 def test_constant_targets():
     X, _ = sample(1200)
     found = tune(
-        KernelRidge(Gaussian(4.0)),
+        KernelRidge(kernel=Gaussian(4.0)),
         X,
         np.full(1200, 3.0),
         grid={"penalty": [0.1, 1.0]},
@@ -295,7 +295,7 @@ def test_constant_targets():
 
 def test_units_can_be_left():
     X, y = sample()
-    task = asked(KernelRidge(Gaussian(1.0)), X, y)
+    task = asked(KernelRidge(kernel=Gaussian(1.0)), X, y)
     (group,) = groups(task, [{"penalty": 0.1}, {"penalty": 1.0}])
     assert isinstance(group, Path)
     group.prepare()
@@ -311,19 +311,19 @@ def test_units_can_be_left():
 def test_a_run_taken_up_again_gives_the_same(tmp_path):
     X, y = sample()
     options = {"grid": {"kernel__scale": [0.5, 1.0, 2.0], "penalty": PENALTIES}, "cv": FOLDS}
-    whole = tune(KernelRidge(Gaussian(1.0)), X, y, **options)
+    whole = tune(KernelRidge(kernel=Gaussian(1.0)), X, y, **options)
     journal = tmp_path / "journal"
     enough = len(whole.points) // 2
     with contextlib.suppress(RuntimeError):  # no point may be whole yet
         tune(
-            KernelRidge(Gaussian(1.0)),
+            KernelRidge(kernel=Gaussian(1.0)),
             X,
             y,
             **options,
             journal=journal,
             callback=lambda told: told.done >= enough,
         )
-    again = tune(KernelRidge(Gaussian(1.0)), X, y, **options, journal=journal)
+    again = tune(KernelRidge(kernel=Gaussian(1.0)), X, y, **options, journal=journal)
     np.testing.assert_array_equal(again.scores, whole.scores)
 
 
@@ -342,7 +342,7 @@ def test_subspaces_equal_a_grid_search(bias, precomputed, subspaces):
     X, y = sample(900)
     cv = KFold(3, shuffle=True, random_state=1)
     kernel = Gaussian(0.7)
-    machine = KernelRidge("precomputed" if precomputed else kernel, bias=bias)
+    machine = KernelRidge(kernel="precomputed" if precomputed else kernel, bias=bias)
     rows = kernel(X) if precomputed else X
     grid = {"penalty": np.logspace(-4, 1, 8).tolist()}
     found = tune(machine, rows, y, grid=grid, cv=cv)
@@ -359,7 +359,7 @@ def test_subspaces_equal_a_grid_search(bias, precomputed, subspaces):
 def test_one_kernel_or_many_one_thread_or_two_give_the_same_digits(rows, subspaces):
     X, y = sample(rows)
     grid = {"kernel__scale": [0.5, 0.8], "penalty": MANY.tolist()}
-    machine = KernelRidge(Gaussian(1.0))
+    machine = KernelRidge(kernel=Gaussian(1.0))
     both = tune(machine, X, y, grid=grid, cv=3)
     with config(threads=1):
         np.testing.assert_array_equal(tune(machine, X, y, grid=grid, cv=3).scores, both.scores)
@@ -370,7 +370,7 @@ def test_one_kernel_or_many_one_thread_or_two_give_the_same_digits(rows, subspac
 def test_memory_is_planned():
     X, y = sample(900)
     rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
-    task = make_task(KernelRidge(Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
+    task = make_task(KernelRidge(kernel=Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
     (group,) = groups(task, [{"penalty": p} for p in MANY])
     assert group.size >= 8 * 900**2 + room(900, 3)
 
@@ -382,12 +382,12 @@ def test_precomputed_and_shuffled_folds_equal_a_grid_search(weighted):
     grid = {"penalty": [1e-3, 1.0]}
     weights = np.random.default_rng(3).uniform(0.5, 2.0, 700) if weighted else None
     fit = {} if weights is None else {"sample_weight": weights}
-    found = tune(KernelRidge("precomputed"), K, y, grid=grid, cv=SHUFFLED, **fit)
+    found = tune(KernelRidge(kernel="precomputed"), K, y, grid=grid, cv=SHUFFLED, **fit)
     if weighted:
-        again = tune(KernelRidge(Gaussian(1.0)), X, y, grid=grid, cv=SHUFFLED, **fit)
+        again = tune(KernelRidge(kernel=Gaussian(1.0)), X, y, grid=grid, cv=SHUFFLED, **fit)
         np.testing.assert_allclose(found.scores, again.scores, rtol=0, atol=1e-8)
         return
-    theirs = GridSearchCV(KernelRidge("precomputed"), grid, cv=SHUFFLED).fit(K, y)
+    theirs = GridSearchCV(KernelRidge(kernel="precomputed"), grid, cv=SHUFFLED).fit(K, y)
     expected = theirs.cv_results_["mean_test_score"]
     np.testing.assert_allclose(found.scores.mean(axis=1), expected, rtol=0, atol=1e-8)
 
@@ -399,7 +399,7 @@ def test_common_parts_are_sorted_as_well():
     y = np.array([x.count("ab") + 0.1 * rng.standard_normal() for x in X])
     kernels = [0.5 * Spectrum(2) + 0.1, 2.0 * Spectrum(2) + 0.1]
     grid = {"kernel": kernels, "penalty": [0.1, 10.0]}
-    machine = KernelRidge(kernels[0], bias=True)
+    machine = KernelRidge(kernel=kernels[0], bias=True)
     found = tune(machine, X, y, grid=grid, cv=SHUFFLED)
     theirs = GridSearchCV(machine, grid, cv=SHUFFLED).fit(X, y)
     expected = theirs.cv_results_["mean_test_score"]

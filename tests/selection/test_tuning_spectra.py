@@ -104,7 +104,7 @@ def test_numbers_of_components_are_cut_from_the_largest():
 
 def test_components_of_several_kernels_with_whitening():
     X, y = blobs(120, 3)
-    machine = make_pipeline(PCA(Gaussian(2.0), whiten=True), FisherDiscriminant())
+    machine = make_pipeline(PCA(kernel=Gaussian(2.0), whiten=True), FisherDiscriminant())
     grid = {"pca__kernel__scale": [1.0, 3.0], "pca__n_components": [2, 5]}
     compare(machine, X, y, grid, train=False, tol=1e-6)
     assert kinds(machine, X, y, grid) == [Truncated, Truncated]
@@ -184,8 +184,8 @@ DECOMPOSED = [
     ),
     (SpectralClustering(neighbors=6, random_state=0), {"n_clusters": [2, 3, 6]}, evenness),
     (PCA(), {"n_components": [1, 2], "whiten": [True, False]}, spread),
-    (PCA(Gaussian(1.0)), {"n_components": [1, 7, None, 0.8, 3]}, spread),
-    (PCA(Gaussian(2.0)), {"n_components": [2, 5]}, kept_variance),
+    (PCA(kernel=Gaussian(1.0)), {"n_components": [1, 7, None, 0.8, 3]}, spread),
+    (PCA(kernel=Gaussian(2.0)), {"n_components": [2, 5]}, kept_variance),
 ]
 
 
@@ -204,7 +204,7 @@ def test_machines_with_shared_eigenpairs_are_those_of_plain_fits(n):
     X, _ = blobs(n, 3, 5)
     for machine, name in (
         (SpectralClustering(kernel=Gaussian(1.0), random_state=0), "n_clusters"),
-        (PCA(Gaussian(1.0)), "n_components"),
+        (PCA(kernel=Gaussian(1.0)), "n_components"),
         (KMeans(kernel=Gaussian(1.0), random_state=0), "n_clusters"),
     ):
         store = Store()
@@ -232,7 +232,7 @@ def test_eigenpairs_are_found_once_for_each_fold_and_kernel(monkeypatch):
 
     monkeypatch.setattr("mercer.machines.projection.pca.solve", counting)
     grid = {"kernel__scale": [0.5, 2.0], "n_components": [3, 9, 1]}
-    tune(PCA(Gaussian(1.0)), X, grid=grid, cv=FOLDS, scoring=spread)
+    tune(PCA(kernel=Gaussian(1.0)), X, grid=grid, cv=FOLDS, scoring=spread)
     assert solved == [9] * 6
     solved.clear()
     monkeypatch.setattr("mercer.machines.clustering.relaxation.solved", counting)

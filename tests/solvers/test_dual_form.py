@@ -21,7 +21,7 @@ noise = rng.standard_normal(n)
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 def test_ridge_of_targets_far_from_zero_with_hardly_a_penalty(offset, penalty, container):
     # residuals are known to 1e-8 here: over the penalty they were coefficients of another function
-    machine = KernelRidge(Linear(), penalty).fit(container(X), offset + noise)
+    machine = KernelRidge(penalty, kernel=Linear()).fit(container(X), offset + noise)
     assert machine.certificate_.ok
     w = machine.coef_
     assert np.linalg.norm(X.T @ machine.dual_coef_ - w) <= 1e-6 * np.linalg.norm(w)
@@ -30,7 +30,7 @@ def test_ridge_of_targets_far_from_zero_with_hardly_a_penalty(offset, penalty, c
 def test_a_wrong_form_is_not_certified_and_an_equal_one_is():
     gram = make_gram(Linear(), X, Need.PRODUCTS)
     problem = LinearSystem(gram, noise[:, None], np.ones(1), np.ones(n), True)
-    machine = KernelRidge(Linear(), 1.0).fit(X, noise)
+    machine = KernelRidge(1.0, kernel=Linear()).fit(X, noise)
     a, b, w = machine.dual_coef_[:, None], np.array([machine.intercept_]), machine.coef_[:, None]
     assert certify(problem, Coefficients(a, b, w)).ok
     assert not certify(problem, Coefficients(a * (1 + 1e-5), b, w)).ok

@@ -29,9 +29,9 @@ KERNELS = [Linear(), Gaussian(1.2), Polynomial(2), Gaussian(2.0) + 0.5 * Linear(
         NearestMean(Gaussian(1.0)),
         NearestMean(Precomputed()),
         NearestNeighbors(),
-        NearestNeighbors(Gaussian(1.0), votes="similarity"),
+        NearestNeighbors(kernel=Gaussian(1.0), votes="similarity"),
         NearestNeighbors(n_neighbors="loo"),
-        NearestNeighbors(Precomputed()),
+        NearestNeighbors(kernel=Precomputed()),
     ]
 )
 def test_scikit_learn_protocol(estimator, check):
@@ -89,15 +89,15 @@ def test_nearest_mean_in_explicit_features():
 @pytest.mark.parametrize("Machine", [NearestMean, NearestNeighbors])
 def test_rows_may_be_sparse_precomputed_or_texts(Machine):
     kernel = Gaussian(1.2)
-    plain = Machine(kernel).fit(X, y).predict(Z)
-    as_csr = Machine(kernel).fit(sparse.csr_array(X), y).predict(sparse.csr_array(Z))
-    given = Machine(Precomputed()).fit(kernel(X), y).predict(kernel(Z, X))
-    own = Machine(lambda A, B: 0.0 + kernel(A, B)).fit(X, y).predict(Z)
+    plain = Machine(kernel=kernel).fit(X, y).predict(Z)
+    as_csr = Machine(kernel=kernel).fit(sparse.csr_array(X), y).predict(sparse.csr_array(Z))
+    given = Machine(kernel=Precomputed()).fit(kernel(X), y).predict(kernel(Z, X))
+    own = Machine(kernel=lambda A, B: 0.0 + kernel(A, B)).fit(X, y).predict(Z)
     for other in (as_csr, given, own):
         np.testing.assert_array_equal(plain, other)
     words, labels = ["abab", "aabb", "xyxy", "xxyy", "abba", "yxyx"], [0, 0, 1, 1, 0, 1]
     options = {} if Machine is NearestMean else {"n_neighbors": 1}
-    machine = Machine(Spectrum(1), **options).fit(words, labels)
+    machine = Machine(kernel=Spectrum(1), **options).fit(words, labels)
     assert machine.predict(["bbaa", "xy"]).tolist() == [0, 1]
     assert machine.certificate_.ok
 
@@ -119,11 +119,11 @@ def test_wrong_means_are_refused_by_the_certificate():
 @pytest.mark.parametrize("k", [1, 4, 7])
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_votes_by_brute_force(kernel, k):
-    machine = NearestNeighbors(kernel, k).fit(X, y)
+    machine = NearestNeighbors(k, kernel=kernel).fit(X, y)
     near = np.argsort(squared_distances(kernel, Z, X), axis=1)[:, :k]
     share = np.stack([(y[near] == c).mean(axis=1) for c in machine.classes_], axis=1)
     np.testing.assert_allclose(machine.predict_proba(Z), share, atol=1e-12)
-    alike = NearestNeighbors(kernel, k, votes="similarity").fit(X, y)
+    alike = NearestNeighbors(k, kernel=kernel, votes="similarity").fit(X, y)
     sim = np.maximum(np.take_along_axis(kernel(Z, X), near, axis=1), 0)
     sim = np.where(sim.any(axis=1, keepdims=True), sim, 1.0)
     weighed = np.stack([((y[near] == c) * sim).sum(axis=1) for c in alike.classes_], axis=1)
@@ -147,12 +147,14 @@ def test_linear_neighbours_are_those_of_scikit_learn():
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)], ids=repr)
 def test_leave_one_out_is_n_refits(kernel, votes):
     small, labels = X[:30], y[:30]
-    machine = NearestNeighbors(kernel, "loo", max_neighbors=12, votes=votes).fit(small, labels)
+    machine = NearestNeighbors("loo", kernel=kernel, max_neighbors=12, votes=votes).fit(
+        small, labels
+    )
     for k in (1, 2, 5, 12):
         wrong = 0
         for i in range(30):
             rest = np.arange(30) != i
-            one = NearestNeighbors(kernel, k, votes=votes).fit(small[rest], labels[rest])
+            one = NearestNeighbors(k, kernel=kernel, votes=votes).fit(small[rest], labels[rest])
             wrong += one.predict(small[[i]])[0] != labels[i]
         assert machine.loo_errors_[k - 1] == pytest.approx(wrong / 30)
     assert machine.n_neighbors_ == machine.loo_errors_.argmin() + 1
@@ -168,7 +170,7 @@ def test_leave_one_out_takes_away_one_copy():
     wrong = 0
     for i in range(len(again)):
         rest = np.arange(len(again)) != i
-        one = NearestNeighbors(Gaussian(1.0), 3).fit(X[again][rest], y[again][rest])
+        one = NearestNeighbors(3, kernel=Gaussian(1.0)).fit(X[again][rest], y[again][rest])
         wrong += one.predict(X[again][[i]])[0] != y[again][i]
     assert repeated.loo_errors_[2] == pytest.approx(wrong / len(again))
 
@@ -215,7 +217,7 @@ def test_the_smallest_are_chosen_without_a_sort(seed, n, levels):
 def test_a_far_row_does_not_tie_under_a_gaussian():
     """exp(-d^2) underflows far away, but the order of distances does not."""
     rows = np.array([[0.0], [1.0], [2.0], [3.0]])
-    machine = NearestNeighbors(Gaussian(0.01), 1).fit(rows, [0, 1, 2, 3])
+    machine = NearestNeighbors(1, kernel=Gaussian(0.01)).fit(rows, [0, 1, 2, 3])
     assert machine.predict([[500.0], [-300.0], [1.4]]).tolist() == [3, 0, 1]
 
 
@@ -271,7 +273,7 @@ def test_parameters_out_of_range_are_named(options, message):
 
 
 def test_copies_carry_the_verdict():
-    machine = NearestNeighbors(Gaussian(1.0), "loo").fit(X, y)
+    machine = NearestNeighbors("loo", kernel=Gaussian(1.0)).fit(X, y)
     again = pickle.loads(pickle.dumps(machine))
     assert again.certificate_.ok
     np.testing.assert_array_equal(again.predict(Z), machine.predict(Z))

@@ -111,7 +111,7 @@ def test_generalised_eigenproblem_by_scipy():
 @pytest.mark.parametrize("penalty", [0.3, (0.01, 0.2)])
 def test_kernel_forms_equal_brute_force(form, penalty):
     kx, ky = Gaussian(2.0), Polynomial(2)
-    machine = CCA(kx, ky, n_components=3, penalty=penalty, form=form).fit(X, Y)
+    machine = CCA(kernel_x=kx, kernel_y=ky, n_components=3, penalty=penalty, form=form).fit(X, Y)
     Kx, Ky = kx(X), ky(Y)
     pair = np.broadcast_to(penalty, 2)
     etas = [p * np.trace(centred(K)) for p, K in zip(pair, (Kx, Ky), strict=True)]
@@ -129,7 +129,9 @@ def test_identical_views_have_a_closed_form(form):
         "norm": s / (s + eta),
         "lengths": s**2 / (s**2 + eta**2),
     }
-    machine = CCA(Gaussian(1.5), Gaussian(1.5), n_components=3, penalty=0.05, form=form).fit(X, X)
+    machine = CCA(
+        kernel_x=Gaussian(1.5), kernel_y=Gaussian(1.5), n_components=3, penalty=0.05, form=form
+    ).fit(X, X)
     assert_allclose(machine.correlations_, expected[form], atol=1e-12)
 
 
@@ -158,7 +160,7 @@ def test_closed_form_in_many_digits():
 def test_polynomial_kernel_equals_explicit_features(form, n):
     kernel, options = Polynomial(3), {"penalty": 0.02, "form": form, "n_components": 2}
     phi, psi = kernel.features(4), kernel.features(3)
-    dual = CCA(kernel, kernel, **options).fit(X[:n], Y[:n])
+    dual = CCA(kernel_x=kernel, kernel_y=kernel, **options).fit(X[:n], Y[:n])
     primal = CCA(**options).fit(phi(X[:n]), psi(Y[:n]))
     assert_allclose(dual.correlations_, primal.correlations_, atol=1e-8)
     for data, mapped in [((X[:n], Y[:n]), None), ((XN, YN), None)]:
@@ -187,8 +189,8 @@ def test_shifted_views(kernel):
     shift = kernel.features(4) if isinstance(kernel, Polynomial) else None
     A, AN = (X, XN) if shift is None else (shift(X), shift(XN))
     used = kernel if shift is None else Linear()
-    plain = CCA(used, n_components=2, penalty=0.01).fit(A, Y)
-    moved = CCA(used, n_components=2, penalty=0.01).fit(A + 1000.0, Y - 500.0)
+    plain = CCA(kernel_x=used, n_components=2, penalty=0.01).fit(A, Y)
+    moved = CCA(kernel_x=used, n_components=2, penalty=0.01).fit(A + 1000.0, Y - 500.0)
     assert_allclose(moved.correlations_, plain.correlations_, atol=1e-8)
     for a, b in zip(moved.transform(AN + 1000.0, YN - 500.0), plain.transform(AN, YN), strict=True):
         assert_allclose(a, b, atol=1e-6)
@@ -218,9 +220,9 @@ def test_solvers_agree(solver):
 
 def test_a_kernel_beside_few_features():
     A, B = views(700, seed=2)
-    machine = CCA(Gaussian(2.0), penalty=0.01).fit(A, B)
+    machine = CCA(kernel_x=Gaussian(2.0), penalty=0.01).fit(A, B)
     assert machine.solution_.solver == "CholeskyCorrelation"
-    turned = CCA("linear", Gaussian(2.0), penalty=0.01).fit(B, A)
+    turned = CCA(kernel_x="linear", kernel_y=Gaussian(2.0), penalty=0.01).fit(B, A)
     assert_allclose(machine.correlations_, turned.correlations_, atol=1e-12)
     etas = [0.01 * np.trace(centred(K)) for K in (Gaussian(2.0)(A), B @ B.T)]
     assert_allclose(
@@ -232,7 +234,9 @@ def test_a_kernel_beside_few_features():
 
 def test_larger_problem_by_cholesky_and_lanczos():
     A, B = views(800, seed=4)
-    machine = CCA(Gaussian(2.0), Gaussian(2.0), n_components=4, penalty=0.02).fit(A, B)
+    machine = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), n_components=4, penalty=0.02).fit(
+        A, B
+    )
     assert machine.solution_.solver == "CholeskyCorrelation"
     assert machine.certificate_.ok
     K = [centred(Gaussian(2.0)(Z)) for Z in (A, B)]
@@ -243,21 +247,21 @@ def test_larger_problem_by_cholesky_and_lanczos():
 
 def test_low_rank_states_its_error():
     A, B = views(700, seed=4)
-    exact = CCA(Gaussian(2.0), Gaussian(2.0), penalty=0.02).fit(A, B)
-    low = CCA(Gaussian(2.0), Gaussian(2.0), penalty=0.02, rank=150).fit(A, B)
+    exact = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02).fit(A, B)
+    low = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02, rank=150).fit(A, B)
     moved = np.abs(low.correlations_ - exact.correlations_).max()
     assert 0 < moved < min(1e-2, low.solution_.value.bound)
     assert low.certificate_.ok and low.certificate_.tol == 1e-2
     assert "proven to" in low.certificate_.statement
     assert_allclose(low.transform(A), exact.transform(A), atol=0.1)
-    again = CCA(Gaussian(2.0), Gaussian(2.0), penalty=0.02, rank=150).fit(A, B)
+    again = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02, rank=150).fit(A, B)
     assert np.array_equal(low.correlations_, again.correlations_)
     other = clone(low).set_params(random_state=np.random.RandomState(1)).fit(A, B)
     assert_allclose(other.correlations_, low.correlations_, atol=1e-2)
 
 
 def test_a_tiny_penalty_takes_the_eigenvectors():
-    machine = CCA(Gaussian(2.0), Gaussian(2.0), penalty=1e-11).fit(*views(100))
+    machine = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=1e-11).fit(*views(100))
     assert machine.solution_.solver == "EighCorrelation"
     assert (machine.correlations_ <= 1 + 1e-8).all()
     with pytest.raises(SolverError, match="EighCorrelation"):
@@ -354,9 +358,9 @@ def test_many_sparse_rows_are_never_written_out(monkeypatch):
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Polynomial(2), Linear()])
 def test_precomputed_and_callable_equal_the_kernel(kernel):
     options = {"penalty": 0.03, "n_components": 2}
-    machine = CCA(kernel, kernel, **options).fit(X, Y)
-    given = CCA(Precomputed(), "precomputed", **options).fit(kernel(X), kernel(Y))
-    called = CCA(kernel.__call__, kernel, **options).fit(X, Y)
+    machine = CCA(kernel_x=kernel, kernel_y=kernel, **options).fit(X, Y)
+    given = CCA(kernel_x=Precomputed(), kernel_y="precomputed", **options).fit(kernel(X), kernel(Y))
+    called = CCA(kernel_x=kernel.__call__, kernel_y=kernel, **options).fit(X, Y)
     assert_allclose(given.correlations_, machine.correlations_, atol=1e-10)
     assert_allclose(called.correlations_, machine.correlations_, atol=1e-10)
     u, v = machine.transform(XN, YN)
@@ -369,10 +373,12 @@ def test_precomputed_and_callable_equal_the_kernel(kernel):
 def test_strings_against_numbers():
     words = ["spam", "ham", "eggs", "spamspam", "hamegg", "eggspam", "hamham", "meg"]
     counts = np.array([[w.count("am"), w.count("eg"), len(w)] for w in words], dtype=float)
-    machine = CCA(Spectrum(2), penalty=0.1, n_components=1).fit(words, counts)
+    machine = CCA(kernel_x=Spectrum(2), penalty=0.1, n_components=1).fit(words, counts)
     assert machine.score(words, counts) > 0.9
     assert machine.transform(words).shape == (8, 1)
-    turned = CCA("linear", Spectrum(2), penalty=0.1, n_components=1).fit(counts, words)
+    turned = CCA(kernel_x="linear", kernel_y=Spectrum(2), penalty=0.1, n_components=1).fit(
+        counts, words
+    )
     assert_allclose(turned.correlations_, machine.correlations_, atol=1e-12)
     with pytest.raises(ValueError, match="fitted to y with strings"):
         turned.transform_y(counts)
@@ -381,7 +387,9 @@ def test_strings_against_numbers():
 def test_names_of_columns():
     table = pd.DataFrame(X, columns=list("abcd"))
     other = pd.DataFrame(Y, columns=["u", "v", "w"])
-    machine = CCA(Linear().on(["a", "b"]), Linear().on(["u", "w"])).fit(table, other)
+    machine = CCA(kernel_x=Linear().on(["a", "b"]), kernel_y=Linear().on(["u", "w"])).fit(
+        table, other
+    )
     expected = CCA().fit(X[:, :2], Y[:, [0, 2]])
     assert_allclose(machine.correlations_, expected.correlations_, atol=1e-10)
     assert machine.get_feature_names_out().tolist() == ["cca0", "cca1"]
@@ -397,17 +405,19 @@ def test_prediction_is_least_squares_through_the_directions():
     one = CCA(n_components=1).fit(X, Y[:, 0])
     slopes = np.linalg.lstsq(X - X.mean(axis=0), Y[:, 0] - Y[:, 0].mean(), rcond=None)[0]
     assert_allclose(one.predict(XN), (XN - X.mean(axis=0)) @ slopes + Y[:, 0].mean(), atol=1e-10)
-    curved = CCA(Gaussian(2.0), Gaussian(2.0), penalty=0.05).fit(X, Y)
+    curved = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.05).fit(X, Y)
     u = curved.transform(X)
     slopes = np.linalg.lstsq(u, Y - Y.mean(axis=0), rcond=None)[0]
     assert_allclose(curved.predict(XN), curved.transform(XN) @ slopes + Y.mean(axis=0), atol=1e-8)
-    given = CCA(Gaussian(2.0), "precomputed", penalty=0.05).fit(X, Gaussian(2.0)(Y))
+    given = CCA(kernel_x=Gaussian(2.0), kernel_y="precomputed", penalty=0.05).fit(
+        X, Gaussian(2.0)(Y)
+    )
     slopes = np.linalg.lstsq(u, curved.transform_y(Y), rcond=None)[0]
     assert_allclose(given.predict(XN), curved.transform(XN) @ slopes, atol=1e-7)
 
 
 def test_score_and_grids():
-    machine = CCA(Gaussian(2.0), Gaussian(2.0), n_components=1, penalty=0.1)
+    machine = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), n_components=1, penalty=0.1)
     assert 0 < cross_val_score(machine, X, Y).mean() < 1
     grid = GridSearchCV(machine, {"kernel_x__scale": [0.5, 3.0], "penalty": [0.01, 0.3]}, cv=3)
     grid.fit(X, Y)
@@ -419,7 +429,9 @@ def test_score_and_grids():
 
 def test_penalty_by_folds():
     A, B = views(120, 6, 5, seed=8, noise=1.5)
-    machine = CCA(Gaussian(2.0), Gaussian(2.0), penalty="cv", cv=3, n_components=1).fit(A, B)
+    machine = CCA(
+        kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty="cv", cv=3, n_components=1
+    ).fit(A, B)
     assert machine.cv_scores_.shape == (3, 9)
     best = machine.cv_scores_.mean(axis=0).argmax()
     assert machine.penalty_ == machine.penalties_[best]
@@ -444,8 +456,12 @@ def test_weights_mean_repetition(seed, kind):
     weights[:3] = 1
     kernels = () if kind == "linear" else (Gaussian(1.5), Polynomial(2))
     options = {"n_components": 1, "penalty": 0.0 if kind == "linear" else 0.05}
-    weighted = CCA(*kernels, **options).fit(A, B, sample_weight=weights)
-    repeated = CCA(*kernels, **options).fit(np.repeat(A, weights, 0), np.repeat(B, weights, 0))
+    weighted = CCA(options.pop("n_components", 2), *kernels, **options).fit(
+        A, B, sample_weight=weights
+    )
+    repeated = CCA(options.pop("n_components", 2), *kernels, **options).fit(
+        np.repeat(A, weights, 0), np.repeat(B, weights, 0)
+    )
     assert_allclose(weighted.correlations_, repeated.correlations_, atol=1e-9)
     assert_allclose(weighted.transform(A), repeated.transform(A), atol=1e-6)
     assert_allclose(weighted.predict(A), repeated.predict(A), atol=1e-6)
@@ -458,8 +474,10 @@ def test_weights_mean_repetition(seed, kind):
 def test_order_of_rows_and_scale_of_kernels_change_nothing(seed):
     A, B = views(30, 3, 3, seed=seed)
     order = np.random.default_rng(seed).permutation(30)
-    plain = CCA(Gaussian(2.0), Gaussian(2.0), penalty=0.02).fit(A, B)
-    mixed = CCA(Gaussian(2.0), 7.0 * Gaussian(2.0), penalty=0.02).fit(A[order], B[order])
+    plain = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02).fit(A, B)
+    mixed = CCA(kernel_x=Gaussian(2.0), kernel_y=7.0 * Gaussian(2.0), penalty=0.02).fit(
+        A[order], B[order]
+    )
     assert_allclose(plain.correlations_, mixed.correlations_, atol=1e-10)
     assert_allclose(np.abs(plain.transform(A)), np.abs(mixed.transform(A)), atol=1e-6)
 
@@ -520,10 +538,12 @@ def test_a_constant_view():
     assert machine.certificate_.ok
     for kernel in (Gaussian(1.0), Polynomial(2)):
         with pytest.warns(UserWarning, match="only 0 direction"):
-            machine = CCA(kernel, penalty=0.1).fit(np.full((20, 3), 0.1), Y[:20])
+            machine = CCA(kernel_x=kernel, penalty=0.1).fit(np.full((20, 3), 0.1), Y[:20])
         assert not machine.correlations_.any()
     with pytest.warns(UserWarning, match="only 0 direction"):
-        many = CCA(Gaussian(1.0), Gaussian(1.0)).fit(np.full((700, 2), 0.1), views(700)[1])
+        many = CCA(kernel_x=Gaussian(1.0), kernel_y=Gaussian(1.0)).fit(
+            np.full((700, 2), 0.1), views(700)[1]
+        )
     assert not many.correlations_.any() and many.certificate_.ok
 
 
@@ -548,12 +568,12 @@ def test_identical_views():
 def test_no_penalty_is_refused_for_kernels():
     for kernel in (Gaussian(1.0), Cosine() ** 2 * Gaussian(1.0)):
         with pytest.raises(ValueError, match=r"penalty=0 for view y.*is 1 whatever the data"):
-            CCA("linear", kernel, penalty=0.0).fit(X, Y)
+            CCA(kernel_x="linear", kernel_y=kernel, penalty=0.0).fit(X, Y)
     with pytest.raises(ValueError, match="penalty=0 for view x"):
-        CCA("precomputed", penalty=(0, 0.1)).fit(Gaussian(1.0)(X), Y)
-    low = CCA("precomputed", penalty=0.0).fit(X @ X.T, Y)  # of few directions
+        CCA(kernel_x="precomputed", penalty=(0, 0.1)).fit(Gaussian(1.0)(X), Y)
+    low = CCA(kernel_x="precomputed", penalty=0.0).fit(X @ X.T, Y)  # of few directions
     assert_allclose(low.correlations_, CCA().fit(X, Y).correlations_, atol=1e-9)
-    assert CCA(Polynomial(2), penalty=0.0).fit(X, Y).rank_x_ == 14
+    assert CCA(kernel_x=Polynomial(2), penalty=0.0).fit(X, Y).rank_x_ == 14
 
 
 @pytest.mark.parametrize(
@@ -591,14 +611,14 @@ def test_views_are_refused():
     with pytest.raises(ValueError, match="fitted to y with 3 column"):
         machine.transform_y(Y[:, :2])
     with pytest.raises(AttributeError, match="weights_x_"):
-        _ = CCA(Gaussian(1.0)).fit(X, Y).weights_x_
+        _ = CCA(kernel_x=Gaussian(1.0)).fit(X, Y).weights_x_
     assert machine.weights_x_.shape == (4, 2)
     with pytest.raises(ValueError, match="same rows"):
         Correlation(make_gram(Linear(), X, Need.MATRIX), make_gram(Linear(), X[:9], Need.MATRIX), 1)
 
 
 def test_fits_change_all_or_nothing_and_travel():
-    machine = CCA(Gaussian(2.0), n_components=1, penalty=0.1).fit(X, Y)
+    machine = CCA(kernel_x=Gaussian(2.0), n_components=1, penalty=0.1).fit(X, Y)
     before = machine.correlations_
 
     def stop(progress):
@@ -632,7 +652,7 @@ def test_a_far_origin_costs_nothing():
     assert_allclose(turned.correlations_, base.correlations_, atol=1e-7)
     # a matrix in which nothing is left of the rows is not certified
     with pytest.warns(UserWarning, match="only 0 direction"):
-        lost = CCA("precomputed").fit((A + 1e9) @ (A + 1e9).T, B)
+        lost = CCA(kernel_x="precomputed").fit((A + 1e9) @ (A + 1e9).T, B)
     assert not lost.certificate_.ok and "nothing can be said" in lost.certificate_.statement
 
 
@@ -657,9 +677,9 @@ def test_scales_of_columns_do_not_matter_without_a_penalty():
 
 def test_the_size_of_weights_does_not_matter():
     for kernels in ((), (Gaussian(2.0), Gaussian(2.0))):
-        base = CCA(*kernels).fit(X, Y)
+        base = CCA(2, *kernels).fit(X, Y)
         for weight in (1e-12, 1e9):
-            machine = CCA(*kernels).fit(X, Y, sample_weight=np.full(80, weight))
+            machine = CCA(2, *kernels).fit(X, Y, sample_weight=np.full(80, weight))
             assert_allclose(machine.correlations_, base.correlations_, atol=1e-9)
             assert_allclose(machine.transform(XN), base.transform(XN), atol=1e-6)
             assert machine.certificate_.ok
@@ -682,7 +702,7 @@ def test_odd_parameters():
         with pytest.raises(ParameterError, match="random_state"):
             CCA(random_state=seed).fit(X, Y)
     with pytest.warns(UserWarning, match="whatever the data"):
-        CCA(Gaussian(1.0), Gaussian(1.0), penalty=1e-300).fit(X, Y)
+        CCA(kernel_x=Gaussian(1.0), kernel_y=Gaussian(1.0), penalty=1e-300).fit(X, Y)
 
 
 # --- scikit-learn's protocol --------------------------------------------------------------------
@@ -694,11 +714,11 @@ def test_odd_parameters():
     [
         CCA(n_components=1),
         CCA(),
-        CCA(Gaussian(1.5), n_components=1),
-        CCA(Gaussian(1.5), Gaussian(1.5), penalty=0.1),
-        CCA("polynomial", "gaussian", form="norm", n_components=1, penalty=0.05),
-        CCA(Gaussian(1.5), rank=20, n_components=1),
-        CCA(Precomputed(), n_components=1, penalty=0.1),
+        CCA(kernel_x=Gaussian(1.5), n_components=1),
+        CCA(kernel_x=Gaussian(1.5), kernel_y=Gaussian(1.5), penalty=0.1),
+        CCA(kernel_x="polynomial", kernel_y="gaussian", form="norm", n_components=1, penalty=0.05),
+        CCA(kernel_x=Gaussian(1.5), rank=20, n_components=1),
+        CCA(kernel_x=Precomputed(), n_components=1, penalty=0.1),
     ]
 )
 def test_check_estimator(estimator, check):
@@ -709,5 +729,5 @@ def test_check_estimator(estimator, check):
 @pytest.mark.parametrize("penalty", [1e150, 1e200, 1e300])
 def test_weights_whose_squares_vanish_are_still_compared(penalty):
     X = np.random.default_rng(0).standard_normal((20, 2))
-    machine = CCA(Gaussian(1.0), penalty=penalty).fit(X, X[:, ::-1] + 1)
+    machine = CCA(kernel_x=Gaussian(1.0), penalty=penalty).fit(X, X[:, ::-1] + 1)
     assert np.isfinite(machine.certificate_.quantities.normalisation)

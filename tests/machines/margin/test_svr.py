@@ -72,7 +72,7 @@ def test_no_tube_and_squared_slack_is_ridge():
     """sum C e^2 + |w|^2/2: the penalty of ridge regression is 1 / (2 C)."""
     for kernel in (Gaussian(1.0), Linear()):
         ours = SVR(kernel, C=2.0, epsilon=0.0, tube="l2", tol=1e-8).fit(X, y)
-        ridge = KernelRidge(kernel, penalty=1 / 4).fit(X, y)
+        ridge = KernelRidge(kernel=kernel, penalty=1 / 4).fit(X, y)
         close(ours.predict(XN), ridge.predict(XN), 1e-6)
 
 

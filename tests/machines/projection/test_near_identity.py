@@ -14,7 +14,7 @@ from mercer.solvers.spectral.symmetric_pairs import largest_pairs
 @pytest.mark.parametrize(("n", "count"), [(30, 1), (90, 2), (90, 10), (150, 5)])
 def test_components_are_not_zero(kernel, n, count):
     X = np.random.default_rng(0).normal(size=(n, 6))
-    machine = PCA(kernel, count).fit(X)
+    machine = PCA(count, kernel=kernel).fit(X)
     K = kernel(X, X)
     H = np.eye(n) - 1 / n
     truth = np.linalg.eigvalsh(H @ K @ H)[::-1][:count]

@@ -85,11 +85,11 @@ def test_polynomial_kernels_equal_explicit_features(degree, offset, way):
     k, train, new = 5 if degree > 1 else 4, X, Z
     if way == "matrix":
         train, new = kernel(X), kernel(Z, X)
-        machine = PCA(Precomputed(), k).fit(train)
+        machine = PCA(k, kernel=Precomputed()).fit(train)
     elif way == "function":
-        machine = PCA(lambda A, B: (A @ B.T + offset) ** degree, k).fit(X)
+        machine = PCA(k, kernel=lambda A, B: (A @ B.T + offset) ** degree).fit(X)
     else:
-        machine = PCA(kernel, k).fit(X)
+        machine = PCA(k, kernel=kernel).fit(X)
     unit = s[0]
     same_up_to_sign(machine.transform(train) / unit, (F - mean) @ V[:k].T / unit, 1e-8)
     same_up_to_sign(machine.transform(new) / unit, (FZ - mean) @ V[:k].T / unit, 1e-8)
@@ -123,7 +123,7 @@ def test_linear_pca_is_that_of_scikit_learn(shape, whiten):
 def test_kernel_pca_is_that_of_scikit_learn(kernel):
     theirs = decomposition.KernelPCA(6, kernel=kernel, gamma=0.3, degree=2).fit(X)
     chosen = {"rbf": Gaussian(np.sqrt(0.5 / 0.3)), "cosine": mercer.kernels.Cosine()}
-    ours = PCA(chosen.get(kernel, 0.09 * Polynomial(2, 1 / 0.3)), 6).fit(X)
+    ours = PCA(6, kernel=chosen.get(kernel, 0.09 * Polynomial(2, 1 / 0.3))).fit(X)
     close(ours.eigenvalues_, theirs.eigenvalues_, 1e-9)
     close(ours.fit_transform(X), theirs.fit_transform(X), 1e-8)  # the signs are the same rule
     close(ours.transform(Z), theirs.transform(Z), 1e-8)
@@ -146,7 +146,7 @@ KERNELS = [Linear(), Gaussian(2.0), Polynomial(2), Laplacian(3.0), Gaussian(1.0)
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_scores_are_centred_and_decorrelated(kernel):
-    machine = PCA(kernel, 4).fit(X)
+    machine = PCA(4, kernel=kernel).fit(X)
     T = machine.fit_transform(X)
     close(T.mean(axis=0) / np.abs(T).max(), np.zeros(4), 1e-12)
     unit = machine.explained_variance_[0]
@@ -157,7 +157,7 @@ def test_scores_are_centred_and_decorrelated(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_whitened_scores_have_covariance_one(kernel):
-    machine = PCA(kernel, 4, whiten=True)
+    machine = PCA(4, kernel=kernel, whiten=True)
     T = machine.fit_transform(X)
     close(np.cov(T.T), np.eye(4), 1e-10)
     close(np.cov(machine.transform(X).T), np.eye(4), 1e-9)
@@ -168,7 +168,7 @@ def test_variance_and_reconstruction_are_two_views_of_one_thing(kernel):
     """The variance kept and the squared distance left add up to the total, for any number."""
     total = None
     for k in (1, 3, 4):
-        machine = PCA(kernel, k).fit(X)
+        machine = PCA(k, kernel=kernel).fit(X)
         kept = machine.eigenvalues_.sum()
         left = machine.squared_distance(X).sum()
         total = kept + left if total is None else total
@@ -189,18 +189,18 @@ def test_no_other_plane_is_nearer():
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_a_share_of_the_variance_picks_the_number(kernel):
-    full = PCA(kernel).fit(X)
+    full = PCA(kernel=kernel).fit(X)
     cumulated = np.cumsum(full.explained_variance_ratio_)
     assert cumulated[-1] == pytest.approx(1.0, abs=1e-9)
     for share in (0.3, 0.8, 0.99):
-        machine = PCA(kernel, share).fit(X)
+        machine = PCA(share, kernel=kernel).fit(X)
         assert machine.n_components_ == int(np.searchsorted(cumulated, share)) + 1
         close(machine.eigenvalues_, full.eigenvalues_[: machine.n_components_], 1e-10)
 
 
 def test_a_share_is_reached_by_doubling():
     A = rows(700, 12) / np.arange(1, 13)
-    machine = PCA(Gaussian(2.5), 0.9).fit(A)
+    machine = PCA(0.9, kernel=Gaussian(2.5)).fit(A)
     K = Gaussian(2.5)(A)
     H = np.eye(700) - 1 / 700
     values = np.linalg.eigvalsh(H @ K @ H)[::-1]
@@ -215,16 +215,16 @@ def test_a_share_is_reached_by_doubling():
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Polynomial(2), Linear()], ids=repr)
 def test_solvers_storage_and_kinds_of_rows_agree(kernel):
     A = rows(150, 4)
-    base = PCA(kernel, 3).fit(A)
+    base = PCA(3, kernel=kernel).fit(A)
     wanted = base.transform(Z)
     for solver in (Eigh(), Lanczos(tol=1e-12)):
-        close(PCA(kernel, 3, solver=solver).fit(A).transform(Z), wanted, 1e-8)
-    by_matrix = PCA("precomputed", 3).fit(kernel(A))
+        close(PCA(3, kernel=kernel, solver=solver).fit(A).transform(Z), wanted, 1e-8)
+    by_matrix = PCA(3, kernel="precomputed").fit(kernel(A))
     close(by_matrix.transform(kernel(Z, A)), wanted, 1e-8)
     close(by_matrix.explained_variance_ratio_, base.explained_variance_ratio_, 1e-10)
     thin, thin_new = np.where(np.abs(A) > 0.8, A, 0), np.where(Z > 0, Z, 0)
-    dense = PCA(kernel, 3).fit(thin)
-    csr = PCA(kernel, 3).fit(sparse.csr_array(thin))
+    dense = PCA(3, kernel=kernel).fit(thin)
+    csr = PCA(3, kernel=kernel).fit(sparse.csr_array(thin))
     close(csr.transform(sparse.csr_matrix(thin_new)), dense.transform(thin_new), 1e-9)
     close(csr.transform(thin_new), dense.transform(thin_new), 1e-9)
     close(csr.squared_distance(sparse.csr_array(thin_new)), dense.squared_distance(thin_new), 1e-9)
@@ -257,10 +257,10 @@ def weighted(draw):
 @given(case=weighted())
 def test_weights_mean_repetition(kernel, case):
     A, weights = case
-    one = PCA(kernel, 2)
+    one = PCA(2, kernel=kernel)
     scores = one.fit_transform(A, sample_weight=weights)
     index = np.repeat(np.arange(len(A)), weights.astype(int))
-    two = PCA(kernel, 2).fit(A[index])
+    two = PCA(2, kernel=kernel).fit(A[index])
     close(one.eigenvalues_, two.eigenvalues_, 1e-9)
     close(one.explained_variance_, two.explained_variance_, 1e-9)
     close(one.explained_variance_ratio_, two.explained_variance_ratio_, 1e-9)
@@ -270,7 +270,7 @@ def test_weights_mean_repetition(kernel, case):
     close(one.transform(A), scores, 1e-8)
     if np.ptp(weights) > 0:
         close(
-            PCA(kernel, 2).fit(A, sample_weight=7 * weights).eigenvalues_,
+            PCA(2, kernel=kernel).fit(A, sample_weight=7 * weights).eigenvalues_,
             7 * one.eigenvalues_,
             1e-9,
         )
@@ -284,14 +284,14 @@ def test_order_shift_and_turn_change_nothing(seed, shift, k):
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     order = rng.permutation(12)
     for kernel in (Linear(), Gaussian(2.0)):
-        base = PCA(kernel, k).fit_transform(A)
-        other = PCA(kernel, k).fit_transform(((A @ turn) + shift)[order])
+        base = PCA(k, kernel=kernel).fit_transform(A)
+        other = PCA(k, kernel=kernel).fit_transform(((A @ turn) + shift)[order])
         found = np.linalg.norm(other, axis=1)  # whatever the signs
         close(found, np.linalg.norm(base, axis=1)[order], 1e-6)
 
 
 def test_new_points_are_centred_by_the_training_mean():
-    machine = PCA(Gaussian(2.0), 3).fit(X)
+    machine = PCA(3, kernel=Gaussian(2.0)).fit(X)
     assert np.abs(machine.transform(Z).mean(axis=0)).max() > 1e-3
     close(machine.transform(Z)[:5], machine.transform(Z[:5]), 1e-12)
 
@@ -307,7 +307,7 @@ def test_components_beyond_the_rank_are_exactly_zero(kernel, whiten):
     low = np.random.default_rng(0).standard_normal((12, 1)) @ [[1.0, 2.0, -1.0]] + 3.0
     given = kernel == Precomputed()
     train = Linear()(low) if given else low
-    machine = PCA(kernel, 12, whiten=whiten)
+    machine = PCA(12, kernel=kernel, whiten=whiten)
     T = machine.fit_transform(train)
     assert T.shape == (12, 12)
     assert np.isfinite(T).all()
@@ -328,7 +328,7 @@ def test_components_beyond_the_rank_are_exactly_zero(kernel, whiten):
 @pytest.mark.parametrize("wanted", [None, 2, 0.5])
 def test_rows_that_are_all_equal(value, kernel, wanted):
     A = np.full((6, 3), value)
-    machine = PCA(kernel, wanted)
+    machine = PCA(wanted, kernel=kernel)
     T = machine.fit_transform(A)
     assert (T == 0).all()
     assert (machine.transform(A + 1.0) == 0).all()
@@ -338,7 +338,7 @@ def test_rows_that_are_all_equal(value, kernel, wanted):
 
 def test_few_distinct_rows_among_many():
     A = rows(3, 2)[np.random.default_rng(0).integers(0, 3, 1500)]
-    machine = PCA(Gaussian(1.0), 10)
+    machine = PCA(10, kernel=Gaussian(1.0))
     T = machine.fit_transform(A)
     assert (machine.eigenvalues_ > 0).tolist() == [True] * 2 + [False] * 8
     assert (T[:, 2:] == 0).all()
@@ -349,7 +349,7 @@ def test_few_distinct_rows_among_many():
 def test_rounding_of_single_precision_matrices_is_not_a_component():
     K = Linear()(X.astype(np.float32))
     assert K.dtype == np.float32
-    machine = PCA(Precomputed()).fit(K)
+    machine = PCA(kernel=Precomputed()).fit(K)
     assert machine.n_components_ == 4
     close(machine.eigenvalues_, PCA().fit(X).eigenvalues_, 1e-5)
 
@@ -360,7 +360,7 @@ def test_one_row_and_constant_columns():
     close(PCA().fit_transform(A), PCA().fit_transform(X), 1e-10)
     assert PCA().fit(A).n_components_ == 4
     with pytest.warns(UserWarning, match="all entries of X are equal"):
-        PCA("gaussian", 1).fit(np.ones((4, 2)))
+        PCA(1, kernel="gaussian").fit(np.ones((4, 2)))
 
 
 def test_a_far_origin_costs_nothing_for_the_linear_kernel():
@@ -377,7 +377,7 @@ def test_repeated_eigenvalues_give_one_subspace(solver, threads):
     angle = 2 * np.pi * np.arange(120) / 120
     polygon = np.column_stack([np.cos(angle), np.sin(angle)])
     with mercer.config(threads=threads):
-        T = PCA(Gaussian(1.0), 4, solver=solver).fit_transform(polygon)
+        T = PCA(4, kernel=Gaussian(1.0), solver=solver).fit_transform(polygon)
     U = T / np.linalg.norm(T, axis=0)
     H = np.eye(120) - 1 / 120
     vectors = np.linalg.eigh(H @ Gaussian(1.0)(polygon) @ H)[1][:, -4:]
@@ -416,20 +416,20 @@ def test_a_failed_fit_leaves_the_machine_as_it_was():
     with pytest.raises(NotFittedError):
         PCA().transform(X)
     with pytest.raises(AttributeError, match="linear kernel"):
-        _ = PCA(Gaussian(1.0)).fit(X).components_
+        _ = PCA(kernel=Gaussian(1.0)).fit(X).components_
     with pytest.raises(ValueError, match=r"k\(z, z\)"):
-        PCA(Precomputed(), 2).fit(Linear()(X)).squared_distance(Linear()(Z, X))
+        PCA(2, kernel=Precomputed()).fit(Linear()(X)).squared_distance(Linear()(Z, X))
     with pytest.raises(ValueError, match="not finite"):
-        PCA(Polynomial(8), 2).fit(X).transform(np.full((1, 4), 1e60))
+        PCA(2, kernel=Polynomial(8)).fit(X).transform(np.full((1, 4), 1e60))
 
 
 def test_many_rows_are_refused_before_memory_is_taken():
     A = np.zeros((200_000, 2))
     A[:, 0] = np.arange(200_000)
     with mercer.config(memory=8_000_000_000), pytest.raises(MemoryBudgetError, match="200000"):
-        PCA(Gaussian(1.0), 5).fit(A)
+        PCA(5, kernel=Gaussian(1.0)).fit(A)
     with mercer.config(memory=8_000_000_000), pytest.raises(MemoryBudgetError, match="200000"):
-        PCA(Gaussian(1.0)).fit(A)
+        PCA(kernel=Gaussian(1.0)).fit(A)
     assert PCA(n_components=1).fit(A).n_components_ == 1  # features are few
 
 
@@ -437,7 +437,7 @@ def test_a_callback_stops_the_iteration():
     A = rows(1200, 6)
     seen = []
     with pytest.warns(ConvergenceWarning, match="callback"):
-        PCA(Gaussian(1.0), 5, tol=1e-14, callback=lambda p: seen.append(p) or True).fit(A)
+        PCA(5, kernel=Gaussian(1.0), tol=1e-14, callback=lambda p: seen.append(p) or True).fit(A)
     assert len(seen) == 1
 
 
@@ -445,8 +445,8 @@ def test_a_callback_stops_the_iteration():
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(2.0), Polynomial(2)], ids=repr)
 def test_what_becomes_of_the_callers_rows_does_not_matter(kernel, kind):
     A = kind(X)
-    machine = PCA(kernel, 2).fit(A)
-    expected = PCA(kernel, 2).fit(kind(X)).transform(Z)
+    machine = PCA(2, kernel=kernel).fit(A)
+    expected = PCA(2, kernel=kernel).fit(kind(X)).transform(Z)
     A *= -3.0
     close(machine.transform(Z), expected, 1e-12)
     assert machine.certificate_.ok
@@ -454,28 +454,28 @@ def test_what_becomes_of_the_callers_rows_does_not_matter(kernel, kind):
 
 def test_copies_names_pipelines_and_strings():
     frame = pd.DataFrame(X, columns=list("abcd"))
-    machine = PCA(Gaussian(2.0), 2).set_output(transform="pandas")
+    machine = PCA(2, kernel=Gaussian(2.0)).set_output(transform="pandas")
     out = machine.fit_transform(frame)
     assert out.columns.tolist() == ["pca0", "pca1"]
     close(machine.transform(frame), out, 1e-10)
     twin = pickle.loads(pickle.dumps(machine))
     close(twin.transform(frame), out, 1e-10)
     assert repr(twin.certificate_) == repr(machine.certificate_)
-    by_name = PCA(Gaussian(2.0).on(["a", "b"]), 2).fit(frame)
-    close(by_name.transform(frame), PCA(Gaussian(2.0), 2).fit_transform(X[:, :2]), 1e-10)
+    by_name = PCA(2, kernel=Gaussian(2.0).on(["a", "b"])).fit(frame)
+    close(by_name.transform(frame), PCA(2, kernel=Gaussian(2.0)).fit_transform(X[:, :2]), 1e-10)
     words = ["banana", "bandana", "ananas", "stone", "rock", "pebble"]
-    strings = PCA(Spectrum(2), 2).fit(words)
+    strings = PCA(2, kernel=Spectrum(2)).fit(words)
     close(strings.transform(words), strings.fit_transform(words), 1e-10)
     with pytest.raises(ValueError, match="sequences have no pre-images"):
         strings.inverse_transform(np.zeros((1, 2)))
-    fitted = make_pipeline(PCA(Gaussian(2.0), 3), KernelRidge()).fit(X, X[:, 0])
+    fitted = make_pipeline(PCA(3, kernel=Gaussian(2.0)), KernelRidge()).fit(X, X[:, 0])
     assert np.isfinite(fitted.predict(Z)).all()
     assert clone(machine).get_params() == machine.get_params()
 
 
 def test_large_fits_are_as_accurate_as_asked():
     A = rows(1500, 6)
-    machine = PCA(Gaussian(4.0), 5).fit(A)
+    machine = PCA(5, kernel=Gaussian(4.0)).fit(A)
     K = rbf_kernel(A, gamma=1 / 32)
     H = np.eye(1500) - 1 / 1500
     values = np.linalg.eigvalsh(H @ K @ H)[::-1][:5]
@@ -483,7 +483,7 @@ def test_large_fits_are_as_accurate_as_asked():
     assert machine.certificate_.ok
     T = machine.fit_transform(A)
     close(machine.transform(A), T, 1e-4)
-    again = PCA(Gaussian(4.0), 5, random_state=np.random.RandomState(1)).fit_transform(A)
+    again = PCA(5, kernel=Gaussian(4.0), random_state=np.random.RandomState(1)).fit_transform(A)
     close(again, T, 1e-4)
 
 
@@ -518,7 +518,7 @@ def test_pulls_are_slopes(kernel):
 
 @pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
 def test_fixed_points_come_nearer_than_the_rows_themselves(kernel):
-    machine = PCA(kernel, 6).fit(X)
+    machine = PCA(6, kernel=kernel).fit(X)
     found = machine.preimages(machine.transform(X))
     assert found.converged.all()
     # the row is one candidate: its image is as far from its projection as from the subspace
@@ -529,9 +529,9 @@ def test_fixed_points_come_nearer_than_the_rows_themselves(kernel):
 
 
 def test_all_components_bring_rows_back():
-    machine = PCA(Gaussian(2.0)).fit(X)
+    machine = PCA(kernel=Gaussian(2.0)).fit(X)
     close(machine.inverse_transform(machine.transform(X)), X, 1e-5)
-    whitened = PCA(Gaussian(2.0), whiten=True).fit(X)
+    whitened = PCA(kernel=Gaussian(2.0), whiten=True).fit(X)
     close(whitened.inverse_transform(whitened.transform(X)), X, 1e-5)
     exact = PCA(whiten=True).fit(X)
     close(exact.inverse_transform(exact.transform(Z)), Z, 1e-10)
@@ -539,15 +539,17 @@ def test_all_components_bring_rows_back():
 
 
 def test_learned_pre_images():
-    machine = PCA(Polynomial(2), 8).fit(X)  # no kernel of a distance: learned
+    machine = PCA(8, kernel=Polynomial(2)).fit(X)  # no kernel of a distance: learned
     back = machine.inverse_transform(machine.transform(X))
     assert np.abs(back - X).mean() < 0.1 * np.abs(X - X.mean(axis=0)).mean()
-    learned = PCA(Gaussian(2.0), 20, preimage="learned").fit(X)
+    learned = PCA(20, kernel=Gaussian(2.0), preimage="learned").fit(X)
     assert np.abs(learned.inverse_transform(learned.transform(X)) - X).mean() < 0.3
     with pytest.raises(ValueError, match="preimage='learned'"):
-        PCA(Polynomial(2), 3, preimage="fixed_point").fit(X).inverse_transform(np.zeros((1, 3)))
+        PCA(3, kernel=Polynomial(2), preimage="fixed_point").fit(X).inverse_transform(
+            np.zeros((1, 3))
+        )
     with pytest.raises(ValueError, match="precomputed"):
-        PCA(Precomputed(), 3).fit(Linear()(X)).inverse_transform(np.zeros((1, 3)))
+        PCA(3, kernel=Precomputed()).fit(Linear()(X)).inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="2 columns, but there are 3"):
         PCA(n_components=3).fit(X).inverse_transform(np.zeros((1, 2)))
     assert preimage_weight(Laplacian(1.0)) is None
@@ -559,7 +561,7 @@ def test_pre_images_take_the_noise_off_digits():
     rng = np.random.default_rng(0)
     clean = digits[1000:1080]
     noisy = clean + 0.25 * rng.standard_normal(clean.shape)
-    kernel = PCA(Gaussian(2.0), 60).fit(digits[:600])
+    kernel = PCA(60, kernel=Gaussian(2.0)).fit(digits[:600])
     linear = PCA(n_components=20).fit(digits[:600])
     error = {
         "noisy": np.square(noisy - clean).mean(),
@@ -575,7 +577,7 @@ def test_pre_images_take_the_noise_off_digits():
 def test_uneven_weights_give_the_scores_of_transform():
     rng = np.random.default_rng(0)
     A, weights = rng.normal(size=(1200, 5)), rng.exponential(size=1200) ** 3
-    machine = PCA(Gaussian(2.0), n_components=3)
+    machine = PCA(kernel=Gaussian(2.0), n_components=3)
     np.testing.assert_array_equal(machine.fit_transform(A, None, weights), machine.transform(A))
 
 
@@ -590,7 +592,9 @@ def test_scale_changes_nothing_but_the_scale(A, scale):
 def test_weights_of_any_size_are_certified():
     A = rows(700, 5)
     for weight in (1e-300, 1e300):
-        machine = PCA(Gaussian(2.0), n_components=3).fit(A, sample_weight=np.full(700, weight))
+        machine = PCA(kernel=Gaussian(2.0), n_components=3).fit(
+            A, sample_weight=np.full(700, weight)
+        )
         assert machine.certificate_.ok and machine.certificate_.quantities.residual > 0
 
 
@@ -616,28 +620,30 @@ def test_sparse_rows_far_from_the_origin_keep_their_digits(n, d):
 
 def test_a_far_polynomial_kernel_is_solved_as_certified():
     A = np.random.default_rng(0).normal(3, 1, (1200, 40))
-    machine = PCA(Polynomial(3), n_components=5).fit(A)
+    machine = PCA(kernel=Polynomial(3), n_components=5).fit(A)
     assert machine.solution_.status.ok and machine.certificate_.ok
 
 
 def test_matrices_that_are_not_positive_are_named():
     with pytest.warns(UserWarning, match="negative eigenvalues.*is_valid"):
-        nothing = PCA("precomputed", n_components=3).fit(-np.eye(50))
+        nothing = PCA(kernel="precomputed", n_components=3).fit(-np.eye(50))
     assert not nothing.eigenvalues_.any() and "not valid" in nothing.certificate_.statement
     B = np.random.default_rng(0).normal(size=(50, 50))
     for wanted, share in ((None, 1.0), (0.5, 0.5)):
         with pytest.warns(UserWarning, match="negative eigenvalues"):
-            machine = PCA("precomputed", n_components=wanted).fit(B + B.T)
+            machine = PCA(kernel="precomputed", n_components=wanted).fit(B + B.T)
         total = machine.explained_variance_ratio_.sum()
         assert share - 1e-9 <= total <= min(1 + 1e-12, share + 0.1)
     with pytest.warns(UserWarning, match="negative eigenvalues"):
-        assert PCA("precomputed", 3).fit(B + B.T).explained_variance_ratio_.sum() <= 1 + 1e-12
+        assert (
+            PCA(3, kernel="precomputed").fit(B + B.T).explained_variance_ratio_.sum() <= 1 + 1e-12
+        )
 
 
 def test_a_share_stops_at_the_time_limit_once():
     A = np.random.default_rng(0).normal(size=(1500, 8))
     with pytest.warns(ConvergenceWarning, match="time limit") as seen:
-        PCA(Gaussian(1.0), n_components=0.99, time_limit=1e-9).fit(A)
+        PCA(kernel=Gaussian(1.0), n_components=0.99, time_limit=1e-9).fit(A)
     assert len(seen) == 1
 
 
@@ -650,7 +656,7 @@ def test_a_share_may_be_any_float():
 
 def test_over_budget_names_what_pca_takes():
     with mercer.config(memory="20MB"), pytest.raises(MemoryBudgetError) as seen:
-        PCA(Gaussian(1.0)).fit(rows(1200))
+        PCA(kernel=Gaussian(1.0)).fit(rows(1200))
     assert "n_components=10" in str(seen.value) and "Conjugate" not in str(seen.value)
 
 
@@ -659,5 +665,5 @@ def test_over_budget_names_what_pca_takes():
 )
 def test_a_scale_whose_square_is_no_number_is_no_raw_error(kernel):
     X = np.random.default_rng(0).standard_normal((12, 2))
-    machine = PCA(kernel, 2).fit(X)
+    machine = PCA(2, kernel=kernel).fit(X)
     assert np.isfinite(machine.inverse_transform(machine.transform(X))).all()

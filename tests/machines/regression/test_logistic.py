@@ -94,7 +94,7 @@ def test_squared_loss_is_ridge_regression_in_closed_form(kernel, A, c):
     k = c.max() + 1
     targets = np.where(c[:, None] == np.arange(k), 1.0, -1.0)
     targets = targets[:, 1:] if k == 2 else targets
-    ridge = KernelRidge(kernel, penalty=0.3).fit(A, targets)
+    ridge = KernelRidge(kernel=kernel, penalty=0.3).fit(A, targets)
     ours = LogisticRegression(kernel, 0.3, loss="squared").fit(A, c)
     expected = ridge.predict(XN)
     scores = ours.decision_function(XN)

@@ -94,7 +94,7 @@ def test_single_fits_to_each_fold_say_the_same(weighted):
     for k, fold in enumerate(problem.folds):
         rows = problem.learnt_from(fold)
         for j, penalty in enumerate(PENALTIES.tolist()):
-            machine = KernelRidge(Gaussian(1.5), penalty)
+            machine = KernelRidge(penalty, kernel=Gaussian(1.5))
             machine.fit(X[rows], y[rows], sample_weight=problem.row_weights[rows])
             np.testing.assert_allclose(value.values[k, :, j], machine.predict(X), atol=1e-7)
             np.testing.assert_allclose(value.intercept[k, j], machine.intercept_, atol=1e-7)

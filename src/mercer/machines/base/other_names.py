@@ -6,8 +6,11 @@ One table for all machines, so that it can be read as a whole; `{value}` stands 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from mercer.arguments import NamedArguments
+from mercer.arguments import NamedArguments, arguments_of, first_argument
+from mercer.kernels import Kernel
+from mercer.kernels.language.names import KERNELS, plain
 
 OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "Machine": {
@@ -176,3 +179,19 @@ class Machine(NamedArguments):
         """Return what to write in place of another library's name; base classes speak last."""
         found = (OTHER_NAMES.get(base.__name__, {}).get(name) for base in cls.__mro__)
         return next((hint for hint in found if hint is not None), None)
+
+    @classmethod
+    def check_first(cls, given: Any) -> None:
+        """Say that the kernel is passed by name, where it was the first argument until 0.7."""
+        kind: Any = cls
+        first = first_argument(kind)
+        named = isinstance(given, str) and plain(given.strip()) in KERNELS
+        if (named or isinstance(given, Kernel)) and not first.startswith("kernel"):
+            takers = [name for name in ("kernel", "kernel_x") if name in arguments_of(kind)]
+            if not takers:
+                return
+            name = takers[0]
+            raise TypeError(
+                f"{cls.__name__}: the first argument is {first}, as in scikit-learn; pass the "
+                f"kernel by name: {cls.__name__}({name}={given!r})"
+            )

@@ -57,11 +57,11 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="linear"
-        What similarity is; the linear kernel gives the usual distances.
     n_neighbors : int or "loo", default=5
         How many rows vote; "loo" picks the number, up to `max_neighbors`, with the fewest
         leave-one-out errors, the smallest of several.
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; the linear kernel gives the usual distances.
     max_neighbors : int, default=50
         Largest number tried by "loo".
     votes : {"plain", "similarity"}, default="plain"
@@ -95,14 +95,14 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
 
     def __init__(
         self,
-        kernel: Kernel | str | Any = "linear",
         n_neighbors: int | str = 5,
+        kernel: Kernel | str | Any = "linear",
         *,
         max_neighbors: int = 50,
         votes: str = "plain",
     ) -> None:
-        self.kernel = kernel
         self.n_neighbors = n_neighbors
+        self.kernel = kernel
         self.max_neighbors = max_neighbors
         self.votes = votes
 

@@ -91,7 +91,7 @@ class KMeans(
     refine : bool, default=True
         Whether single rows are moved at the end (Hartigan): the minimum is lower, and no row gains
         by changing clusters alone. Without, the steps are Lloyd's and nothing else.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Seed of the starts.
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress`; a true return value stops the fit.
@@ -146,7 +146,7 @@ class KMeans(
         n_init: int = 10,
         max_iter: int = 300,
         refine: bool = True,
-        random_state: Any = None,
+        random_state: Any = 0,
         callback: Callback | None = None,
         time_limit: float | None = None,
     ) -> None:

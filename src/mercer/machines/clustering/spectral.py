@@ -117,7 +117,7 @@ class SpectralClustering(
         The largest number that "eigengap" considers.
     tol : float, default=1e-5
         Largest residual of the eigenvectors, relative to the largest eigenvalue.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Where the starts of k-means come from.
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress`; a true return value stops the eigensolver.
@@ -183,7 +183,7 @@ class SpectralClustering(
         n_init: int = 10,
         max_clusters: int = 10,
         tol: float = 1e-5,
-        random_state: Any = None,
+        random_state: Any = 0,
         callback: Callback | None = None,
         time_limit: float | None = None,
     ) -> None:

@@ -59,10 +59,10 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
 
     Parameters
     ----------
-    kernel_x, kernel_y : Kernel, str or callable, default="linear"
-        What similarity is in each view.
     n_components : int, default=2
         Number of pairs. Beyond the smaller rank, correlations and variates are zero.
+    kernel_x, kernel_y : Kernel, str or callable, default="linear"
+        What similarity is in each view.
     penalty : float, pair of floats, "auto" or "cv", default="auto"
         For both views or each, as a share of the total variance of the view in feature space:
         eta = penalty * trace(G). "auto" takes none where both views together have fewer features
@@ -120,7 +120,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
     >>> X = np.hstack([t, rng.normal(size=(200, 1))])
     >>> Y = np.hstack([np.sin(t), rng.normal(size=(200, 1))])
     >>> plain = CCA(n_components=1).fit(X, Y)
-    >>> machine = CCA(Gaussian(1.0), Gaussian(1.0), n_components=1).fit(X, Y)
+    >>> machine = CCA(kernel_x=Gaussian(1.0), kernel_y=Gaussian(1.0), n_components=1).fit(X, Y)
     >>> round(plain.score(X, Y), 2), round(machine.score(X, Y), 2)
     (0.8, 0.98)
     >>> machine.certificate_.ok
@@ -131,10 +131,10 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
 
     def __init__(
         self,
+        n_components: int = 2,
         kernel_x: Kernel | str | Any = "linear",
         kernel_y: Kernel | str | Any = "linear",
         *,
-        n_components: int = 2,
         penalty: float | tuple[float, float] | str = "auto",
         penalties: list[Any] | None = None,
         cv: Any = 5,

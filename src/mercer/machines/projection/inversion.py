@@ -107,7 +107,7 @@ class Learned(Inverse):
         # scale as the default of the Gaussian kernel, but where all scores are equal: any will do
         spread = float((share @ np.square(self.training - share @ self.training)).sum())
         kernel = Gaussian(sqrt(spread / 2) if spread > 0 else 1.0)
-        return KernelRidge(kernel, "loo").fit(self.training, rows, self.weights)
+        return KernelRidge("loo", kernel=kernel).fit(self.training, rows, self.weights)
 
     def find(self, scores: Array) -> Preimages:
         """Predict rows; how close their images come is not known."""

@@ -53,11 +53,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="linear"
-        What similarity is; "gaussian" takes its scale from the data.
     n_components : int, float or None, default=None
         How many components. A number between 0 and 1 asks for the fewest that explain this share of
         the variance; None for all that are not rounding. Components beyond the rank are zero.
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; "gaussian" takes its scale from the data.
     whiten : bool, default=False
         Whether scores are divided by their standard deviations.
     preimage : {"auto", "fixed_point", "learned"}, default="auto"
@@ -110,7 +110,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     >>> machine = PCA(n_components=0.95).fit(X)
     >>> machine.n_components_, machine.explained_variance_ratio_.round(1).tolist()
     (2, [0.9, 0.1])
-    >>> scores = PCA(Gaussian(2.0), n_components=4).fit_transform(X)
+    >>> scores = PCA(kernel=Gaussian(2.0), n_components=4).fit_transform(X)
     >>> bool(abs(scores.mean(axis=0)).max() < 1e-12)
     True
     """
@@ -119,8 +119,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
 
     def __init__(
         self,
-        kernel: Kernel | str | Any = "linear",
         n_components: int | float | None = None,
+        kernel: Kernel | str | Any = "linear",
         *,
         whiten: bool = False,
         preimage: str = "auto",
@@ -130,8 +130,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         callback: Callback | None = None,
         time_limit: float | None = None,
     ) -> None:
-        self.kernel = kernel
         self.n_components = n_components
+        self.kernel = kernel
         self.whiten = whiten
         self.preimage = preimage
         self.tol = tol

@@ -83,7 +83,7 @@ def closed_form(problem: LatentGaussian, seed: int, **options: Any) -> Solution:
     """Return the most likely plane for rows without gaps, from their principal components."""
     n, d, q = problem.X.shape[0], problem.X.shape[1], problem.count
     found = min(q, n)
-    machine = PCA(Linear(), found, tol=_EXACT, random_state=seed, **options)
+    machine = PCA(found, kernel=Linear(), tol=_EXACT, random_state=seed, **options)
     machine.fit(problem.X, sample_weight=problem.weights)
     total = float(problem.weights.sum())
     variances = machine.eigenvalues_ / total

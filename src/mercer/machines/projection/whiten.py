@@ -90,7 +90,7 @@ class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEst
         check_flag(self, "rotate_back")
         X = rows_with_gaps(self, X, gaps=False, fitting=True)
         weights = check_weights(self, sample_weight, X.shape[0])
-        machine = PCA(Linear()).fit(X, sample_weight=weights)
+        machine = PCA(kernel=Linear()).fit(X, sample_weight=weights)
         self.rank_ = len(machine.solution_.value.values)
         self.n_dropped_ = int(X.shape[1]) - self.rank_
         self.mean_ = machine.mean_

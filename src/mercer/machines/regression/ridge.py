@@ -45,12 +45,12 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="linear"
-        What similarity is; text such as "gaussian(2) + linear" is parsed, "gaussian" alone takes
-        its scale from the data (see `mercer.kernels.resolve`).
     penalty : float, array of shape (n_targets,) or "loo", default=1.0
         Weight of the squared norm, for all targets or each; "loo" picks, for each target, the
         member of `penalties` with the smallest exact leave-one-out error.
+    kernel : Kernel, str or callable, default="linear"
+        What similarity is; text such as "gaussian(2) + linear" is parsed, "gaussian" alone takes
+        its scale from the data (see `mercer.kernels.resolve`).
     penalties : array-like or None, default=None
         Candidates for penalty="loo". None takes 25 values from 1e-8 to 1e4 times the mean of
         k(x, x), less the mean of all k(x_i, x_j) when there is a bias.
@@ -95,7 +95,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     >>> from mercer.kernels import Gaussian
     >>> X = np.linspace(0, 6, 50)[:, None]
     >>> y = np.sin(X).ravel()
-    >>> machine = KernelRidge(Gaussian(1.0), penalty="loo").fit(X, y)
+    >>> machine = KernelRidge(kernel=Gaussian(1.0), penalty="loo").fit(X, y)
     >>> bool(abs(machine.predict([[1.5]])[0] - np.sin(1.5)) < 1e-3)
     True
     >>> machine.certificate_.ok
@@ -104,8 +104,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def __init__(
         self,
-        kernel: Kernel | str | Any = "linear",
         penalty: float | npt.ArrayLike | str = 1.0,
+        kernel: Kernel | str | Any = "linear",
         *,
         penalties: npt.ArrayLike | None = None,
         bias: bool = True,
@@ -113,8 +113,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         callback: Callback | None = None,
         time_limit: float | None = None,
     ) -> None:
-        self.kernel = kernel
         self.penalty = penalty
+        self.kernel = kernel
         self.penalties = penalties
         self.bias = bias
         self.solver: Any = solver  # checked when `fit` starts, as all parameters are

@@ -84,7 +84,9 @@ def bias_variance(
     >>> y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=300)
     >>> half = slice(0, 150), slice(150, 300)
     >>> parts = [
-    ...     bias_variance(KernelRidge(Gaussian(s)), X[half[0]], y[half[0]], X[half[1]], y[half[1]])
+    ...     bias_variance(
+    ...         KernelRidge(kernel=Gaussian(s)), X[half[0]], y[half[0]], X[half[1]], y[half[1]]
+    ...     )
     ...     for s in (0.05, 3.0)
     ... ]
     >>> parts[0].variance > parts[1].variance, parts[0].bias < parts[1].bias

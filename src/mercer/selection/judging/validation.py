@@ -159,7 +159,7 @@ def learning_curve(
     >>> from mercer import KernelRidge
     >>> from mercer.kernels import Gaussian
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(200, 1))
-    >>> curve = learning_curve(KernelRidge(Gaussian(1.0), 0.1), X, np.sin(X[:, 0]), cv=4)
+    >>> curve = learning_curve(KernelRidge(0.1, kernel=Gaussian(1.0)), X, np.sin(X[:, 0]), cv=4)
     >>> curve.scores.shape
     (5, 4)
     """

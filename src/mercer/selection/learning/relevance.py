@@ -40,7 +40,7 @@ class LearntScales:
     kernel : Kernel
         With the learnt scales.
     penalty : float
-        For `KernelRidge(kernel, penalty)`.
+        For `KernelRidge(penalty, kernel=kernel)`.
     scales : (d,) array
         One for each feature. Where a feature does nothing its scale is very large; where it acts in
         a straight line, large.
@@ -155,7 +155,7 @@ def learn_scales(
     >>> found = learn_scales(X, y, objective="likelihood", starts=1)
     >>> found.relevance.round(2)
     array([0., 1., 0., 0.])
-    >>> machine = KernelRidge(found.kernel, found.penalty).fit(X, y)
+    >>> machine = KernelRidge(found.penalty, kernel=found.kernel).fit(X, y)
     """
     one_of("learn_scales", "objective", objective, tuple(_MEASURES))
     check_limits("learn_scales", tol, max_iter, callback, time_limit)

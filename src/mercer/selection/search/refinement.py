@@ -39,8 +39,8 @@ class Refine(Search):
     >>> X = np.linspace(0, 6, 80)[:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=80)
     >>> grid = {"penalty": [1e-4, 1e-2, 1.0], "kernel__scale": [0.1, 1.0, 10.0]}
-    >>> coarse = tune(KernelRidge(Gaussian(1.0)), X, y, grid=grid)
-    >>> fine = tune(KernelRidge(Gaussian(1.0)), X, y, grid=grid, search=Refine(rounds=2))
+    >>> coarse = tune(KernelRidge(kernel=Gaussian(1.0)), X, y, grid=grid)
+    >>> fine = tune(KernelRidge(kernel=Gaussian(1.0)), X, y, grid=grid, search=Refine(rounds=2))
     >>> fine.best_score >= coarse.best_score
     True
     """

@@ -17,7 +17,7 @@ kernel of scale 1, 1200 to 1500 rows, K in float32:
 
     to a violation of 1e-3                C = 100         C = 10^4
     as it is                              0.09, solved    0.11, solved
-    without those of the descent          0.11, solved    0.58, solved (10^6 steps do not do with scale 10)
+    without those of the descent          0.11, solved    0.58, solved (not with scale 10)
 
     to a relative gap of 1e-9             C = 100         C = 10^4
     as it is                              0.09, solved    0.10, solved
