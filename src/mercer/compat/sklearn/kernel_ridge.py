@@ -112,7 +112,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
         known = known_kernel(self, gamma)
         rows = X if known is not None else kernel_matrix(self, X, X, self.gamma)
-        machine = machines.KernelRidge(known or Precomputed(), self._penalty(), bias=False)
+        machine = machines.KernelRidge(self._penalty(), known or Precomputed(), bias=False)
         self.machine_ = machine.fit(rows, y, sample_weight)
         self.dual_coef_, self.X_fit_ = machine.dual_coef_, X
         self._known = known is not None
