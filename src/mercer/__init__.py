@@ -54,7 +54,7 @@ from mercer.solvers import Solution, SolverError, Status, solve
 if TYPE_CHECKING:
     from mercer.selection import Tuned, choose, tune
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 _SELECTION = ("Tuned", "choose", "tune")  # a room of its own, imported when first asked for
 
