@@ -13,6 +13,12 @@ from typing import Any
 from mercer.html import page
 
 
+# people take a proof of the optimum for praise of the model
+_SCOPE = (
+    "  (about the problem as stated; whether its kernel and parameters suit the data, tuning says)"
+)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A judgement of an answer.
@@ -39,12 +45,14 @@ class Certificate:
         width = max(map(len, numbers))
         lines = [f"  {name.replace('_', ' '):<{width}}  {_show(x)}" for name, x in numbers.items()]
         verdict = "certified" if self.ok else "NOT certified"
-        return "\n".join([f"{verdict} (tol {self.tol:.1e}): {self.statement}", *lines])
+        return "\n".join([f"{verdict} (tol {self.tol:.1e}): {self.statement}", *lines, _SCOPE])
 
     def _repr_html_(self) -> str:
         verdict = "certified" if self.ok else "NOT certified"
         numbers = {name.replace("_", " "): _show(x) for name, x in asdict(self.quantities).items()}
-        return page(f"{verdict} (tol {self.tol:.1e})", numbers, self.statement)
+        return page(
+            f"{verdict} (tol {self.tol:.1e})", numbers, f"{self.statement} {_SCOPE.strip()}"
+        )
 
 
 def _show(x: Any) -> str:
