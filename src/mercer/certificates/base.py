@@ -12,7 +12,6 @@ from typing import Any
 
 from mercer.html import page
 
-
 # people take a proof of the optimum for praise of the model
 _SCOPE = (
     "  (about the problem as stated; whether its kernel and parameters suit the data, tuning says)"
@@ -45,7 +44,9 @@ class Certificate:
         width = max(map(len, numbers))
         lines = [f"  {name.replace('_', ' '):<{width}}  {_show(x)}" for name, x in numbers.items()]
         verdict = "certified" if self.ok else "NOT certified"
-        return "\n".join([f"{verdict} (tol {self.tol:.1e}): {self.statement}", *lines, _SCOPE])
+        return "\n".join(
+            [f"{verdict} (tol {self.tol:.1e}): {self.statement}", *lines, f"  {_SCOPE}"]
+        )
 
     def _repr_html_(self) -> str:
         verdict = "certified" if self.ok else "NOT certified"
