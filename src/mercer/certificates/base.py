@@ -13,9 +13,7 @@ from typing import Any
 from mercer.html import page
 
 # people take a proof of the optimum for praise of the model
-_SCOPE = (
-    "  (about the problem as stated; whether its kernel and parameters suit the data, tuning says)"
-)
+_SCOPE = "(of the problem as stated; whether its kernel and parameters suit the data, tuning says)"
 
 
 @dataclass(frozen=True)
