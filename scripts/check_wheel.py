@@ -22,7 +22,7 @@ def main() -> int:
     backend = choose_backend()
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
-    machine = mercer.SVC(Gaussian(1.0), C=10.0).fit(X, y)
+    machine = mercer.SVC(kernel=Gaussian(1.0), C=10.0).fit(X, y)
     print(f"mercer {mercer.__version__}, Python {sys.version.split()[0]}, backend {backend.name}")
     print(f"from {mercer.__file__}")
     if backend.name != wanted:

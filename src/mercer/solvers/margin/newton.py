@@ -11,18 +11,23 @@ variables that the conditions pull away join W. The objective only falls. Still 
 a start: from far away most of the work is spent on sets that are wrong.
 
 The compiled descent has Newton steps of its own (`native/src/svm/newton`), on the K it is given.
-Both are needed: those save pair steps, these take K in float64 from the points, where the stored K
-is in float32 or there is none. Processor time in seconds, support vector regression, Gaussian
-kernel of scale 1, 1200 to 1500 rows, K in float32:
+Those save pair steps; these take K in float64 from the points, where the stored K is in float32 or
+there is none. Processor time of support vector regression, Gaussian kernel of scale 1, K in
+float32; to a violation of 1e-3 (1500 rows), and to a relative gap of 1e-9 (1200; 1500):
 
-    to a violation of 1e-3                C = 100         C = 10^4
-    as it is                              0.09, solved    0.11, solved
-    without those of the descent          0.11, solved    0.58, solved (not with scale 10)
+    violation                          C = 100         C = 10^4
+    as it is                           0.09 s          0.11 s
+    without those of the descent       0.11 s          0.58 s (of scale 10: not in 10^6 steps)
 
-    to a relative gap of 1e-9             C = 100         C = 10^4
-    as it is                              0.09, solved    0.10, solved
-    without these                         0.27, not       0.25, not
-    the compiled descent on K_WW instead  0.13, solved    0.17 to 0.24, not always
+    gap                                C = 100         C = 10^4, 1200   C = 10^4, 1500
+    as it is                           0.09 s          0.10 s           not solved, 0.25 s
+    without these                      not, 0.27 s     not, 0.25 s
+    the descent on K_WW in float64,
+    to 1e-2 of the violation a round   0.13 s          0.17 s           0.30 s
+    to 1e-4                            0.14 s          not, 0.24 s      not, 0.39 s
+
+So those cannot go. A descent on K_WW could take the place of these at up to 1.7 times the cost, but
+only with a tolerance found by trial, and not without the compiled core, which alone has such steps.
 """
 
 from __future__ import annotations
