@@ -149,6 +149,7 @@ def test_training_rows_are_copied_unless_told_otherwise():
     assert np.shares_memory(shared.X_fit_, X)
 
 
+@pytest.mark.filterwarnings("ignore:PCA. the centred kernel matrix has negative")
 def test_a_dense_solver_that_was_asked_for_is_no_wish_for_less():
     # of a sigmoid that is flat here all variances are rounding
     X = np.random.default_rng(271423).standard_normal((41, 4))

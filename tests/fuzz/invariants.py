@@ -178,6 +178,7 @@ def sentences_are_sound(trial):
         and certificate.ok
         and not gap < 1
         and "nothing is shown" not in text
+        and "the loss is not convex" not in text  # no gap exists, and the sentence says why
     ):
         yield f"certified with a gap of {100 * gap:.3g} %: {text}"
 
@@ -211,7 +212,9 @@ def weights_are_repetition(trial):
     times = trial.weights.astype(int)
     own = trial.refitted(trial.X, trial.y, trial.weights)
     other = trial.refitted(np.repeat(trial.X, times, axis=0), np.repeat(trial.y, times), None)
-    yield from _far(trial, own, other, "rows repeated instead of weighted")
+    # copies of rows can make a system singular to rounding; what says so claims nothing
+    if other.certificate_.ok:
+        yield from _far(trial, own, other, "rows repeated instead of weighted")
 
 
 ON_ERROR = (errors_are_sentences, warnings_are_known)

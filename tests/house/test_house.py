@@ -162,23 +162,3 @@ def test_citation_and_project_have_this_version():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f"\nversion: {mercer.__version__}\n" in cff
     assert f'\nversion = "{mercer.__version__}"\n' in project
-
-
-def python_blocks(text):
-    return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def test_readme_runs(capsys):
-    blocks = python_blocks((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert blocks
-    scope = {"__name__": "readme"}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), scope)  # the code under test is our own page
-    assert "certified" in capsys.readouterr().out
-
-
-def test_readme_pictures_exist():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
-    assert pictures
-    assert all((ROOT / picture).is_file() for picture in pictures)

@@ -151,16 +151,7 @@ def test_all_storage_classes_are_known():
     assert held - {"Gram"} == STORAGE
 
 
-# Selection groups, schedules, keeps journals and scores; numerics belong to solvers. What still
-# calls a backend itself, to be moved: whole grids of costs and of penalties over folds.
-STILL = {
-    "learning/scale_family.py": "derivatives of a kernel by the scales of its columns",
-    "sharing/ridge/band.py": "penalties by a band reduction of each fold",
-    "sharing/ridge/cholesky.py": "few penalties by a factor for each",
-    "sharing/ridge/left_out.py": "leave-one-out from one band",
-    "sharing/ridge/parts.py": "products with rows of folds",
-    "sharing/ridge/shifted_inverse.py": "a shifted inverse in float32",
-}
+# Selection groups, schedules, keeps journals and scores; numerics belong to solvers.
 # no numerics: how many threads BLAS takes is a matter of scheduling
 SCHEDULING = {"mercer.backends.blas"}
 
@@ -177,8 +168,7 @@ def test_selection_computes_nothing_itself():
         for file in selection.rglob("*.py")
         if backends_of(file.read_text(encoding="utf-8"))
     }
-    assert calling <= set(STILL), "numerics of selection belong to problems and solvers"
-    assert set(STILL) <= calling, "take what no longer calls a backend off the list"
+    assert not calling, "numerics of selection belong to problems and solvers"
 
 
 def test_the_tests_see_storage_and_backends():

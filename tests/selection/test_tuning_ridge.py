@@ -13,19 +13,19 @@ from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, ParameterG
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import KernelRidge
+from mercer import KernelRidge, config
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 from mercer.selection import tune
 from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Stopped, groups
-from mercer.selection.sharing.ridge.band import by_band
-from mercer.selection.sharing.ridge.cholesky import by_cholesky
-from mercer.selection.sharing.ridge.group import FeaturePath, LeftOutPath, MatrixPath, Path
-from mercer.selection.sharing.ridge.krylov import by_krylov
-from mercer.selection.sharing.ridge.system import FoldSystem
+from mercer.selection.sharing.ridge.paths import FeaturePath, LeftOutPath, MatrixPath, Path
+from mercer.solvers.ridge.folds import krylov
+from mercer.solvers.ridge.folds.krylov import room
 
 FOLDS = KFold(4, shuffle=True, random_state=1)
 PENALTIES = np.logspace(-4, 2, 7).tolist()
+MANY = np.logspace(-4, 2, 13)
+SHUFFLED = KFold(5, shuffle=True, random_state=0)
 ERROR = "neg_mean_squared_error"
 
 
@@ -250,72 +250,7 @@ def test_leave_one_out_with_a_score_that_needs_its_scorer():
     )
 
 
-# the ways to an answer
-
-
-def dense_answer(K, train, y, s, bias, penalties):
-    rows = train[s[train] > 0]
-    out = []
-    for p in penalties:
-        C = K[np.ix_(rows, rows)] + p * np.diag(1 / s[rows])
-        if bias:
-            m = len(rows)
-            bordered = np.block([[C, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
-            solved = np.linalg.solve(bordered, np.append(y[rows], 0.0))
-            out.append(K[:, rows] @ solved[:-1] + solved[-1])
-        else:
-            out.append(K[:, rows] @ np.linalg.solve(C, y[rows]))
-    return np.array(out).T
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_all_ways_give_the_same_fits(bias, weighted):
-    X, y = sample(700)
-    K, train = Gaussian(4.0)(X), np.arange(100, 700)
-    s = np.random.default_rng(2).uniform(0, 2, 700) if weighted else np.ones(700)
-    s[150:160] = 0.0 if weighted else 1.0
-    penalties = np.logspace(-3, 2, 6)
-    system = FoldSystem.of(K, train, y, s, bias)
-    expected = dense_answer(K, train, y, s, bias, penalties)
-    for answer in (
-        by_band(system, penalties, lambda: False),
-        by_cholesky(system, penalties, lambda: False),
-        *by_krylov([system], penalties, lambda: False),
-    ):
-        assert answer.met.all()
-        np.testing.assert_allclose(answer.values, expected, rtol=0, atol=1e-7)
-
-
-def test_steps_do_not_depend_on_how_many_folds_go_together():
-    X, y = sample(500)
-    K, penalties = Gaussian(3.0)(X), np.logspace(-2, 1, 5)
-    folds = [train for train, _ in KFold(10).split(X)]
-    systems = [FoldSystem.of(K, train, y, None, True) for train in folds]
-    together = by_krylov(systems, penalties, lambda: False)
-    for system, answer in zip(systems, together, strict=True):
-        (alone,) = by_krylov([system], penalties, lambda: False)
-        assert answer.met.all() and alone.met.all()
-        np.testing.assert_allclose(answer.values, alone.values, rtol=0, atol=1e-7)
-
-
-def test_steps_end_where_there_is_nothing_to_find():
-    X, y = sample(300)
-    penalties = np.logspace(-1, 2, 5)
-    for K, right in (
-        (Gaussian(2.0)(X), np.zeros(300)),  # targets without any length
-        (np.eye(300), y),  # one step, and there is no new vector
-        (np.ones((300, 300)), y),  # two
-    ):
-        system = FoldSystem.of(K, np.arange(250), right, None, False)
-        (answer,) = by_krylov([system], penalties, lambda: False)
-        assert answer.met.all()
-        expected = dense_answer(K, np.arange(250), right, np.ones(300), False, penalties)
-        np.testing.assert_allclose(answer.values, expected, rtol=0, atol=1e-7)
-    indefinite = Gaussian(2.0)(X) - 5.0 * np.eye(300)
-    system = FoldSystem.of(indefinite, np.arange(250), y, None, False)
-    (answer,) = by_krylov([system], penalties, lambda: False)
-    assert not answer.met[penalties < 1].any()
+# what is left to the machine
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -390,3 +325,82 @@ def test_a_run_taken_up_again_gives_the_same(tmp_path):
         )
     again = tune(KernelRidge(Gaussian(1.0)), X, y, **options, journal=journal)
     np.testing.assert_array_equal(again.scores, whole.scores)
+
+
+# large folds
+
+
+@pytest.fixture
+def subspaces(monkeypatch):
+    """Few rows make cheap factors; here subspaces have to go on."""
+    monkeypatch.setattr(krylov, "_FACTOR", 1e-6)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("precomputed", [True, False])
+def test_subspaces_equal_a_grid_search(bias, precomputed, subspaces):
+    X, y = sample(900)
+    cv = KFold(3, shuffle=True, random_state=1)
+    kernel = Gaussian(0.7)
+    machine = KernelRidge("precomputed" if precomputed else kernel, bias=bias)
+    rows = kernel(X) if precomputed else X
+    grid = {"penalty": np.logspace(-4, 1, 8).tolist()}
+    found = tune(machine, rows, y, grid=grid, cv=cv)
+    theirs = GridSearchCV(machine, grid, cv=cv).fit(rows, y)
+    for k in range(3):
+        np.testing.assert_allclose(
+            found.cv_results[f"split{k}_test_score"],
+            theirs.cv_results_[f"split{k}_test_score"],
+            rtol=1e-8,
+        )
+
+
+@pytest.mark.parametrize("rows", [300, 900])
+def test_one_kernel_or_many_one_thread_or_two_give_the_same_digits(rows, subspaces):
+    X, y = sample(rows)
+    grid = {"kernel__scale": [0.5, 0.8], "penalty": MANY.tolist()}
+    machine = KernelRidge(Gaussian(1.0))
+    both = tune(machine, X, y, grid=grid, cv=3)
+    with config(threads=1):
+        np.testing.assert_array_equal(tune(machine, X, y, grid=grid, cv=3).scores, both.scores)
+    alone = tune(machine, X, y, grid={**grid, "kernel__scale": [0.5]}, cv=3)
+    np.testing.assert_array_equal(alone.scores, both.scores[: len(MANY)])
+
+
+def test_memory_is_planned():
+    X, y = sample(900)
+    rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
+    task = make_task(KernelRidge(Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
+    (group,) = groups(task, [{"penalty": p} for p in MANY])
+    assert group.size >= 8 * 900**2 + room(900, 3)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_precomputed_and_shuffled_folds_equal_a_grid_search(weighted):
+    X, y = sample(700)
+    K = np.asarray(Gaussian(1.0)(X, X))
+    grid = {"penalty": [1e-3, 1.0]}
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, 700) if weighted else None
+    fit = {} if weights is None else {"sample_weight": weights}
+    found = tune(KernelRidge("precomputed"), K, y, grid=grid, cv=SHUFFLED, **fit)
+    if weighted:
+        again = tune(KernelRidge(Gaussian(1.0)), X, y, grid=grid, cv=SHUFFLED, **fit)
+        np.testing.assert_allclose(found.scores, again.scores, rtol=0, atol=1e-8)
+        return
+    theirs = GridSearchCV(KernelRidge("precomputed"), grid, cv=SHUFFLED).fit(K, y)
+    expected = theirs.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found.scores.mean(axis=1), expected, rtol=0, atol=1e-8)
+
+
+def test_common_parts_are_sorted_as_well():
+    """Parts that kernels share are evaluated on rows as they are."""
+    rng = np.random.default_rng(5)
+    X = ["".join(rng.choice(list("abc"), 12)) for _ in range(150)]
+    y = np.array([x.count("ab") + 0.1 * rng.standard_normal() for x in X])
+    kernels = [0.5 * Spectrum(2) + 0.1, 2.0 * Spectrum(2) + 0.1]
+    grid = {"kernel": kernels, "penalty": [0.1, 10.0]}
+    machine = KernelRidge(kernels[0], bias=True)
+    found = tune(machine, X, y, grid=grid, cv=SHUFFLED)
+    theirs = GridSearchCV(machine, grid, cv=SHUFFLED).fit(X, y)
+    expected = theirs.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found.scores.mean(axis=1), expected, rtol=0, atol=1e-7)

@@ -1,8 +1,8 @@
 // Symmetric matrices as K = Q B Q' with a narrow band B: reduce once, then treat any shift cheaply.
 #pragma once
 
-#include "algebra/memory.hpp"
 #include "algebra/multiply.hpp"
+#include "runtime/arena.hpp"
 #include "runtime/poll.hpp"
 
 namespace mercer::algebra {
@@ -12,7 +12,7 @@ namespace mercer::algebra {
 struct Reflections {
   double* a;  // n x n
   Size n, width, steps;
-  Buffer t;   // steps x width x width: the upper triangular factors I - V T V'
+  Buffer<double> t;   // steps x width x width: the upper triangular factors I - V T V'
 
   Size start(Size step) const { return (step + 1) * width; }
   const double* factor(Size step) const { return t.data() + step * width * width; }

@@ -41,7 +41,7 @@ struct Step {
   }
 
   Size ld;
-  Buffer tall, wide, t;  // t holds T'
+  Buffer<double> tall, wide, t;  // t holds T'
 };
 
 // C -= left * right where only `columns` < 32 of the strip exist.
@@ -93,7 +93,7 @@ void band_basis(const Reflections& from, double* qt, int threads, Poll& poll) {
   set_identity(qt, n, threads, poll);
   if (from.steps == 0) return;
   Step step(n, from.width);
-  Buffer scratch(2 * kRows * step.ld * threads);
+  Buffer<double> scratch(2 * kRows * step.ld * threads);
   for (Size index = from.steps; index-- > 0 && !poll.stopped();) {
     const Size start = from.start(index), size = n - start;
     step.set_t(from, index);

@@ -48,14 +48,14 @@ class Factor {
   // False when the shifted band is not positive definite.
   bool compute(double shift, const Poll& poll) {
     const Size size = blocks_.size, ld = blocks_.ld;
-    Buffer square(size * ld), turned(size * ld);
+    Buffer<double> square(size * ld), turned(size * ld);
     for (Size i = 0; i < blocks_.count && !poll.stopped(); ++i) {
       load_square(i, shift, square.data());
       if (i > 0) subtract_below(i, previous_, turned, square);
       if (cholesky_serial(square.data(), size, ld) != 0) return false;
       invert(square.data(), part(2 * i));
       std::swap(square, previous_);
-      if (square.count() == 0) square = Buffer(size * ld);
+      if (square.size() == 0) square = Buffer<double>(size * ld);
     }
     return true;
   }
@@ -74,7 +74,7 @@ class Factor {
 
   // L_i,i-1 = B_i,i-1 L_i-1^-T, column strips of its transpose being solved; square -= its product
   // with its transpose.
-  void subtract_below(Size i, const Buffer& previous, Buffer& turned, Buffer& square) const {
+  void subtract_below(Size i, const Buffer<double>& previous, Buffer<double>& turned, Buffer<double>& square) const {
     const Size size = blocks_.size, ld = blocks_.ld, first = i * size;
     double* below = part(2 * i + 1);
     for (Size strip = 0; strip < ld / kStrip; ++strip) {
@@ -96,7 +96,7 @@ class Factor {
 
   void invert(const double* l, double* inverse) const {
     const Size size = blocks_.size;
-    Buffer x(size * kStrip);
+    Buffer<double> x(size * kStrip);
     for (Size strip = 0; strip < blocks_.ld; strip += kStrip) {
       x.clear();
       for (Size c = strip; c < std::min(strip + kStrip, size); ++c)
@@ -108,7 +108,7 @@ class Factor {
   }
 
   const Blocks& blocks_;
-  Buffer data_, previous_;
+  Buffer<double> data_, previous_;
 };
 
 // Scratch of one worker: for each strip of its columns R_i, Y_i-1 and Y_i.
@@ -120,7 +120,7 @@ struct Strips {
   }
 
   Size size;
-  Buffer data;
+  Buffer<double> data;
 };
 
 // Rows first .. of all strips. Rows are far apart in memory and no hardware foresees the jumps, so

@@ -48,7 +48,7 @@ class Tiles {
   const Size n, side;
 
  private:
-  Buffer data_;
+  Buffer<double> data_;
 };
 
 // The rank-2 update still to be applied: V W' + W V'. Rows of `tall` are [V_i, W_i]; group g of
@@ -74,7 +74,7 @@ struct Pending {
   }
 
   Size width;
-  Buffer tall, wide;
+  Buffer<double> tall, wide;
 };
 
 // Partial sums of U = A X over a fixed share of the tiles, so that the order of summation is the
@@ -88,7 +88,7 @@ struct Slot {
     return Into::assign;
   }
 
-  Buffer u;
+  Buffer<double> u;
   std::vector<char> reached;
   Size begin = 0, end = 0;  // tiles in the order of rows
 };
@@ -115,7 +115,7 @@ class Reduction {
     each_tile_row(0, [&](Size row) { tiles_.load_row(a_, row); });
     std::fill_n(lower_, n_ * (width_ + 1), 0.0);
     const Size steps = (n_ - 2) / width_;  // each leaves at least two rows below the band
-    Reflections out{a_, n_, width_, steps, Buffer(steps * width_ * width_)};
+    Reflections out{a_, n_, width_, steps, Buffer<double>(steps * width_ * width_)};
     for (Size step = 0; step < steps && !poll_.stopped(); ++step) {
       const Size j = step * width_;
       take_columns(j, width_);
@@ -140,7 +140,7 @@ class Reduction {
   // what is below row j + width transposed to the panel.
   void take_columns(Size j, Size count) {
     const Size stride = round_up(count, kStrip);
-    Buffer right(2 * width_ * stride);  // the transpose of [W, V] for the rows j ..
+    Buffer<double> right(2 * width_ * stride);  // the transpose of [W, V] for the rows j ..
     right.clear();
     for (Size k = 0; k < 2 * width_; ++k)
       for (Size c = 0; c < count; ++c)
@@ -153,9 +153,9 @@ class Reduction {
     each_tile_row(j / kTile, [&](Size tile) { take_rows(tile, j, count, stride, right); });
   }
 
-  void take_rows(Size tile, Size j, Size count, Size stride, const Buffer& right) {
+  void take_rows(Size tile, Size j, Size count, Size stride, const Buffer<double>& right) {
     const Size first = std::max(j, tile * kTile), rows = tile * kTile + tiles_.extent(tile) - first;
-    Buffer now(rows * stride);
+    Buffer<double> now(rows * stride);
     now.clear();
     for (Size i = 0; i < rows; ++i) read_row(first + i, j, count, now.data() + i * stride);
     for (Size c = 0; c < stride; c += kStrip)
@@ -193,7 +193,7 @@ class Reduction {
 
   // V and X = V T by rows, V' into the destroyed matrix.
   void spread_panel(Size start) {
-    Buffer right(width_ * ld_);
+    Buffer<double> right(width_ * ld_);
     right.clear();
     for (Size i = 0; i < width_; ++i)
       std::copy_n(t_.data() + i * width_, width_, right.data() + i * ld_);
@@ -307,7 +307,7 @@ class Reduction {
   Tiles tiles_;
   const Size padded_;
   Pending pending_;
-  Buffer panel_, t_, r_, v_, x_, u_, inner_, partial_;
+  Buffer<double> panel_, t_, r_, v_, x_, u_, inner_, partial_;
   Size panel_rows_ = 0, panel_ld_ = 0;
   std::vector<Slot> slots_;
 };
@@ -317,7 +317,7 @@ Reflections copy_band(double* a, Size n, Size width, double* lower) {
   std::fill_n(lower, n * (width + 1), 0.0);
   for (Size j = 0; j < n; ++j)
     for (Size k = 0; j + k < n; ++k) lower[j * (width + 1) + k] = a[(j + k) * n + j];
-  return {a, n, width, 0, Buffer(0)};
+  return {a, n, width, 0, Buffer<double>(0)};
 }
 
 }  // namespace

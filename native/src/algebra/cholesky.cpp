@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algebra/memory.hpp"
+#include "runtime/arena.hpp"
 #include "runtime/pool.hpp"
 
 namespace mercer::algebra {
@@ -40,7 +40,7 @@ struct Below {
   T* group(Size g) const { return wide.data() + g * depth * kStrip; }
 
   Size rows, depth;
-  BufferOf<T> tall, wide;
+  Buffer<T> tall, wide;
 };
 
 template <class T>

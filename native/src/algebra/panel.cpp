@@ -8,77 +8,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algebra/memory.hpp"
-#include "algebra/simd.hpp"
+#include "runtime/arena.hpp"
 
 namespace mercer::algebra {
 namespace {
 
 constexpr Size kBlock = 16;
 
-template <int lanes, int rows, int columns>
-MERCER_INLINE void dot_block(const double* x, Size x_step, const double* y, Size y_step,
-                             Size depth, double* out, Size out_step) {
-  using V = typename Vector<double, lanes>::type;
-  using Loose = typename Vector<double, lanes>::loose;
-  V sum[rows][columns] = {};
-  Size k = 0;
-  for (; k + lanes <= depth; k += lanes) {
-    V right[columns];
-    for (int j = 0; j < columns; ++j)
-      right[j] = *reinterpret_cast<const Loose*>(y + j * y_step + k);
-    for (int i = 0; i < rows; ++i) {
-      const V left = *reinterpret_cast<const Loose*>(x + i * x_step + k);
-      for (int j = 0; j < columns; ++j) sum[i][j] += left * right[j];
-    }
-  }
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      double total = 0.0;
-      for (int lane = 0; lane < lanes; ++lane) total += sum[i][j][lane];
-      for (Size rest = k; rest < depth; ++rest)
-        total += x[i * x_step + rest] * y[j * y_step + rest];
-      out[i * out_step + j] = total;
-    }
-  }
+template <class... Given>
+void dots(Given... given) {
+  table<Dots>().dots(given...);
 }
-
-template <int lanes, int rows>
-MERCER_INLINE void dot_rows(const double* x, Size x_step, const double* y, Size y_rows,
-                            Size y_step, Size depth, Size first, double* out, Size out_step) {
-  Size j = first;
-  for (; j + 4 <= y_rows; j += 4)
-    dot_block<lanes, rows, 4>(x, x_step, y + j * y_step, y_step, depth, out + j, out_step);
-  for (; j < y_rows; ++j)
-    dot_block<lanes, rows, 1>(x, x_step, y + j * y_step, y_step, depth, out + j, out_step);
-}
-
-template <int lanes>
-MERCER_INLINE void all_dots(const double* x, Size x_rows, Size x_step, const double* y,
-                            Size y_rows, Size y_step, Size depth, bool upper, double* out,
-                            Size out_step) {
-  Size i = 0;
-  for (; i + 4 <= x_rows; i += 4)
-    dot_rows<lanes, 4>(x + i * x_step, x_step, y, y_rows, y_step, depth, upper ? i : 0,
-                       out + i * out_step, out_step);
-  for (; i < x_rows; ++i)
-    dot_rows<lanes, 1>(x + i * x_step, x_step, y, y_rows, y_step, depth, upper ? i : 0,
-                       out + i * out_step, out_step);
-}
-
-#ifdef MERCER_X86
-MERCER_TARGET_512 void dots_512(const double* x, Size x_rows, Size x_step, const double* y,
-                                Size y_rows, Size y_step, Size depth, bool upper, double* out,
-                                Size out_step) {
-  all_dots<8>(x, x_rows, x_step, y, y_rows, y_step, depth, upper, out, out_step);
-}
-
-MERCER_TARGET_256 void dots_256(const double* x, Size x_rows, Size x_step, const double* y,
-                                Size y_rows, Size y_step, Size depth, bool upper, double* out,
-                                Size out_step) {
-  all_dots<4>(x, x_rows, x_step, y, y_rows, y_step, depth, upper, out, out_step);
-}
-#endif
 
 // Subtracts sum_k weight(i, k) v_k from `rows` rows, for `depth` rows v of the same length.
 void subtract_rows(Left<double> weight, Size depth, const double* v, double* rows, Size count,
@@ -153,7 +93,7 @@ struct Panel {
     double products[kBlock * kBlock], t[kBlock * kBlock];
     dots(column(first), width, ld, column(first), width, ld, rows, true, products, kBlock);
     form_t(products, kBlock, tau + first, width, t, kBlock);
-    Buffer with_v(rest * kBlock), weight(rest * kBlock);
+    Buffer<double> with_v(rest * kBlock), weight(rest * kBlock);
     dots(column(last), rest, ld, column(first), width, ld, rows, false, with_v.data(), kBlock);
     for (Size i = 0; i < rest; ++i) {
       for (Size j = 0; j < width; ++j) {
@@ -178,20 +118,9 @@ void transpose_square(double* a, Size n) {
 
 }  // namespace
 
-void dots(const double* x, Size x_rows, Size x_step, const double* y, Size y_rows, Size y_step,
-          Size depth, bool upper, double* out, Size out_step) {
-#ifdef MERCER_X86
-  if (level() == Level::widest)
-    return dots_512(x, x_rows, x_step, y, y_rows, y_step, depth, upper, out, out_step);
-  if (level() == Level::wide)
-    return dots_256(x, x_rows, x_step, y, y_rows, y_step, depth, upper, out, out_step);
-#endif
-  all_dots<2>(x, x_rows, x_step, y, y_rows, y_step, depth, upper, out, out_step);
-}
-
 void panel_qr(double* p, Size columns, Size rows, Size ld, double* t, double* r) {
   const Panel panel{p, columns, rows, ld, r};
-  Buffer tau(columns), products(columns * columns);
+  Buffer<double> tau(columns), products(columns * columns);
   std::fill_n(r, columns * columns, 0.0);
   for (Size first = 0; first < columns; first += kBlock) {
     const Size last = std::min(columns, first + kBlock);

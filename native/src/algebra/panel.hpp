@@ -11,8 +11,4 @@ namespace mercer::algebra {
 // triangular R with min(rows, columns) rows, both columns x columns.
 void panel_qr(double* p, Size columns, Size rows, Size ld, double* t, double* r);
 
-// out[i, j] = x_i . y_j for rows of length `depth`; `upper` leaves out j < i (roughly: by fours).
-void dots(const double* x, Size x_rows, Size x_step, const double* y, Size y_rows, Size y_step,
-          Size depth, bool upper, double* out, Size out_step);
-
 }  // namespace mercer::algebra

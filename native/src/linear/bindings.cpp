@@ -4,42 +4,22 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <initializer_list>
 #include <optional>
 #include <utility>
 
-#include "algebra/memory.hpp"
-#include "algebra/simd.hpp"
 #include "runtime/bindings.hpp"
 #include "linear/linear.hpp"
 
 namespace mercer::linear {
 namespace {
 
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Columns = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Groups = nb::ndarray<const std::int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Result = nb::ndarray<nb::numpy, double>;
-using algebra::Buffer;
+using Matrix = MatrixOf<double>;
+using Vector = VectorOf<double>;
+using Numbers = VectorOf<std::int64_t>;
+using Columns = VectorOf<std::int32_t>;
+using Groups = VectorOf<std::int8_t>;
 
 constexpr int kMostGroups = INT8_MAX + 1;  // their numbers have eight bits
-
-template <class Work>
-void unlocked(Work&& work, std::function<bool()> ask = {}) {
-  algebra::choose_level();
-  Poll poll(std::move(ask));
-  nb::gil_scoped_release released;
-  work(poll);
-}
-
-Result as_array(Buffer&& buffer, std::initializer_list<std::size_t> shape) {
-  double* data = buffer.data();
-  nb::capsule owner(data, [](void* memory) noexcept { give_memory(memory); });
-  buffer.release();
-  return Result(data, shape, owner);
-}
 
 DenseRows dense(const Matrix& F, const std::optional<Numbers>& index) {
   const Size rows = static_cast<Size>(F.shape(0));
@@ -47,24 +27,24 @@ DenseRows dense(const Matrix& F, const std::optional<Numbers>& index) {
           static_cast<Size>(F.shape(1)), row_numbers(index, rows)};
 }
 
-Result multiply(Matrix F, std::optional<Numbers> index, Vector w, int threads) {
+Array<double> multiply(Matrix F, std::optional<Numbers> index, Vector w, int threads) {
   const DenseRows rows = dense(F, index);
   require(static_cast<Size>(w.shape(0)) == rows.width, "w must have one entry per column");
-  Buffer out(rows.count);
+  Buffer<double> out(rows.count);
   unlocked([&](Poll& poll) { times(rows, w.data(), out.data(), usable(threads), poll); });
   return as_array(std::move(out), {static_cast<std::size_t>(rows.count)});
 }
 
-Result multiply_back(Matrix F, std::optional<Numbers> index, Vector x, int threads) {
+Array<double> multiply_back(Matrix F, std::optional<Numbers> index, Vector x, int threads) {
   const DenseRows rows = dense(F, index);
   require(static_cast<Size>(x.shape(0)) == rows.count, "x must have one entry per row");
-  Buffer out(rows.width);
+  Buffer<double> out(rows.width);
   unlocked([&](Poll& poll) { pull(rows, x.data(), out.data(), usable(threads), poll); });
   return as_array(std::move(out), {static_cast<std::size_t>(rows.width)});
 }
 
-Result weighted(Matrix F, std::optional<Numbers> index, Vector centre, Groups group, int groups,
-                Vector weight, int threads) {
+Array<double> weighted(Matrix F, std::optional<Numbers> index, Vector centre, Groups group,
+                       int groups, Vector weight, int threads) {
   const DenseRows rows = dense(F, index);
   require(static_cast<Size>(centre.shape(0)) == rows.width, "one centre per column");
   require(static_cast<Size>(group.shape(0)) == rows.count &&
@@ -74,7 +54,7 @@ Result weighted(Matrix F, std::optional<Numbers> index, Vector centre, Groups gr
                                      [&](int g) { return g < groups; }),
           "a group is out of range");
   const std::size_t m = static_cast<std::size_t>(rows.width + groups);
-  Buffer out(m * m);
+  Buffer<double> out(m * m);
   unlocked([&](Poll& poll) {
     gram(rows, centre.data(), group.data(), groups, weight.data(), out.data(),
          usable(threads), poll);
@@ -110,7 +90,7 @@ nb::tuple run(const Rows& rows, const Sides& sides, Vector start, Vector offsets
   require_poll(callback);
   require(static_cast<Size>(start.shape(0)) == rows.count, "start must have one entry per row");
   require(static_cast<Size>(offsets.shape(0)) == box.groups, "one offset per group");
-  Buffer b(rows.count), weights(rows.width), r(box.groups);
+  Buffer<double> b(rows.count), weights(rows.width), r(box.groups);
   std::copy_n(start.data(), rows.count, b.data());
   std::copy_n(offsets.data(), box.groups, r.data());
   Descent sofar{0, std::numeric_limits<double>::infinity(), 0.0};

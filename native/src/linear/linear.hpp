@@ -3,31 +3,10 @@
 
 #include <cstdint>
 
+#include "linear/rows.hpp"
 #include "runtime/poll.hpp"
 
 namespace mercer::linear {
-
-using Size = std::int64_t;
-
-// Dense rows, `width` apart; row i is row index[i] of the data when there is an index.
-struct DenseRows {
-  const double* data;
-  Size count, width;
-  const std::int64_t* index;
-
-  const double* row(Size i) const { return data + (index ? index[i] : i) * width; }
-};
-
-// Compressed sparse rows.
-struct SparseRows {
-  const std::int64_t* begin;
-  const std::int32_t* columns;
-  const double* values;
-  Size count, width;
-  const std::int64_t* index;
-
-  Size number(Size i) const { return index ? index[i] : i; }
-};
 
 // out[i] = rows[i]'w.
 void times(const DenseRows& rows, const double* w, double* out, int threads, Poll& poll);

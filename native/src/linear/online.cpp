@@ -8,16 +8,14 @@
 #include <vector>
 
 #include "runtime/bindings.hpp"
-#include "runtime/poll.hpp"
 
 namespace mercer::online {
 namespace {
 
-using Size = std::int64_t;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Values = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Columns = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = MatrixOf<double>;
+using Values = VectorOf<double>;
+using Numbers = VectorOf<std::int64_t>;
+using Columns = VectorOf<std::int32_t>;
 using Table = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Constants = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/bindings.hpp"
 #include "pairs/pairs.hpp"
+#include "runtime/bindings.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -21,15 +21,9 @@ namespace {
 
 using namespace mercer;
 
-template <class S>
-using Matrix = nb::ndarray<const S, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class S>
-using Vector = nb::ndarray<const S, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class S>
-using Result = nb::ndarray<S, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Blocks = nb::list;
 template <class T>
-using SparseTuple = std::tuple<Vector<Size>, Vector<std::int32_t>, Vector<T>>;
+using SparseTuple = std::tuple<VectorOf<Size>, VectorOf<std::int32_t>, VectorOf<T>>;
 constexpr Size kMostRows = Size{1} << 48;  // numbers of entries and tiles stay far from overflow
 using OpTuple = std::tuple<int, int, int, int, int, int, double, double, double>;
 
@@ -47,7 +41,7 @@ Result<S> empty(Size rows, Size columns) {
 // --- binding ---------------------------------------------------------------------------------
 
 template <class S>
-DenseInput<S> dense_input(const Matrix<S>& m) {
+DenseInput<S> dense_input(const MatrixOf<S>& m) {
   return {m.data(), extent(m, 0), extent(m, 1)};
 }
 
@@ -66,16 +60,16 @@ Statistic statistic_of(int number, int degree) {
 }
 
 template <class T, class S>
-void add_dense(Pairs<T>& pairs, int statistic, int degree, Matrix<S> x,
-               std::optional<Matrix<S>> y, int threads) {
+void add_dense(Pairs<T>& pairs, int statistic, int degree, MatrixOf<S> x,
+               std::optional<MatrixOf<S>> y, int threads) {
   const DenseInput<S> rows = dense_input(x), columns = y ? dense_input(*y) : rows;
   require(rows.rows == pairs.rows() && columns.rows == pairs.columns(), "wrong number of rows");
   require(rows.features == columns.features, "X and Y differ in their number of features");
   const Statistic kind = statistic_of(statistic, degree);
-  Poll poll;
-  nb::gil_scoped_release released;
-  pairs.add_leaf(bind_dense<T, S>(kind, degree, rows, y ? &columns : nullptr, pairs.tiles(),
-                                  {usable(threads), &poll}));
+  unlocked([&](Poll& poll) {
+    pairs.add_leaf(bind_dense<T, S>(kind, degree, rows, y ? &columns : nullptr, pairs.tiles(),
+                                    {usable(threads), &poll}));
+  });
 }
 
 template <class T>
@@ -91,7 +85,7 @@ void add_sparse(Pairs<T>& pairs, int statistic, int degree, Size features, Spars
 }
 
 template <class T>
-void add_row_term(Pairs<T>& pairs, Vector<double> rows, Vector<double> columns) {
+void add_row_term(Pairs<T>& pairs, VectorOf<double> rows, VectorOf<double> columns) {
   require(extent(rows, 0) == pairs.rows() && extent(columns, 0) == pairs.columns(),
           "row terms do not match the shape");
   pairs.add_row_term(rows.data(), columns.data());
@@ -112,7 +106,7 @@ void set_program(Pairs<T>& pairs, nb::sequence ops, nb::sequence coefficients, i
 // type) is a copy that nobody else keeps.
 template <class T>
 struct HeldBlocks {
-  std::vector<Matrix<T>> arrays;
+  std::vector<MatrixOf<T>> arrays;
   Externals<T> externals;
 };
 
@@ -120,10 +114,10 @@ template <class T>
 HeldBlocks<T> hold_blocks(const Blocks& blocks, const Pairs<T>& pairs, RowSet set,
                           Size first_column) {
   HeldBlocks<T> held{
-      read_list<Matrix<T>>(blocks, "blocks are matrices of the type of the pairs"),
+      read_list<MatrixOf<T>>(blocks, "blocks are matrices of the type of the pairs"),
       {{}, first_column}};
   const Size width = pairs.columns() - first_column;
-  for (const Matrix<T>& block : held.arrays) {
+  for (const MatrixOf<T>& block : held.arrays) {
     require(extent(block, 0) == set.count && extent(block, 1) == width,
             "an evaluated block has the wrong shape");
     held.externals.blocks.push_back({block.data(), width});
@@ -132,7 +126,7 @@ HeldBlocks<T> hold_blocks(const Blocks& blocks, const Pairs<T>& pairs, RowSet se
 }
 
 // Right-hand sides are counted in 32 bits, with room to round up.
-int vectors_of(const Matrix<double>& v, Size rows) {
+int vectors_of(const MatrixOf<double>& v, Size rows) {
   require(extent(v, 0) == rows, "V does not match the columns");
   require(extent(v, 1) <= INT32_MAX / 2, "V has too many columns");
   return static_cast<int>(extent(v, 1));
@@ -145,7 +139,7 @@ RowSet range_of(const Pairs<T>& pairs, Size begin, Size end) {
 }
 
 template <class T>
-RowSet gather_of(const Pairs<T>& pairs, const Vector<Size>& index) {
+RowSet gather_of(const Pairs<T>& pairs, const VectorOf<Size>& index) {
   const Size *first = index.data(), *last = first + extent(index, 0);
   const auto outside = [&](Size row) { return row < 0 || row >= pairs.rows(); };
   if (std::any_of(first, last, outside)) throw nb::index_error("no such rows");
@@ -156,9 +150,9 @@ template <class T>
 Result<T> fill(Pairs<T>& pairs, RowSet set, const Blocks& blocks, int threads) {
   Result<T> out = empty<T>(set.count, pairs.columns());
   const HeldBlocks<T> held = hold_blocks(blocks, pairs, set, 0);
-  Poll poll;
-  nb::gil_scoped_release released;
-  pairs.fill(set, held.externals, out.data(), {usable(threads), &poll});
+  unlocked([&](Poll& poll) {
+    pairs.fill(set, held.externals, out.data(), {usable(threads), &poll});
+  });
   return out;
 }
 
@@ -168,7 +162,7 @@ Result<T> range(Pairs<T>& pairs, Size begin, Size end, const Blocks& blocks, int
 }
 
 template <class T>
-Result<T> gather(Pairs<T>& pairs, Vector<Size> index, const Blocks& blocks, int threads) {
+Result<T> gather(Pairs<T>& pairs, VectorOf<Size> index, const Blocks& blocks, int threads) {
   return fill(pairs, gather_of(pairs, index), blocks, threads);
 }
 
@@ -181,40 +175,40 @@ void symmetric(Pairs<T>& pairs, Result<T> out, Size begin, Size end, const Block
               extent(out, 1) >= pairs.rows(),
           "the result has the wrong shape");
   const HeldBlocks<T> held = hold_blocks(blocks, pairs, set, begin);
-  Poll poll;
-  nb::gil_scoped_release released;
-  pairs.fill_symmetric(set, held.externals, out.data(), extent(out, 1), {usable(threads), &poll});
+  unlocked([&](Poll& poll) {
+    pairs.fill_symmetric(set, held.externals, out.data(), extent(out, 1), {usable(threads), &poll});
+  });
 }
 
 template <class T>
-Result<double> multiply(Pairs<T>& pairs, Matrix<double> v, Size begin, Size end,
+Result<double> multiply(Pairs<T>& pairs, MatrixOf<double> v, Size begin, Size end,
                         const Blocks& blocks, int threads) {
   const RowSet set = range_of(pairs, begin, end);
   const int vectors = vectors_of(v, pairs.columns());
   Result<double> out = empty<double>(set.count, vectors);
   const HeldBlocks<T> held = hold_blocks(blocks, pairs, set, 0);
-  Poll poll;
-  nb::gil_scoped_release released;
-  pairs.multiply(set, held.externals, v.data(), vectors, out.data(),
-                 {usable(threads), &poll});
+  unlocked([&](Poll& poll) {
+    pairs.multiply(set, held.externals, v.data(), vectors, out.data(),
+                   {usable(threads), &poll});
+  });
   return out;
 }
 
 template <class T>
-Result<double> multiply_half(Pairs<T>& pairs, Matrix<double> v, int threads) {
+Result<double> multiply_half(Pairs<T>& pairs, MatrixOf<double> v, int threads) {
   require(pairs.rows() == pairs.columns(), "a symmetric matrix is square");
   const int vectors = vectors_of(v, pairs.columns());
   Result<double> out = empty<double>(pairs.rows(), vectors);
-  Poll poll;
-  nb::gil_scoped_release released;
-  pairs.multiply_symmetric(v.data(), vectors, out.data(), {usable(threads), &poll});
+  unlocked([&](Poll& poll) {
+    pairs.multiply_symmetric(v.data(), vectors, out.data(), {usable(threads), &poll});
+  });
   return out;
 }
 
 template <class T>
-Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, std::optional<Vector<Size>> ends,
-                                 std::optional<Matrix<bool>> reads,
-                                 std::optional<Matrix<bool>> writes, int threads) {
+Result<double> symmetric_product(MatrixOf<T> k, MatrixOf<double> v, std::optional<VectorOf<Size>> ends,
+                                 std::optional<MatrixOf<bool>> reads,
+                                 std::optional<MatrixOf<bool>> writes, int threads) {
   const Size n = extent(k, 0);
   require(n == extent(k, 1), "a symmetric matrix is square");
   const int vectors = vectors_of(v, n);
@@ -233,10 +227,10 @@ Result<double> symmetric_product(Matrix<T> k, Matrix<double> v, std::optional<Ve
     parts.reads = reads->data(), parts.writes = writes->data();
   }
   Result<double> out = empty<double>(n, vectors);
-  Poll poll;
-  nb::gil_scoped_release released;
-  multiply_symmetric<T>(k.data(), n, v.data(), vectors, ends ? &parts : nullptr,
-                        out.data(), {usable(threads), &poll});
+  unlocked([&](Poll& poll) {
+    multiply_symmetric<T>(k.data(), n, v.data(), vectors, ends ? &parts : nullptr,
+                          out.data(), {usable(threads), &poll});
+  });
   return out;
 }
 
@@ -247,6 +241,7 @@ void bind_class(nb::module_& m, const char* name) {
            [](Pairs<T>* self, Size rows, Size columns) {
              require(rows >= 0 && columns >= 0 && std::max(rows, columns) <= kMostRows,
                      "no such shape");
+             choose_instruction_set();
              new (self) Pairs<T>(rows, columns);
            },
            "rows"_a, "columns"_a)

@@ -5,14 +5,11 @@
 #include <memory>
 
 #include "runtime/arena.hpp"
-#include "runtime/dispatch.hpp"
 #include "runtime/poll.hpp"
+#include "runtime/size.hpp"
+#include "tiles/tiles.hpp"
 
 namespace mercer {
-
-using Size = std::int64_t;
-
-inline Size round_up(Size value, Size unit) { return (value + unit - 1) / unit * unit; }
 
 // What a computation may use, given anew with every call.
 struct Work {

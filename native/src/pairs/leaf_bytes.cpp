@@ -15,6 +15,7 @@
 
 #include "pairs/leaf_chunks.hpp"
 #include "pairs/leaf.hpp"
+#include "runtime/dispatch.hpp"
 
 namespace mercer {
 namespace {
@@ -236,7 +237,7 @@ template <class S>
 bool bind_bytes(Leaf<float>& leaf, DenseInput<S> x, const DenseInput<S>* y,
                 const Tiles<float>& tiles, Work work) {
   const bool distance = leaf.statistic == kSqDist;
-  if (!(distance || leaf.statistic == kDot) || !byte_products(tiles)) return false;
+  if (!(distance || leaf.statistic == kDot) || !(tiles.bytes && has_byte_products())) return false;
   const Size count = y ? y->rows : x.rows;
   if (std::min(x.rows, count) < kFewRows) return false;
   if (x.features < kFewFeatures || x.features > kManyFeatures) return false;

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/bindings.hpp"
 #include "pairs/neighbours.hpp"
+#include "runtime/bindings.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -17,13 +17,8 @@ namespace {
 
 using namespace mercer;
 
-template <class S>
-using Matrix = nb::ndarray<const S, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Vector = nb::ndarray<const double, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class S>
-using Result = nb::ndarray<S, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 // X, Y and the squared lengths of the rows of X
-using Exact = std::tuple<Matrix<double>, Matrix<double>, Vector>;
+using Exact = std::tuple<MatrixOf<double>, MatrixOf<double>, VectorOf<double>>;
 
 template <class T>
 ExactRows exact_rows(const Pairs<T>& pairs, const Exact& given) {
@@ -38,7 +33,7 @@ template <class T>
 void nearest_into(Pairs<T>& pairs, Result<Size> index, Result<double> key, Size begin, Size end,
                   bool itself, bool upper, nb::list given,
                   const std::optional<Exact>& exact, int threads) {
-  const auto blocks = read_list<Matrix<T>>(given, "blocks are matrices of the type of the pairs");
+  const auto blocks = read_list<MatrixOf<T>>(given, "blocks are matrices of the type of the pairs");
   require(0 <= begin && begin <= end && end <= pairs.rows(), "no such rows");
   const Size count = extent(index, 1);
   require(extent(index, 0) == end - begin && extent(key, 0) == end - begin &&
@@ -48,7 +43,7 @@ void nearest_into(Pairs<T>& pairs, Result<Size> index, Result<double> key, Size 
   require(!(itself || upper) || pairs.rows() == pairs.columns(), "Y is not X");
   require(!upper || (begin == 0 && end == pairs.rows() && blocks.empty()), "not the whole matrix");
   Externals<T> externals;
-  for (const Matrix<T>& block : blocks) {
+  for (const MatrixOf<T>& block : blocks) {
     require(extent(block, 0) == end - begin && extent(block, 1) == pairs.columns(),
             "an evaluated block has the wrong shape");
     externals.blocks.push_back({block.data(), pairs.columns()});
@@ -56,9 +51,9 @@ void nearest_into(Pairs<T>& pairs, Result<Size> index, Result<double> key, Size 
   const ExactRows rows = exact ? exact_rows(pairs, *exact) : ExactRows{};
   const NearestTask task{{nullptr, begin, end - begin}, static_cast<int>(count), itself, upper,
                          exact ? &rows : nullptr};
-  Poll poll;
-  nb::gil_scoped_release released;
-  nearest(pairs, externals, task, index.data(), key.data(), {usable(threads), &poll});
+  unlocked([&](Poll& poll) {
+    nearest(pairs, externals, task, index.data(), key.data(), {usable(threads), &poll});
+  });
 }
 
 }  // namespace

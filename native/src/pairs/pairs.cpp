@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/dispatch.hpp"
 #include "runtime/pool.hpp"
 
 namespace mercer {
@@ -114,7 +115,7 @@ class Pairs<T>::Team {
 
 template <class T>
 Pairs<T>::Pairs(Size rows, Size columns)
-    : tiles_(mercer::tiles<T>()), rows_(rows), columns_(columns) {}
+    : tiles_(table<Tiles<T>>()), rows_(rows), columns_(columns) {}
 
 template <class T>
 Pairs<T>::~Pairs() = default;

@@ -1,6 +1,8 @@
 // A stored symmetric matrix times a block of vectors, each tile read once from memory.
 #include "pairs/symmetric.hpp"
 
+#include "runtime/dispatch.hpp"
+
 namespace mercer {
 
 std::vector<double> column_scales(const double* v, Size rows, int vectors) {
@@ -131,7 +133,7 @@ struct Stored {
 template <class T>
 void multiply_symmetric(const T* k, Size n, const double* v, int vectors, const RowParts* parts,
                         double* out, Work work) {
-  const Tiles<T>& tiles = mercer::tiles<T>();
+  const Tiles<T>& tiles = table<Tiles<T>>();
   const std::vector<double> scales = column_scales(v, n, vectors);
   Stored<T> stored(tiles, k, n, v, vectors, scales.data(), parts);
   const std::vector<Range> ranges =

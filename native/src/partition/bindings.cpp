@@ -6,20 +6,17 @@
 #include <optional>
 #include <utility>
 
-#include "algebra/simd.hpp"
-#include "runtime/bindings.hpp"
 #include "partition/partition.hpp"
+#include "runtime/bindings.hpp"
 
 namespace mercer::partition {
 namespace {
 
-template <class Entry>
-using Square = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
-using Rectangle = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Starts = nb::ndarray<const Label, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Columns = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rectangle = MatrixOf<double>;
+using Starts = MatrixOf<Label>;
+using Vector = VectorOf<double>;
+using Numbers = VectorOf<std::int64_t>;
+using Columns = VectorOf<std::int32_t>;
 
 // What every binding is given besides the points.
 struct Given {
@@ -58,7 +55,7 @@ nb::list report(Buffer<Label>& labels, const std::vector<Answer>& answers, Size 
     const Size steps = static_cast<Size>(answers[s].steps.size());
     Buffer<Label> own(n);
     std::copy_n(labels.data() + static_cast<Size>(s) * n, n, own.data());
-    Buffer<double> trace(std::max<Size>(1, 2 * steps));
+    Buffer<double> trace(2 * steps);
     for (Size t = 0; t < steps; ++t) {
       trace[2 * t] = answers[s].steps[t].objective;
       trace[2 * t + 1] = answers[s].steps[t].seconds;
@@ -75,7 +72,7 @@ nb::list run(const Points& points, Size n, const Given& given) {
   const Task task = given.task(n);
   require_poll(given.poll);
   const Size starts = static_cast<Size>(given.starts.shape(0));
-  Buffer<Label> labels(std::max<Size>(1, starts * n));
+  Buffer<Label> labels(starts * n);
   std::copy_n(given.starts.data(), starts * n, labels.data());
   std::vector<Answer> answers;
   for (Size s = 0; s < starts; ++s) answers.push_back({labels.data() + s * n, {}, false});
@@ -83,12 +80,8 @@ nb::list run(const Points& points, Size n, const Given& given) {
   std::function<bool()> ask;
   if (!given.poll.is_none())
     ask = [&] { return nb::cast<bool>(given.poll(board.steps(), board.best())); };
-  algebra::choose_level();
-  Poll poll(std::move(ask));
-  {
-    nb::gil_scoped_release released;
-    divide(points, task, answers, usable(given.threads), poll, board);
-  }
+  unlocked([&](Poll& poll) { divide(points, task, answers, usable(given.threads), poll, board); },
+           std::move(ask));
   return report(labels, answers, n);
 }
 
@@ -96,8 +89,7 @@ template <class Entry>
 nb::list on_gram(Square<Entry> K, Starts starts, Size count, Vector weights, Vector diagonal,
                  Size max_iter, bool refine, nb::object poll, int threads) {
   const Size n = static_cast<Size>(K.shape(0));
-  require(static_cast<Size>(K.shape(1)) == n, "K must be square");
-  require(n < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
+  require_square(K);
   const Matrix<Entry> matrix{K.data(), static_cast<Size>(K.stride(0))};
   return run(matrix, n, {starts, count, weights, diagonal, max_iter, refine, poll, threads});
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/arena.hpp"
+#include "runtime/dispatch.hpp"
 #include "partition/passes.hpp"
 #include "partition/run.hpp"
 
@@ -72,14 +73,14 @@ class FeatureEngine {
   FeatureEngine(const Rows& rows, Size width, const Task& task, Label* labels, const Place& place)
       : rows_(rows),
         width_(width),
-        padded_((task.count + kLanes - 1) / kLanes * kLanes),
+        padded_((task.count + kPadding - 1) / kPadding * kPadding),
         task_(task),
         labels_(labels),
         place_(place),
-        passes_(feature_passes()),
-        sums_(std::max<Size>(1, task.count * width)),  // not null where there are no features
-        means_(std::max<Size>(1, task.count * width)),
-        table_(std::max<Size>(1, width * padded_)),
+        passes_(table<FeaturePasses>()),
+        sums_(task.count * width),
+        means_(task.count * width),
+        table_(width * padded_),
         norms_(task.count),
         apart_(task.count),
         wandered_(task.count, 0.0),
@@ -351,13 +352,13 @@ void divide_rows(const Rows& rows, Size width, const Task& task, std::vector<Ans
 template <>
 void divide(const DenseRows& rows, const Task& task, std::vector<Answer>& answers, int threads,
             Poll& poll, Board& board) {
-  divide_rows(Dense{rows, feature_passes()}, rows.width, task, answers, threads, poll, board);
+  divide_rows(Dense{rows, table<FeaturePasses>()}, rows.width, task, answers, threads, poll, board);
 }
 
 template <>
 void divide(const SparseRows& rows, const Task& task, std::vector<Answer>& answers, int threads,
             Poll& poll, Board& board) {
-  divide_rows(Sparse{rows, feature_passes()}, rows.width, task, answers, threads, poll, board);
+  divide_rows(Sparse{rows, table<FeaturePasses>()}, rows.width, task, answers, threads, poll, board);
 }
 
 }  // namespace mercer::partition

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/arena.hpp"
+#include "runtime/dispatch.hpp"
 #include "partition/passes.hpp"
 #include "partition/run.hpp"
 
@@ -24,7 +25,7 @@ constexpr Size kJudged = 256;   // of one look for points to move
 template <class Entry>
 void add_up(const Matrix<Entry>& K, const Task& task, const Label* labels, double* sums,
             const Place& place, Size starts = 1) {
-  const Passes<Entry>& loops = passes<Entry>();
+  const Passes<Entry>& loops = table<Passes<Entry>>();
   const Size strip = starts > 1 ? kNarrow : kStrip, all = starts * task.count;
   place.each((task.n + strip - 1) / strip, [&](Size s) {
     const Size first = s * strip, width = std::min(strip, task.n - first);
@@ -52,8 +53,8 @@ class GramEngine {
         labels_(labels),
         sums_(sums),
         place_(place),
-        passes_(passes<Entry>()),
-        on_sums_(sum_passes()),
+        passes_(table<Passes<Entry>>()),
+        on_sums_(table<SumPasses>()),
         within_(task.count),
         next_(task.n) {
     total_ = 0.0;

@@ -15,7 +15,6 @@
 
 namespace mercer::partition {
 
-using Size = std::int64_t;
 using Label = std::int32_t;
 
 struct Task {

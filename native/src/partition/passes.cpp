@@ -1,9 +1,9 @@
-// Loops over rows, compiled once per instruction set (MERCER_VARIANT).
+// Loops over rows of one instruction set. CMake compiles this file once per MERCER_VARIANT.
 #include "partition/passes.hpp"
 
-#include <limits>
+#include "runtime/vector.hpp"
 
-namespace mercer::partition::MERCER_VARIANT {
+namespace mercer::partition {
 namespace {
 
 template <class Entry>
@@ -42,11 +42,14 @@ void joining(const double* __restrict sums, double slope, double level, double w
 }
 
 template <class Entry>
-constexpr Passes<Entry> kTable = {add<Entry>, shift<Entry>};
+constexpr Passes<Entry> kPasses = {add<Entry>, shift<Entry>};
 constexpr SumPasses kSums = {nearer, joining};
 
-typedef double Wide __attribute__((vector_size(64)));
-typedef double Loose __attribute__((vector_size(64), aligned(8), may_alias));
+constexpr int kLanes = static_cast<int>(kPadding);  // whatever the registers: sums are the same
+using Wide = Vec<double, kLanes>;
+
+MERCER_INLINE Wide load(const double* from) { return mercer::load<double, kLanes>(from); }
+MERCER_INLINE void store(double* to, Wide v) { mercer::store<double, kLanes>(to, v); }
 
 #if defined(__AVX512F__)
 constexpr int kMost = 4;  // vectors of centres at a time: 4 x 4 sums stay in registers
@@ -60,13 +63,12 @@ inline void block(const double* const* x, Size width, const double* table, Size 
   Wide sum[rows][vectors] = {};
   for (Size t = 0; t < width; ++t, table += padded) {
     Wide c[vectors];
-    for (int v = 0; v < vectors; ++v) c[v] = *reinterpret_cast<const Loose*>(table + v * kLanes);
+    for (int v = 0; v < vectors; ++v) c[v] = load(table + v * kLanes);
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) sum[r][v] += x[r][t] * c[v];
   }
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < vectors; ++v)
-      *reinterpret_cast<Loose*>(out + r * padded + v * kLanes) = sum[r][v];
+    for (int v = 0; v < vectors; ++v) store(out + r * padded + v * kLanes, sum[r][v]);
 }
 
 template <int rows>
@@ -99,17 +101,15 @@ void sparse_product(const std::int32_t* columns, const double* values, Size fill
                     const double* table, Size padded, double* out) {
   for (Size at = 0; at < padded; at += kLanes) {
     Wide sum = {};
-    for (Size t = 0; t < filled; ++t)
-      sum += values[t] * *reinterpret_cast<const Loose*>(table + columns[t] * padded + at);
-    *reinterpret_cast<Loose*>(out + at) = sum;
+    for (Size t = 0; t < filled; ++t) sum += values[t] * load(table + columns[t] * padded + at);
+    store(out + at, sum);
   }
 }
 
 double dot(const double* a, const double* b, Size width) {
   Wide sum = {};
   Size t = 0;
-  for (; t + kLanes <= width; t += kLanes)
-    sum += *reinterpret_cast<const Loose*>(a + t) * *reinterpret_cast<const Loose*>(b + t);
+  for (; t + kLanes <= width; t += kLanes) sum += load(a + t) * load(b + t);
   double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
   for (; t < width; ++t) total += a[t] * b[t];
   return total;
@@ -118,10 +118,25 @@ double dot(const double* a, const double* b, Size width) {
 constexpr FeaturePasses kFeatures = {products, sparse_product, dot};
 
 }  // namespace
+}  // namespace mercer::partition
 
-const Passes<float>& passes_float() { return kTable<float>; }
-const Passes<double>& passes_double() { return kTable<double>; }
-const SumPasses& passes_sums() { return kSums; }
-const FeaturePasses& passes_features() { return kFeatures; }
+namespace mercer {
 
-}  // namespace mercer::partition::MERCER_VARIANT
+template <>
+const partition::Passes<float>& MERCER_VARIANT::table() {
+  return partition::kPasses<float>;
+}
+template <>
+const partition::Passes<double>& MERCER_VARIANT::table() {
+  return partition::kPasses<double>;
+}
+template <>
+const partition::SumPasses& MERCER_VARIANT::table() {
+  return partition::kSums;
+}
+template <>
+const partition::FeaturePasses& MERCER_VARIANT::table() {
+  return partition::kFeatures;
+}
+
+}  // namespace mercer

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
+#include "runtime/size.hpp"
+
 namespace mercer::partition {
 
-using Size = std::int64_t;
 using Label = std::int32_t;
 
-constexpr Size kLanes = 8;  // tables of centres are padded to a multiple of this many
+constexpr Size kPadding = 8;  // tables of centres are padded to a multiple of this many
 
 // Sums are in float64 whatever K is: thousands of rows are added and taken away again.
 template <class Entry>
@@ -19,13 +20,6 @@ struct Passes {
   void (*shift)(const Entry* row, double w, Size count, double* from, double* to);
 };
 
-template <class Entry>
-const Passes<Entry>& passes();
-template <>
-const Passes<float>& passes<float>();
-template <>
-const Passes<double>& passes<double>();
-
 struct SumPasses {
   // best[t] = min(best[t], slope sums[t] + level), and next[t] = c where that is lower
   void (*nearer)(const double* sums, double slope, double level, Label c, Size count, double* best,
@@ -35,8 +29,6 @@ struct SumPasses {
                   const double* diagonal, const Label* labels, Label c, Size count, double* best);
 };
 
-const SumPasses& sum_passes();
-
 struct FeaturePasses {
   // out[r][c] = rows[r]' centre c for up to four rows; table is (width, padded), out (4, padded)
   void (*products)(const double* const* rows, int count, Size width, const double* table,
@@ -45,7 +37,5 @@ struct FeaturePasses {
                          const double* table, Size padded, double* out);
   double (*dot)(const double* a, const double* b, Size width);
 };
-
-const FeaturePasses& feature_passes();
 
 }  // namespace mercer::partition

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t kPooled = std::size_t{1} << 20;    // smaller requests go to malloc
 constexpr std::size_t kHugePage = std::size_t{1} << 21;  // blocks start at and fill huge pages
-constexpr std::size_t kAlignment = 64;                   // a cache line, and a 512-bit vector
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;

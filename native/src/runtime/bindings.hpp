@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -15,10 +16,24 @@
 #include <vector>
 
 #include "runtime/arena.hpp"
+#include "runtime/dispatch.hpp"
+#include "runtime/poll.hpp"
 
 namespace mercer {
 
 namespace nb = nanobind;
+
+// What most verbs are given: arrays in C order, which are only read.
+template <class T>
+using VectorOf = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MatrixOf = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// What is filled, or made anew.
+template <class T>
+using Result = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// Rows may lie further apart than they are long.
+template <class T>
+using Square = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
 // More threads than any machine has cores for; workers have memory of their own.
 constexpr int kMostWorkers = 256;
@@ -91,14 +106,33 @@ std::int64_t sparse_rows(const Starts& begin, const Columns& columns, const Valu
   return rows;
 }
 
+template <class T>
+void require_square(const Square<T>& K) {
+  require(K.shape(1) == K.shape(0), "K must be square");
+  require(K.shape(0) < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
+}
+
+// What every verb does around its computation: `work` runs without the interpreter lock, and `ask`,
+// if there is one, now and then with it.
+template <class Work>
+auto unlocked(Work&& work, std::function<bool()> ask = {}) {
+  choose_instruction_set();
+  Poll poll(std::move(ask));
+  nb::gil_scoped_release released;
+  return work(poll);
+}
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, T>;
+
 // Hands a buffer over to NumPy; kept by us if that fails.
 template <class T>
-nb::ndarray<nb::numpy, T> as_array(Buffer<T>&& buffer, std::initializer_list<std::size_t> shape) {
+Array<T> as_array(Buffer<T>&& buffer, std::initializer_list<std::size_t> shape) {
   auto kept = std::make_unique<Buffer<T>>(std::move(buffer));
   T* data = kept->data();
   nb::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
   kept.release();
-  return nb::ndarray<nb::numpy, T>(data, shape, owner);
+  return Array<T>(data, shape, owner);
 }
 
 }  // namespace mercer

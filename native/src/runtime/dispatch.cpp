@@ -1,83 +1,43 @@
-// Which copy of the vector code this machine runs.
-#include <cstdlib>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
+// Which instruction sets this machine has, and which one is in use.
 #include "runtime/dispatch.hpp"
 
-#define MERCER_DECLARE(variant)               \
-  namespace mercer::variant {                 \
-  const Tiles<float>& tiles_float();          \
-  const Tiles<double>& tiles_double();        \
-  }
-
-MERCER_DECLARE(baseline)
-#ifdef MERCER_HAS_AVX2
-MERCER_DECLARE(avx2)
-#endif
-#ifdef MERCER_HAS_AVX512
-MERCER_DECLARE(avx512)
-#endif
+#include <cstdlib>
+#include <stdexcept>
 
 namespace mercer {
 namespace {
 
 struct Choice {
+  InstructionSet set;
   const char* name;
   bool works;
-  const Tiles<float>& (*in_float)();
-  const Tiles<double>& (*in_double)();
 };
 
 // Fastest first.
 const std::vector<Choice>& choices() {
   static const std::vector<Choice> all = {
-#ifdef MERCER_HAS_AVX512
-      {"avx512",
+#ifdef MERCER_HAS_X86
+      {InstructionSet::avx512, "avx512",
        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"),
-       avx512::tiles_float, avx512::tiles_double},
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")},
+      {InstructionSet::avx2, "avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
 #endif
-#ifdef MERCER_HAS_AVX2
-      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), avx2::tiles_float,
-       avx2::tiles_double},
-#endif
-      {"baseline", true, baseline::tiles_float, baseline::tiles_double},
+      {InstructionSet::baseline, "baseline", true},
   };
   return all;
 }
 
-// Read at every binding, so that one process can test all variants.
-const Choice& choose() {
+}  // namespace
+
+void choose_instruction_set() {
   const char* variable = std::getenv("MERCER_ISA");
   const std::string wanted = variable ? variable : "";
   for (const Choice& choice : choices()) {
-    if (choice.works && (wanted.empty() || wanted == choice.name)) return choice;
+    if (!choice.works || !(wanted.empty() || wanted == choice.name)) continue;
+    g_instruction_set.store(choice.set, std::memory_order_relaxed);
+    return;
   }
   throw std::runtime_error("MERCER_ISA=" + wanted + " is not available on this machine");
-}
-
-}  // namespace
-
-template <>
-const Tiles<float>& tiles<float>() {
-  return choose().in_float();
-}
-
-template <>
-const Tiles<double>& tiles<double>() {
-  return choose().in_double();
-}
-
-bool byte_products(const Tiles<float>& tiles) {
-#ifdef MERCER_HAS_AVX512
-  const char* variable = std::getenv("MERCER_VNNI");  // read anew, as above
-  const bool wanted = variable == nullptr || std::string(variable) != "0";
-  return wanted && tiles.bytes && __builtin_cpu_supports("avx512vnni");
-#else
-  return tiles.bytes;
-#endif
 }
 
 std::vector<std::string> instruction_sets() {
@@ -86,6 +46,16 @@ std::vector<std::string> instruction_sets() {
     if (choice.works) names.emplace_back(choice.name);
   }
   return names;
+}
+
+bool has_byte_products() {
+#ifdef MERCER_HAS_X86
+  const char* variable = std::getenv("MERCER_VNNI");  // read anew, so that one process can test both
+  const bool wanted = variable == nullptr || std::string(variable) != "0";
+  return wanted && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
 }
 
 }  // namespace mercer

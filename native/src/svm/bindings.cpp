@@ -7,17 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include "algebra/simd.hpp"
 #include "runtime/bindings.hpp"
 #include "svm/path/chain.hpp"
 
 namespace mercer::svm {
 namespace {
 
-template <class Entry>
-using Square = nb::ndarray<const Entry, nb::ndim<2>, nb::device::cpu>;
-using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = VectorOf<double>;
+using Indices = VectorOf<std::int64_t>;
 
 // Reads the tuples of a box and keeps their arrays alive.
 class Reader {
@@ -126,19 +123,26 @@ nb::object as_vector(Buffer<double>& buffer, Size n) {
   return nb::cast(as_array(std::move(buffer), {static_cast<std::size_t>(n)}));
 }
 
-// `ask` is Python's poll: called with the interpreter lock held, told how far the loop is.
-std::function<bool()> asking(nb::object poll, const Progress& progress) {
-  if (poll.is_none()) return {};
-  return [poll = std::move(poll), &progress] {
-    return nb::cast<bool>(poll(progress.steps(), progress.violation()));
-  };
+// Calls solve(tol, max_iter, threads, poll, progress); Python's poll is told how far the loop is.
+template <class Solve>
+void run(double tol, std::int64_t max_iter, nb::object callback, int threads, Solve&& solve) {
+  require_tolerance(tol);
+  require_poll(callback);
+  Progress progress(usable(threads));
+  std::function<bool()> ask;
+  if (!callback.is_none())
+    ask = [&] { return nb::cast<bool>(callback(progress.steps(), progress.violation())); };
+  unlocked(
+      [&](Poll& poll) {
+        solve(tol, std::max<std::int64_t>(0, max_iter), usable(threads), poll, progress);
+      },
+      std::move(ask));
 }
 
 template <class Entry>
 Matrix<Entry> matrix_of(const Square<Entry>& K) {
-  const Size n = static_cast<Size>(K.shape(0));
-  require(static_cast<Size>(K.shape(1)) == n, "K must be square");
-  require(n < 2 || K.stride(1) == 1, "the rows of K must be contiguous");
+  const Size n = extent(K, 0);
+  require_square(K);
   require(n < INT32_MAX / 2, "K has too many rows");
   return {K.data(), n, static_cast<Size>(K.stride(0))};
 }
@@ -153,20 +157,13 @@ nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t m
   std::vector<Buffer<double>> memory;
   std::vector<Answer> answers;
   for (const Box& box : boxes) {
-    memory.emplace_back(std::max<Size>(1, box.n));
-    memory.emplace_back(std::max<Size>(1, box.n));
+    memory.emplace_back(box.n);
+    memory.emplace_back(box.n);
     answers.push_back({memory[memory.size() - 2].data(), memory.back().data()});
   }
-  require_tolerance(tol);
-  require_poll(callback);
-  algebra::choose_level();
-  Progress progress(usable(threads));
-  Poll poll(asking(std::move(callback), progress));
-  {
-    nb::gil_scoped_release released;
-    solve_boxes(matrix, boxes, answers, tol, std::max<std::int64_t>(0, max_iter),
-                usable(threads), poll, progress);
-  }
+  run(tol, max_iter, std::move(callback), threads, [&](auto&&... limits) {
+    solve_boxes(matrix, boxes, answers, limits...);
+  });
   nb::list out;
   for (std::size_t at = 0; at < boxes.size(); ++at)
     out.append(nb::make_tuple(as_vector(memory[2 * at], boxes[at].n),
@@ -179,11 +176,11 @@ nb::list box_qps(Square<Entry> K, nb::sequence given, double tol, std::int64_t m
 struct ChainMemory {
   explicit ChainMemory(const Chain& chain)
       : stages(static_cast<Size>(chain.stages.size())),
-        b(std::max<Size>(1, stages * chain.box.n)),
-        gradient(std::max<Size>(1, stages * chain.box.n)),
-        offsets(std::max<Size>(1, stages * chain.groups)),
-        values(std::max<Size>(1, stages * chain.judged_count)),
-        violation(std::max<Size>(1, stages)),
+        b(stages * chain.box.n),
+        gradient(stages * chain.box.n),
+        offsets(stages * chain.groups),
+        values(stages * chain.judged_count),
+        violation(stages),
         iterations(static_cast<std::size_t>(stages), 0) {
     std::fill_n(b.data(), stages * chain.box.n, 0.0);
     std::fill_n(gradient.data(), stages * chain.box.n, 0.0);
@@ -211,16 +208,9 @@ nb::list box_chains(Square<Entry> K, nb::sequence given, double tol, std::int64_
   std::vector<ChainAnswer> answers;
   for (const Chain& chain : chains) memory.emplace_back(chain);
   for (ChainMemory& one : memory) answers.push_back(one.answer());
-  require_tolerance(tol);
-  require_poll(callback);
-  algebra::choose_level();
-  Progress progress(usable(threads));
-  Poll poll(asking(std::move(callback), progress));
-  {
-    nb::gil_scoped_release released;
-    solve_chains(matrix, chains, answers, tol, std::max<std::int64_t>(0, max_iter),
-                 usable(threads), poll, progress);
-  }
+  run(tol, max_iter, std::move(callback), threads, [&](auto&&... limits) {
+    solve_chains(matrix, chains, answers, limits...);
+  });
   nb::list out;
   for (std::size_t at = 0; at < chains.size(); ++at) {
     ChainMemory& one = memory[at];

@@ -126,7 +126,7 @@ void Frame<Entry>::give_matrix(const Worker& worker) {
   level.k = matrix_.k;
   level.ld = matrix_.ld;
   if (level.runs.size() == 1 && level.runs[0].column == 0) return;
-  places_ = Buffer<std::int64_t>(std::max<Size>(1, level.size));
+  places_ = Buffer<std::int64_t>(level.size);
   for (const Run& run : level.runs)
     for (Size t = 0; t < run.length; ++t) places_[run.local + t] = run.column + t;
   level.row_of = places_.data();

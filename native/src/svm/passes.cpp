@@ -1,17 +1,25 @@
 // The sweeps of one instruction set. CMake compiles this file once per MERCER_VARIANT.
-#include "svm/simd.hpp"
+#include "svm/passes.hpp"
 
-namespace mercer::svm::MERCER_VARIANT {
+#include <limits>
+#include <type_traits>
+
+#include "svm/largest.hpp"
+
+namespace mercer::svm {
 namespace {
+
+template <class Entry>
+constexpr Entry kInfinity = std::numeric_limits<Entry>::infinity();
 
 // The largest value of a sweep, known by the block it is in: to keep its place all along would take
 // more instructions than to look for it in one block at the end.
 template <class Entry>
 struct Spot {
-  Vector<Entry> value;
+  Vec<Entry> value;
   Size run = -1, begin = 0, end = 0;
 
-  MERCER_INLINE explicit Spot(Entry start) : value(filled<Entry>(start)) {}
+  MERCER_INLINE explicit Spot(Entry start) : value(splat<Entry>(start)) {}
 };
 
 constexpr Size kBlock = 8;  // vectors
@@ -43,13 +51,13 @@ MERCER_INLINE void sweep_blocks(const Run& run, Size number, bool padded, LoadFu
   const Size length = padded ? (run.length + lanes - 1) / lanes * lanes : run.length;
   for (Size begin = 0; begin < length; begin += kBlock * lanes) {
     const Size end = begin + kBlock * lanes < length ? begin + kBlock * lanes : length;
-    Vector<Entry> top[2] = {best.value, best.value};
+    Vec<Entry> top[2] = {best.value, best.value};
     sweep<Entry>(run, begin, end, load_full, load_rest, [&](int chain, Size at, const auto& k) {
       top[chain] = larger<Entry>(value(chain, at, k), top[chain]);
     });
-    const Vector<Entry> most = larger<Entry>(top[0], top[1]);
+    const Vec<Entry> most = larger<Entry>(top[0], top[1]);
     if (!any_above<Entry>(most, best.value)) continue;
-    best.value = filled<Entry>(largest_lane<Entry>(most));
+    best.value = splat<Entry>(largest_lane<Entry>(most));
     best.run = number;
     best.begin = begin, best.end = end;
   }
@@ -57,21 +65,21 @@ MERCER_INLINE void sweep_blocks(const Run& run, Size number, bool padded, LoadFu
 
 // Rows of K come from afar: the processor itself begins too late with each of them.
 template <class Entry>
-MERCER_INLINE Vector<Entry> load_ahead(const Entry* from) {
+MERCER_INLINE Vec<Entry> load_ahead(const Entry* from) {
   __builtin_prefetch(reinterpret_cast<const char*>(from) + 2048);
   return load(from);
 }
 
 template <class Entry>
-MERCER_INLINE Places<Entry> places_from(Size at) {
-  Places<Entry> lane;
+MERCER_INLINE Ints<Entry> places_from(Size at) {
+  Ints<Entry> lane;
   for (Size l = 0; l < kLanes<Entry>; ++l) lane[l] = l;
   return lane + static_cast<std::remove_reference_t<decltype(lane[0])>>(at);
 }
 
 template <class Entry>
 struct Two {
-  Vector<Entry> i, j;
+  Vec<Entry> i, j;
 };
 
 // What a sweep two does beside looking for the largest: nothing; subtract a pair; subtract a pair
@@ -98,11 +106,11 @@ MERCER_INLINE Size top_of_group(const Share<Entry>& s, Size first, const Entry* 
                                 Top<Entry>* tops) {
   const int group = s.runs[first].group;
   Spot<Entry> best(-kInfinity<Entry>);
-  const Vector<Entry> steps = filled<Entry>(step);
-  Vector<Entry> factor[kPast];
+  const Vec<Entry> steps = splat<Entry>(step);
+  Vec<Entry> factor[kPast];
   const Entry* directions[kPast];
   for (int p = 0; p < past; ++p) {
-    factor[p] = filled<Entry>(along.factor[p]);
+    factor[p] = splat<Entry>(along.factor[p]);
     directions[p] = along.past[p];
   }
   Entry *const F = s.f, *const to = along.to, *const mark = along.mark;
@@ -124,9 +132,9 @@ MERCER_INLINE Size top_of_group(const Share<Entry>& s, Size first, const Entry* 
           return Two<Entry>{};
         },
         [&](int, Size at, const Two<Entry>& k) {
-          Vector<Entry> f = load(F + at);
+          Vec<Entry> f = load(F + at);
           if constexpr (update != Update::none) {
-            Vector<Entry> q = k.i - k.j;
+            Vec<Entry> q = k.i - k.j;
             for (int p = 0; p < past; ++p)
               q = plus_product<Entry>(q, factor[p], load(directions[p] + at));
             if constexpr (update != Update::pair) store(to + at, q);
@@ -189,10 +197,10 @@ double combine(const double* const* past, const double* factor, int count, Size 
   const double *a = past[0], *b = past[count > 1 ? 1 : 0], *c = past[count > 2 ? 2 : 0];
   const double fa = factor[0], fb = count > 1 ? factor[1] : 0.0, fc = count > 2 ? factor[2] : 0.0;
   constexpr Size lanes = kLanes<double>;
-  Vector<double> squares = {};
+  Vec<double> squares = {};
   Size u = 0;
   for (; u + lanes <= n && count > 0; u += lanes) {
-    const Vector<double> sum = fa * load(a + u) + fb * load(b + u) + fc * load(c + u);
+    const Vec<double> sum = fa * load(a + u) + fb * load(b + u) + fc * load(c + u);
     store(p + u, sum);
     squares += sum * sum;
   }
@@ -225,20 +233,20 @@ template <bool even, class Entry>
 struct Gain {
   const Share<Entry>& s;
   const Entry* row;
-  Vector<Entry> high, kii, least;
+  Vec<Entry> high, kii, least;
 
   MERCER_INLINE Gain(const Share<Entry>& share, const Top<Entry>& top)
       : s(share),
         row(share.row(top.index)),
-        high(filled<Entry>(top.value)),
-        kii(filled<Entry>(share.diag[top.index])),
+        high(splat<Entry>(top.value)),
+        kii(splat<Entry>(share.diag[top.index])),
         // where K_ii + K_jj - 2 K_ij is small, these two are about equal
-        least(larger<Entry>(kii * filled<Entry>(2 * kFlat<Entry>), filled<Entry>(kTiny<Entry>))) {}
+        least(larger<Entry>(kii * splat<Entry>(2 * kFlat<Entry>), splat<Entry>(kTiny<Entry>))) {}
 
-  MERCER_INLINE Vector<Entry> operator()(Vector<Entry> low, Size at, Vector<Entry> k) const {
-    const Vector<Entry> d = larger<Entry>(high - low, Vector<Entry>{});
-    const Vector<Entry> level = even ? kii + kii : kii + load(s.diag + at);
-    const Vector<Entry> apart = minus_product<Entry>(level, filled<Entry>(Entry(2)), k);
+  MERCER_INLINE Vec<Entry> operator()(Vec<Entry> low, Size at, Vec<Entry> k) const {
+    const Vec<Entry> d = larger<Entry>(high - low, Vec<Entry>{});
+    const Vec<Entry> level = even ? kii + kii : kii + load(s.diag + at);
+    const Vec<Entry> apart = minus_product<Entry>(level, splat<Entry>(Entry(2)), k);
     return d * (d * reciprocal<Entry>(larger<Entry>(apart, least)));
   }
 };
@@ -250,7 +258,7 @@ MERCER_INLINE Size partner_in_group(const Share<Entry>& s, Size first, const Top
   const int group = s.runs[first].group;
   const Gain<even, Entry> gain(s, top);
   const Entry *F = s.f, *fall = s.low;
-  Vector<Entry> lowest[2] = {filled<Entry>(kInfinity<Entry>), filled<Entry>(kInfinity<Entry>)};
+  Vec<Entry> lowest[2] = {splat<Entry>(kInfinity<Entry>), splat<Entry>(kInfinity<Entry>)};
   Size r = first;
   for (; r < s.run_count && s.runs[r].group == group; ++r) {
     const Run run = s.runs[r];
@@ -258,8 +266,8 @@ MERCER_INLINE Size partner_in_group(const Share<Entry>& s, Size first, const Top
     sweep_blocks<Entry>(
         run, r, s.padded, [&](Size t) { return load_ahead(ki + t); },
         [&](Size t, Size count) { return load_some(ki + t, count); },
-        [&](int chain, Size at, const Vector<Entry>& k) {
-          const Vector<Entry> low = load(F + at) + load(fall + at);
+        [&](int chain, Size at, const Vec<Entry>& k) {
+          const Vec<Entry> low = load(F + at) + load(fall + at);
           lowest[chain] = smaller<Entry>(low, lowest[chain]);
           return gain(low, at, k);
         },
@@ -280,7 +288,7 @@ MERCER_INLINE Partner<Entry> partner_in_block(const Share<Entry>& s, const Top<E
   sweep<Entry>(
       run, spot.begin, spot.end, [&](Size t) { return load(ki + t); },
       [&](Size t, Size count) { return load_some(ki + t, count); },
-      [&](int chain, Size at, const Vector<Entry>& k) {
+      [&](int chain, Size at, const Vec<Entry>& k) {
         best[chain].offer(gain(load(s.f + at) + load(s.low + at), at, k), places_from<Entry>(at));
       });
   Partner<Entry> found;
@@ -343,14 +351,23 @@ void accumulate(const Entry* const* rows, const double* weights, Size count, dou
 }
 
 template <class Entry>
-constexpr Passes<Entry> kTable = {find_tops<Entry>, find_partner<Entry>, advance<Entry>,
-                                  leap<Entry>,      combine,             add,
-                                  stays,            gather<Entry>,       project<Entry>,
-                                  subtract<Entry>,  accumulate<Entry>};
+constexpr Passes<Entry> kPasses = {find_tops<Entry>, find_partner<Entry>, advance<Entry>,
+                                   leap<Entry>,      combine,             add,
+                                   stays,            gather<Entry>,       project<Entry>,
+                                   subtract<Entry>,  accumulate<Entry>};
 
 }  // namespace
+}  // namespace mercer::svm
 
-const Passes<float>& passes_float() { return kTable<float>; }
-const Passes<double>& passes_double() { return kTable<double>; }
+namespace mercer {
 
-}  // namespace mercer::svm::MERCER_VARIANT
+template <>
+const svm::Passes<float>& MERCER_VARIANT::table() {
+  return svm::kPasses<float>;
+}
+template <>
+const svm::Passes<double>& MERCER_VARIANT::table() {
+  return svm::kPasses<double>;
+}
+
+}  // namespace mercer

@@ -7,12 +7,11 @@
 // else touches memory.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-namespace mercer::svm {
+#include "runtime/size.hpp"
 
-using Size = std::ptrdiff_t;
+namespace mercer::svm {
 
 constexpr Size kPad = 16;  // entries; every run of variables starts at a multiple of it
 constexpr int kPast = 3;   // earlier directions that a step is made conjugate to
@@ -104,13 +103,5 @@ struct Passes {
   // sum[t] += the sum over r of weights[r] rows[r][t], for four rows
   void (*accumulate)(const Entry* const* rows, const double* weights, Size count, double* sum);
 };
-
-// The table for this machine, or for what MERCER_ISA named when the call began.
-template <class Entry>
-const Passes<Entry>& passes();
-template <>
-const Passes<float>& passes<float>();
-template <>
-const Passes<double>& passes<double>();
 
 }  // namespace mercer::svm

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/dispatch.hpp"
 #include "svm/descent/state.hpp"
 #include "svm/path/sums.hpp"
 
@@ -203,7 +204,7 @@ void gather_square(const DescentState<Entry>& to, Entry* k, Size ld, const Entry
                    const std::int32_t* columns, const Worker& worker) {
   std::vector<Size> places;
   to.each([&](Size t) { places.push_back(t); });
-  const auto gather = passes<Entry>().gather;
+  const auto gather = table<Passes<Entry>>().gather;
   const Size tasks = round_up(to.count, kRowsAtOnce) / kRowsAtOnce;
   worker.share(tasks, to.count * to.count > kWorthTwo, [&](Size task) {
     const Size last = std::min(to.count, (task + 1) * kRowsAtOnce);

@@ -1,13 +1,13 @@
 // Bytes in words of four: one instruction makes 64 products and adds them up, all in whole numbers.
 #pragma once
 
+#include "runtime/vector.hpp"
 #include "tiles/tiles.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {
 
-// Whether this copy has the instruction; the machine may still lack it, see byte_products().
+// Whether this copy has the instruction; the machine may still lack it, see has_byte_products().
 template <class T>
 constexpr bool kHasBytes = sizeof(T) == 4 && kVectorBytes == 64;
 
@@ -15,7 +15,7 @@ constexpr bool kHasBytes = sizeof(T) == 4 && kVectorBytes == 64;
 // use VNNI.
 struct ByteDotStep {
   static constexpr int32_t start = 0;
-  MERCER_INLINE Vec<int32_t> step(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> b) {
+  static MERCER_INLINE Vec<int32_t> step(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> b) {
 #if defined(__AVX512F__)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));  // a unsigned, b signed
 #else

@@ -1,7 +1,7 @@
 // exp, log and tanh on vectors: our own polynomials, near-minimax on the reduced range.
 #pragma once
 
-#include "vector.hpp"
+#include "runtime/vector.hpp"
 
 namespace mercer {
 namespace {
@@ -96,7 +96,7 @@ MERCER_INLINE Reduced<T> reduce(Vec<T> x) {
 
 // 2^(n + more) from n in the low bits; the sum must be a normal exponent.
 template <class T>
-MERCER_INLINE Vec<T> power_of_two(Ints<T> n, typename Float<T>::Int more) {
+MERCER_INLINE Vec<T> power_of_two(Ints<T> n, Int<T> more) {
   return from_bits<T>((n + (Math<T>::bias + more)) << Math<T>::mantissa);
 }
 
@@ -128,10 +128,9 @@ MERCER_INLINE Vec<T> hyperbolic_tangent(Vec<T> x) {
 template <class T>
 MERCER_INLINE Vec<T> logarithm(Vec<T> x) {
   typedef Math<T> M;
-  typedef typename Float<T>::Int Int;
   const Vec<T> infinity = splat<T>(T(__builtin_inff()));
   // Denormals are brought into the normal range first.
-  constexpr T lift = T(Int(1) << (M::mantissa + 1));
+  constexpr T lift = T(Int<T>(1) << (M::mantissa + 1));
   const Ints<T> tiny = x < M::smallest;
   const Vec<T> normal = pick<T>(tiny, x * lift, x);
   // Subtracting sqrt(1/2)'s bits before splitting puts the mantissa into [sqrt(1/2), sqrt(2)).

@@ -1,8 +1,8 @@
 // Moving finished tiles: to their place in the matrix, and turned over for the mirror place.
 #pragma once
 
+#include "runtime/vector.hpp"
 #include "tiles/tiles.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {
@@ -14,37 +14,37 @@ struct Interleave;
 template <>
 struct Interleave<2> {
   template <class V>
-  MERCER_INLINE V low(V a, V b) { return __builtin_shufflevector(a, b, 0, 2); }
+  static MERCER_INLINE V low(V a, V b) { return __builtin_shufflevector(a, b, 0, 2); }
   template <class V>
-  MERCER_INLINE V high(V a, V b) { return __builtin_shufflevector(a, b, 1, 3); }
+  static MERCER_INLINE V high(V a, V b) { return __builtin_shufflevector(a, b, 1, 3); }
 };
 template <>
 struct Interleave<4> {
   template <class V>
-  MERCER_INLINE V low(V a, V b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+  static MERCER_INLINE V low(V a, V b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
   template <class V>
-  MERCER_INLINE V high(V a, V b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+  static MERCER_INLINE V high(V a, V b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 };
 template <>
 struct Interleave<8> {
   template <class V>
-  MERCER_INLINE V low(V a, V b) {
+  static MERCER_INLINE V low(V a, V b) {
     return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
   }
   template <class V>
-  MERCER_INLINE V high(V a, V b) {
+  static MERCER_INLINE V high(V a, V b) {
     return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
   }
 };
 template <>
 struct Interleave<16> {
   template <class V>
-  MERCER_INLINE V low(V a, V b) {
+  static MERCER_INLINE V low(V a, V b) {
     return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19,  //
                                    4, 20, 5, 21, 6, 22, 7, 23);
   }
   template <class V>
-  MERCER_INLINE V high(V a, V b) {
+  static MERCER_INLINE V high(V a, V b) {
     return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27,  //
                                    12, 28, 13, 29, 14, 30, 15, 31);
   }

@@ -1,9 +1,9 @@
 // Rows of a tile times a block of vectors: the tile is used while it is in the cache, then dropped.
 #pragma once
 
+#include "tiles/micro_tile.hpp"
+#include "tiles/product_few.hpp"
 #include "tiles/tiles.hpp"
-#include "product_few.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {

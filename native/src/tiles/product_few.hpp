@@ -2,9 +2,9 @@
 // is spent on right-hand sides that are not there.
 #pragma once
 
+#include "tiles/micro_tile.hpp"
+#include "tiles/placement.hpp"
 #include "tiles/tiles.hpp"
-#include "placement.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {

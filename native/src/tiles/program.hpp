@@ -1,7 +1,7 @@
 // The operations of an expression, each a loop over a strip that stays in the nearest cache.
 #pragma once
 
-#include "functions.hpp"
+#include "tiles/functions.hpp"
 #include "tiles/tiles.hpp"
 
 namespace mercer {

@@ -1,8 +1,8 @@
 // Finding the few small entries of a row.
 #pragma once
 
+#include "runtime/vector.hpp"
 #include "tiles/tiles.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {

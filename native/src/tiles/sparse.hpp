@@ -2,7 +2,8 @@
 // plus terms of each row alone, which the caller adds (see Tiles::combine).
 #pragma once
 
-#include "statistics.hpp"
+#include "tiles/micro_tile.hpp"
+#include "tiles/statistics.hpp"
 
 namespace mercer {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 template <class T>
 struct JointAbsDist {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
     return sum + (absolute<T>(a - b) - absolute<T>(a) - absolute<T>(b));
   }
 };
@@ -19,7 +20,7 @@ struct JointAbsDist {
 template <class T>
 struct JointChiSq {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
     const Vec<T> total = a + b;
     return sum + T(4) * a * b / pick<T>(total > T(0), total, splat<T>(1));
   }

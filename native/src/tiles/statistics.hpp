@@ -1,9 +1,9 @@
 // Pairwise statistics of packed rows: one micro kernel, one short step per statistic.
 #pragma once
 
-#include "bytes.hpp"
+#include "tiles/bytes.hpp"
+#include "tiles/micro_tile.hpp"
 #include "tiles/tiles.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {
@@ -17,13 +17,13 @@ MERCER_INLINE Vec<T> absolute(Vec<T> v) {
 template <class T>
 struct DotStep {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) { return sum + a * b; }
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) { return sum + a * b; }
 };
 
 template <class T>
 struct SqDistStep {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
     const Vec<T> gap = a - b;
     return sum + gap * gap;
   }
@@ -32,19 +32,19 @@ struct SqDistStep {
 template <class T>
 struct AbsDistStep {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) { return sum + absolute<T>(a - b); }
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) { return sum + absolute<T>(a - b); }
 };
 
 template <class T>
 struct MinSumStep {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) { return sum + smaller<T>(a, b); }
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) { return sum + smaller<T>(a, b); }
 };
 
 template <class T>
 struct ChiSqStep {
   static constexpr T start = 0;
-  MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
+  static MERCER_INLINE Vec<T> step(Vec<T> sum, Vec<T> a, Vec<T> b) {
     const Vec<T> total = a + b, gap = a - b;
     return sum + gap * gap / pick<T>(total > T(0), total, splat<T>(1));
   }
@@ -53,7 +53,7 @@ struct ChiSqStep {
 template <class T>
 struct SubsetProductStep {
   static constexpr T start = 1;
-  MERCER_INLINE Vec<T> step(Vec<T> product, Vec<T> a, Vec<T> b) {
+  static MERCER_INLINE Vec<T> step(Vec<T> product, Vec<T> a, Vec<T> b) {
     return product * (a * b + T(1));
   }
 };

@@ -2,9 +2,9 @@
 // lie anywhere: those of the rows need not be those of the columns.
 #pragma once
 
+#include "tiles/micro_tile.hpp"
+#include "tiles/product_few.hpp"
 #include "tiles/tiles.hpp"
-#include "product_few.hpp"
-#include "vector.hpp"
 
 namespace mercer {
 namespace {

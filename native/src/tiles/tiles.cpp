@@ -1,5 +1,5 @@
 // The vector code of one instruction set. CMake compiles this file once per MERCER_VARIANT, with
-// different flags; everything it includes has internal linkage, so the copies never mix.
+// different flags, and runtime/dispatch.hpp chooses.
 #include "tiles/tiles.hpp"
 
 #include "tiles/placement.hpp"
@@ -13,11 +13,11 @@
 #define MERCER_TEXT_(x) #x
 #define MERCER_TEXT(x) MERCER_TEXT_(x)
 
-namespace mercer::MERCER_VARIANT {
+namespace mercer {
 namespace {
 
 template <class T>
-constexpr Tiles<T> kTable = {MERCER_TEXT(MERCER_VARIANT),
+constexpr Tiles<T> kTiles = {MERCER_TEXT(MERCER_VARIANT),
                              kLanes<T>,
                              kMr,
                              kNr<T>,
@@ -38,7 +38,13 @@ constexpr Tiles<T> kTable = {MERCER_TEXT(MERCER_VARIANT),
 
 }  // namespace
 
-const Tiles<float>& tiles_float() { return kTable<float>; }
-const Tiles<double>& tiles_double() { return kTable<double>; }
+template <>
+const Tiles<float>& MERCER_VARIANT::table() {
+  return kTiles<float>;
+}
+template <>
+const Tiles<double>& MERCER_VARIANT::table() {
+  return kTiles<double>;
+}
 
-}  // namespace mercer::MERCER_VARIANT
+}  // namespace mercer

@@ -21,6 +21,7 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
+from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
 from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
 from mercer.certificates.risk.stream import StreamQuantities
@@ -35,6 +36,7 @@ __all__ = [
     "ClassMeansQuantities",
     "ClassTablesQuantities",
     "CorrelationQuantities",
+    "FoldedPathQuantities",
     "GaussianClassesQuantities",
     "NearestQuantities",
     "DiscriminantQuantities",

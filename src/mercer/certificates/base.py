@@ -57,9 +57,9 @@ def certify(problem: Any, value: Any, tol: float | None = None) -> Certificate:
 
     Parameters
     ----------
-    problem : LinearSystem, RidgePath, Eigenproblem or BoxQP
+    problem : LinearSystem, RidgePath, FoldedRidgePath, Eigenproblem or BoxQP
         What was asked.
-    value : Coefficients, PathValue, Modes or Dual
+    value : Coefficients, PathValue, FoldedPathValue, Modes or Dual
         The answer.
     tol : float, optional
         How good it must be; each kind of problem has its own default.

@@ -11,7 +11,10 @@ from __future__ import annotations
 from functools import singledispatch
 
 from mercer import expression as ex
+from mercer.array_types import Array, Points
+from mercer.backends.lowering.inputs import apply_steps
 from mercer.expression import Expression, Statistic, walk
+from mercer.points import to_dense
 
 _ZERO = ex.Constant(0.0)
 
@@ -47,6 +50,11 @@ def slope(expression: Expression, leaf: Statistic) -> Expression:
     if leaf not in walk(expression):
         return _ZERO
     return _rule(expression, leaf)
+
+
+def columns_of_distance(leaf: Statistic, X: Points) -> Array:
+    """Return the columns that a distance looks at, before its last step stretches them."""
+    return to_dense(apply_steps(leaf.steps[:-1], X))
 
 
 @singledispatch

@@ -32,6 +32,7 @@ from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
@@ -67,6 +68,8 @@ __all__ = [
     "Dual",
     "Duals",
     "Eigenproblem",
+    "FoldedPathValue",
+    "FoldedRidgePath",
     "GaussianClasses",
     "KernelAlignment",
     "KernelCombination",

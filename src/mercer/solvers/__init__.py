@@ -38,6 +38,11 @@ from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
 from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
+from mercer.solvers.ridge.folds.band import BandFolds
+from mercer.solvers.ridge.folds.cholesky import CholeskyFolds
+from mercer.solvers.ridge.folds.krylov import KrylovFolds
+from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
+from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
@@ -60,11 +65,14 @@ __all__ = [
     "SMOPath",
     "AnnealedGradient",
     "Averages",
+    "BandFolds",
+    "BandLeaveOneOut",
     "BandPath",
     "Callback",
     "Cholesky",
     "CholeskyCorrelation",
     "CholeskyDiscriminant",
+    "CholeskyFolds",
     "CholeskyPath",
     "ConjugateGradient",
     "Counting",
@@ -78,6 +86,7 @@ __all__ = [
     "InverseLanczos",
     "IterativeCorrelation",
     "Given",
+    "KrylovFolds",
     "Lanczos",
     "Lloyd",
     "Nonnegative",
@@ -96,6 +105,7 @@ __all__ = [
     "NewtonRisk",
     "Primal",
     "PrimalDiscriminant",
+    "PrimalFolds",
     "PrimalPath",
     "Progress",
     "QRCorrelation",

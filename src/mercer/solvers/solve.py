@@ -30,6 +30,8 @@ from mercer.problems import (
     Discriminant,
     Duals,
     Eigenproblem,
+    FoldedPathValue,
+    FoldedRidgePath,
     GaussianClasses,
     KernelAlignment,
     KernelCombination,
@@ -80,6 +82,10 @@ from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
 from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
+from mercer.solvers.ridge.folds.direct import direct
+from mercer.solvers.ridge.folds.krylov import FEWEST_ROWS, KrylovFolds
+from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
+from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
@@ -102,6 +108,7 @@ def solve(
     start: Any = None,
     callback: Callback | None = None,
     time_limit: float | None = None,
+    warn: bool = True,
 ) -> Solution:
     """Answer a problem.
 
@@ -117,12 +124,14 @@ def solve(
         Called with `Progress` while the solver runs; a true return value stops it.
     time_limit : float, optional
         Seconds after which to stop with the best answer so far.
+    warn : bool
+        Whether to warn about an ending other than `Status.SOLVED`; without, read the status.
 
     Returns
     -------
     Solution
-        The answer and how it ended. An ending other than `Status.SOLVED` is also warned about.
-        `TimeLimitError` is raised if the time was over before there was any answer.
+        The answer and how it ended. `TimeLimitError` is raised if the time was over before
+        there was any answer.
 
     Examples
     --------
@@ -147,7 +156,7 @@ def solve(
         raise SolverError(f"{solution.solver}: {status.value}")
     if not _finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
-    if not solution.status.ok:
+    if warn and not solution.status.ok:
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
         message = f"{solution.solver}: {solution.status.value}{_advice(status, solver)} ({seen})."
@@ -169,6 +178,8 @@ def _finite(value: Any) -> bool:
     """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
     if isinstance(value, Duals):
         return all(map(_finite, value.parts))
+    if isinstance(value, FoldedPathValue):
+        return True  # fits without numbers are marked as not met
     if isinstance(value, PathDuals):  # settings that are not solved say so
         held = (*value.coef, *value.intercept, value.values)
         return all(bool(np.isfinite(part[value.solved]).all()) for part in held)
@@ -217,6 +228,17 @@ def _(problem: RidgePath) -> Solver:
         return PrimalPath()
     small = problem.gram.shape[0] <= _SMALL_PATH
     return CholeskyPath() if small or len(problem.penalties) <= _FEW_PENALTIES else BandPath()
+
+
+@choose.register
+def _(problem: FoldedRidgePath) -> Solver:
+    if problem.folds is None:
+        return BandLeaveOneOut()
+    gram = problem.gram
+    if isinstance(gram, FactoredGram) and gram.rank <= min(SQUARED, gram.shape[0]):
+        return PrimalFolds()
+    rows = min((len(problem.learnt_from(fold)) for fold in problem.folds), default=0)
+    return KrylovFolds() if rows >= FEWEST_ROWS else direct(len(problem.penalties))
 
 
 @choose.register

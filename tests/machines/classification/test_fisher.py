@@ -594,3 +594,12 @@ def test_labels_go_by_scores_where_probabilities_are_equal():
     machine = FisherDiscriminant(Linear(), penalty=1e300, rule="mahalanobis").fit(X, y)
     later = machine.decision_function(X) > 0
     assert_array_equal(machine.predict(X), machine.classes_[later.astype(int)])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_whose_squared_distances_overflow_have_scores():
+    X, y = groups(n=30, d=2, classes=2)
+    machine = FisherDiscriminant(Linear(), rule="mahalanobis").fit(X, y)
+    far = 1e170 * X[:3]
+    assert np.isfinite(machine.decision_function(far)).all()
+    assert_allclose(machine.predict_proba(far).sum(axis=1), 1.0)

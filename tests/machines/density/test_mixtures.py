@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from fake_clock import Ticking
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse, special, stats
@@ -24,7 +25,9 @@ from mercer import (
     ParameterError,
     certify,
     config,
+    deadline,
 )
+from mercer.machines.density import gaussian_mixture
 from mercer.problems import GaussianMix, GaussianParts, TableParts, TopicMix
 from mercer.problems.mixture.covariance import Diagonal, Full, Shared, Spherical
 from mercer.problems.mixture.topics import folded
@@ -813,3 +816,14 @@ def test_counts_that_are_none_are_named():
         topics.top_words(-1)
     with pytest.raises(ParameterError, match=r"length=-1"):
         topics.sample(1, length=-1)
+
+
+def test_the_time_limit_is_looked_at_while_rows_are_put_in_units(monkeypatch):
+    def late(*args, **options):
+        raise AssertionError("after the time limit")
+
+    monkeypatch.setattr(gaussian_mixture, "_units", late)
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    monkeypatch.setattr(deadline, "clock", Ticking(1.0))
+    with pytest.raises(deadline.TimeLimitError):
+        GaussianMixture(2, time_limit=0.5).fit(X)

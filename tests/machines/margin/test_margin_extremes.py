@@ -14,6 +14,7 @@ from mercer.certificates import certify
 from mercer.gram import PrecomputedGram
 from mercer.kernels import (
     AllSubsets,
+    Cosine,
     FromCallable,
     Gaussian,
     Linear,
@@ -253,3 +254,13 @@ def test_new_rows_on_which_the_kernel_overflows_are_answered_or_refused_in_words
             assert np.isfinite(fitted.predict(9 * X[:4] + 1)).all()
         except ValueError as error:
             assert "overflows on" in str(error)
+
+
+@pytest.mark.parametrize("machine", [OneClassSVM, EnclosingBall])
+def test_a_gap_below_rounding_is_judged_before_the_fit_ends(machine):
+    Z = np.linspace(-1, 1, 105)[:, None]  # as many of one sign as of the other: the mean is zero
+    fitted = quietly(machine(Cosine(), 0.5, criterion="gap"), Z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is taken back when the verdict is read
+        ok = fitted.certificate_.ok
+    assert ok is (fitted.solution_.status is Status.SOLVED)

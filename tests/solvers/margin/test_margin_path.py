@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mercer.solvers.auto import choose
 from sklearn import svm as sklearn_svm
 
 from mercer import certify, solve
@@ -14,6 +13,7 @@ from mercer.kernels import Gaussian, Linear
 from mercer.problems import MarginPath, PathDuals, PathSetting, svm
 from mercer.solvers import SMO, Each, SMOPath, SolverError, Status
 from mercer.solvers.margin.path import warm_starts
+from mercer.solvers.solve import choose
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

@@ -6,12 +6,14 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/dispatch.hpp"
+
 namespace mercer::svm {
 
 template <class Entry>
 ConjugateDirections<Entry>::ConjugateDirections(DescentState<Entry>& level)
     : level_(level),
-      pass_(passes<Entry>()),
+      pass_(table<Passes<Entry>>()),
       value_(held_[0]),
       next_(held_[1]),
       low_(held_[2]),

@@ -18,8 +18,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 constexpr double kRoundedSum = 2e-12;  // relative error of a sum of b, with room
 
-constexpr Size round_up(Size value, Size unit) { return (value + unit - 1) / unit * unit; }
-
 // Distance between arrays of the state: entries of two arrays with the same index must not agree
 // in the low 12 bits of their addresses, or each load waits for an unrelated store.
 constexpr Size spacing(Size size) { return round_up(size, 1024) + 192; }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "runtime/dispatch.hpp"
+
 namespace mercer::svm {
 namespace {
 
@@ -23,7 +25,7 @@ template <class Entry>
 TeamMember<Entry>::TeamMember(DescentState<Entry>& level, const Worker& worker, const Team<Entry>* door)
     : level_(level),
       worker_(worker),
-      pass_(passes<Entry>()),
+      pass_(table<Passes<Entry>>()),
       door_(door),
       share_(level.all()),
       b_(level.b),

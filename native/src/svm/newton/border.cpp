@@ -17,7 +17,7 @@ constexpr std::size_t kFew = 6;  // columns; more are solved together
 bool eliminate(std::vector<double>& a, std::vector<double>& x) {
   const Size n = static_cast<Size>(x.size());
   const auto row = [&](Size i) { return a.data() + i * n; };
-  const auto subtract = passes<double>().subtract;
+  const auto subtract = table<Passes<double>>().subtract;
   for (Size k = 0; k < n; ++k) {
     Size best = k;
     for (Size i = k + 1; i < n; ++i)
@@ -35,7 +35,7 @@ bool eliminate(std::vector<double>& a, std::vector<double>& x) {
     }
   }
   for (Size k = n - 1; k >= 0; --k) {
-    const double sum = passes<double>().project(row(k) + k + 1, x.data() + k + 1, n - k - 1);
+    const double sum = table<Passes<double>>().project(row(k) + k + 1, x.data() + k + 1, n - k - 1);
     x[static_cast<std::size_t>(k)] = (x[static_cast<std::size_t>(k)] - sum) / row(k)[k];
   }
   return true;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/arena.hpp"
+#include "runtime/dispatch.hpp"
 #include "svm/problem.hpp"
 
 namespace mercer::svm {
@@ -42,7 +43,7 @@ class Bordered {
   void backward(std::vector<double>& x) const;
   void project(const std::vector<double>& x, std::vector<double>& sums) const;
 
-  const Passes<Real>& pass_ = passes<Real>();
+  const Passes<Real>& pass_ = table<Passes<Real>>();
   Size n_ = 0;
   Buffer<Real> l_;
   std::vector<std::vector<double>> pending_;

@@ -32,7 +32,7 @@ class Walk {
         worker_(worker),
         frame_(matrix, chain.box),
         level_(frame_.level),
-        whole_(std::max<Size>(1, 7 * level_.size)) {
+        whole_(7 * level_.size) {
     double* at = whole_.data();
     std::fill_n(at, 7 * level_.size, 0.0);
     for (double** part : {&linear_, &lower_, &upper_, &kink_, &shift_, &diag_, &next_}) {
@@ -202,7 +202,7 @@ class Walk {
 
   // F = p - ratio (p - F): of b that were all multiplied with it.
   void scale_gradient(double ratio) {
-    Buffer<double> f(std::max<Size>(1, level_.size));
+    Buffer<double> f(level_.size);
     level_.each_variable([&](Size t) {
       const double middle = level_.middle[static_cast<std::size_t>(level_.group_of(t))];
       const double p = scale_ * linear_[t];
@@ -217,7 +217,7 @@ class Walk {
     level_.each_variable([&](Size t) {
       if (level_.b[t] != 0.0) moves.add(level_.row(t), level_.b[t]);
     });
-    Buffer<double> f(std::max<Size>(1, level_.size));
+    Buffer<double> f(level_.size);
     sum_rows(level_, std::move(moves), worker_, f.data());
     level_.each([&](Size t) {
       f[t] = scale_ * linear_[t] - f[t] - level_.shift[t] * level_.b[t];

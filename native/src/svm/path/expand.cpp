@@ -1,9 +1,9 @@
 // Sums over coefficients of one instruction set. CMake compiles this file once per MERCER_VARIANT.
 #include "svm/path/expand.hpp"
 
-#include "svm/simd.hpp"
+#include "runtime/vector.hpp"
 
-namespace mercer::svm::MERCER_VARIANT {
+namespace mercer::svm {
 namespace {
 
 #if defined(__AVX512F__)
@@ -17,11 +17,11 @@ constexpr Size kTerms = 64;  // added in the type of K
 template <class Entry>
 MERCER_INLINE void add_terms(const Entry* tile, const std::int32_t* places, const Entry* weights,
                              Size count, Entry (*sums)[kVectors * kLanes<Entry>]) {
-  Vector<Entry> total[kStagesAtOnce][kVectors] = {};
+  Vec<Entry> total[kStagesAtOnce][kVectors] = {};
   for (Size r = 0; r < count; ++r) {
     const Entry* row = tile + places[r] * kTileColumns;
     for (Size c = 0; c < kVectors; ++c) {
-      const Vector<Entry> k = load(row + c * kLanes<Entry>);
+      const Vec<Entry> k = load(row + c * kLanes<Entry>);
       for (Size s = 0; s < kStagesAtOnce; ++s) total[s][c] += weights[r * kStagesAtOnce + s] * k;
     }
   }
@@ -48,9 +48,21 @@ void expand(const Entry* tile, Size columns, const std::int32_t* places, const E
   }
 }
 
+template <class Entry>
+constexpr Expand<Entry> kExpand = {expand<Entry>};
+
 }  // namespace
+}  // namespace mercer::svm
 
-Expand<float> expand_float() { return expand<float>; }
-Expand<double> expand_double() { return expand<double>; }
+namespace mercer {
 
-}  // namespace mercer::svm::MERCER_VARIANT
+template <>
+const svm::Expand<float>& MERCER_VARIANT::table() {
+  return svm::kExpand<float>;
+}
+template <>
+const svm::Expand<double>& MERCER_VARIANT::table() {
+  return svm::kExpand<double>;
+}
+
+}  // namespace mercer

@@ -12,15 +12,9 @@ constexpr Size kStagesAtOnce = 3;   // with the same rows, more or less
 // Rows of the tile have kTileColumns entries, weights kStagesAtOnce, rows of sums are `apart`. Few
 // terms are added in the type of K, the rest in double.
 template <class Entry>
-using Expand = void (*)(const Entry* tile, Size columns, const std::int32_t* places,
-                        const Entry* weights, Size count, Size stages, double* sums, Size apart);
-
-// The one for this machine, or for what MERCER_ISA named when the call began.
-template <class Entry>
-Expand<Entry> expand();
-template <>
-Expand<float> expand<float>();
-template <>
-Expand<double> expand<double>();
+struct Expand {
+  void (*add)(const Entry* tile, Size columns, const std::int32_t* places, const Entry* weights,
+              Size count, Size stages, double* sums, Size apart);
+};
 
 }  // namespace mercer::svm

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "runtime/arena.hpp"
+#include "runtime/dispatch.hpp"
 #include "svm/path/chain.hpp"
 #include "svm/path/expand.hpp"
 
@@ -134,7 +135,7 @@ class Judge {
   void add_columns(Size first, Entry* tile) const {
     const Size columns = std::min(kTileColumns, count_ - first);
     const std::vector<Stretch> parts = stretches(first, first + columns);
-    const auto add_up = expand<Entry>();
+    const auto add_up = table<Expand<Entry>>().add;
     const std::size_t ahead = kTileRows / std::max<std::size_t>(1, terms_.size()) + 1;
     for (std::size_t r = 0, block = 0; r < rows_.size(); r += kTileRows, ++block) {
       const std::size_t rows = std::min<std::size_t>(kTileRows, rows_.size() - r);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/dispatch.hpp"
+
 namespace mercer::svm {
 namespace {
 
@@ -23,7 +25,7 @@ void sum_rows(const DescentState<Entry>& level, Moves<Entry> moves, const Worker
   for (const Run& run : level.runs)
     for (Size t = 0; t < run.length; t += kTile)
       tiles.push_back({run.column + t, run.local + t, std::min(kTile, run.length - t), run.group});
-  const auto accumulate = passes<Entry>().accumulate;
+  const auto accumulate = table<Passes<Entry>>().accumulate;
   const Size count = static_cast<Size>(moves.rows.size());
   worker.share_always(static_cast<Size>(tiles.size()), count * level.count > kWorthTwo,
                       [&](Size task) {

@@ -86,16 +86,16 @@ def _measure(
 ) -> LinearSystemQuantities:
     primal = RKHSFunction(problem.gram, value.coef, value.weights).is_primal
     judged = (_primal if primal else _dual)(problem, value)
-    residual = _norms(judged.residual)
-    relative = residual / _size(_norms(judged.right), _norms(judged.largest))
+    residual = norms(judged.residual)
+    relative = residual / size_of(norms(judged.right), norms(judged.largest))
     bias = np.zeros(1)
     if problem.bias:
         pulls, most = np.abs(judged.pull).sum(axis=0), np.abs(judged.most_pull).sum(axis=0)
-        bias = np.abs(judged.pull.sum(axis=0)) / _size(pulls, most)
+        bias = np.abs(judged.pull.sum(axis=0)) / size_of(pulls, most)
     both = primal and len(value.coef) > 0
     apart = _mismatch(problem, value) if both else np.zeros(1)
     return LinearSystemQuantities(
-        _worst(residual), _worst(relative), _worst(bias), _worst(apart), convex.shift
+        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift
     )
 
 
@@ -154,7 +154,7 @@ def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
 def _beyond(difference: Array, rounding: Array, size: Array) -> Array:
     """Return the norm of differences beyond rounding, relative to a size."""
     over = np.maximum(np.abs(difference) - rounding, 0.0)
-    return np.asarray(_norms(over) / np.maximum(_norms(size), np.finfo(float).tiny))
+    return np.asarray(norms(over) / np.maximum(norms(size), np.finfo(float).tiny))
 
 
 def _centred(problem: LinearSystem, y: Array) -> Array:
@@ -162,16 +162,17 @@ def _centred(problem: LinearSystem, y: Array) -> Array:
     return np.asarray(y - s @ y / s.sum()) if problem.bias else y
 
 
-def _size(measured: Array, largest: Array) -> Array:
+def size_of(measured: Array, largest: Array) -> Array:
     """Return what to divide by: never so little that rounding alone would count as an error."""
     return np.maximum(np.maximum(measured, _ROUNDING * largest), np.finfo(float).tiny)
 
 
-def _norms(A: Array) -> Array:
+def norms(A: Array) -> Array:
     """Return the norms of columns, also where squares would overflow or vanish."""
     largest = np.abs(A).max(axis=0, initial=0.0)
     return np.asarray(largest * np.linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0))
 
 
-def _worst(x: Array) -> float:
+def worst(x: Array) -> float:
+    """Return the largest number; infinity where one is none."""
     return float(x.max(initial=0.0)) if np.isfinite(x).all() else float("inf")

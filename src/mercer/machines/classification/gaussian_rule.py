@@ -10,6 +10,8 @@ from scipy.special import log_softmax
 
 from mercer.array_types import Array
 
+_FARTHEST = float(np.finfo(np.float64).max) / 4  # differences of such squares are numbers
+
 
 class Rule(ABC):
     """Scores of classes, largest for the best; probabilities are their softmax."""
@@ -77,4 +79,6 @@ class Mahalanobis(Rule):
     def scores(self, Z: Array) -> Array:
         """Score places."""
         away = Z[:, None, :] - self.means
-        return np.asarray(-0.5 * np.square(np.einsum("cij,ncj->nci", self.factors, away)).sum(-1))
+        with np.errstate(over="ignore"):  # so far from all classes that none is the nearest
+            squared = np.square(np.einsum("cij,ncj->nci", self.factors, away)).sum(-1)
+        return np.asarray(-0.5 * np.minimum(squared, _FARTHEST))

@@ -201,10 +201,10 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             Numbers of training rows; of equal distances the smaller first.
         """
         check_is_fitted(self)
-        count = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        count: Any = self.n_neighbors_ if n_neighbors is None else n_neighbors
         copies = copies_of(self._rows)
         present = len(copies.owner)
-        if not (isinstance(count, Integral) and 0 < count <= present - (X is None)):
+        if not (isinstance(count, Integral) and 0 < int(count) <= present - (X is None)):
             must = f"be an integer from 1 to {present - (X is None)}, the rows there are"
             refuse(self, "n_neighbors", count, must)
         if X is None:

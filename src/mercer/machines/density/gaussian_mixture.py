@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.machines.base.parameters import check_choice, check_real, refuse
 from mercer.machines.density.mixture import MixtureMachine, drawn_parts
@@ -169,8 +170,11 @@ class GaussianMixture(MixtureMachine):
 
     def _question(self, X: Points, weights: Array, k: int) -> GaussianMix:
         if k == 1 or not isinstance(self.n_components, str):  # once for all numbers of components
+            deadline.check()  # of many rows each of these is a while
             _refuse_scale(X, spherical=self.covariance == "spherical")
+            deadline.check()
             self._origin, self._scale = _units(X, weights, self.covariance == "spherical")
+        deadline.check()
         Z = (X - self._origin) / self._scale
         volume = -float(np.log(self._scale).sum())
         return GaussianMix(Z, weights, k, SHAPES[self.covariance](), float(self.floor), volume)

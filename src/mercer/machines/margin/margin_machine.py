@@ -41,9 +41,11 @@ from mercer.solvers.solve import choose
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
-PathWriter = Callable[[Fold, Sequence[Any]], FoldPath]
-
+_RESOLVED = 100.0  # roundings of b'Kb: a gap of fewer may be another one when it is recomputed
+_EPSILON = 1e-15  # relative rounding of float64, with a little room
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
+
+PathWriter = Callable[[Fold, Sequence[Any]], FoldPath]
 
 
 class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
@@ -168,16 +170,26 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             solution.value,
             partial(judge, tol=self.tol),
             slack_costs(problem),
-            doubtful=any(self._is_doubtful(one) for one in programmes_of(problem)),
+            doubtful=any(map(self._is_doubtful, programmes_of(problem), duals_of(solution.value))),
         )
         return solution
 
-    def _is_doubtful(self, problem: BoxQP) -> bool:
-        """Return whether rounding of targets nears the tolerance, or a gap may have no bound."""
+    def _is_doubtful(self, problem: BoxQP, dual: Dual) -> bool:
+        """Return whether rounding of targets or b'Kb nears tol, or a gap may have no bound."""
         asked = float(np.abs(problem.linear).max(initial=0.0))
         if _ROUNDED * asked > self.tol * (problem.scale or 1.0):
             return True
-        return self.criterion == "gap" and not np.isfinite(problem.upper - problem.lower).all()
+        if self.criterion != "gap":
+            return False
+        widths = problem.upper - problem.lower
+        if not np.isfinite(widths).all():
+            return True
+        largest = abs(float(problem.linear @ dual.coef))  # no objective is larger
+        largest += 0.0 if largest else abs(float(np.atleast_1d(dual.intercept) @ problem.totals))
+        size = float(problem.gram.diag().max(initial=0.0) * np.abs(dual.coef).sum())
+        of_slopes = _EPSILON * size * float(widths.sum())  # a gap is slopes times widths
+        rounding = max(of_slopes, _RESOLVED * problem.rounding(dual.coef))
+        return self.tol * largest < rounding
 
     def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:
         """Return the last answer to start from, if that is asked for and has as many variables."""
@@ -185,7 +197,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         if not self.warm_start or earlier is None:
             return None
         asked = programmes_of(problem)
-        held = earlier.value.parts if isinstance(earlier.value, Duals) else (earlier.value,)
+        held = duals_of(earlier.value)
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
         return earlier.value if alike else None
 
@@ -226,6 +238,11 @@ def path_sharing(
 def programmes_of(problem: BoxQP | Many) -> tuple[BoxQP, ...]:
     """See one programme as a family of one."""
     return problem.problems if isinstance(problem, Many) else (problem,)
+
+
+def duals_of(value: Dual | Duals) -> tuple[Dual, ...]:
+    """See one answer as those of a family of one."""
+    return value.parts if isinstance(value, Duals) else (value,)
 
 
 def slack_costs(problem: BoxQP | Many) -> Array:

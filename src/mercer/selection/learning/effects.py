@@ -7,12 +7,9 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.expression import AbsDist
 from mercer.gram import Source
+from mercer.kernels.slopes import columns_of_distance
 from mercer.problems.kernel_learning.relevance import Relevance, Scaled
-from mercer.solvers.kernel_learning.ridge_slopes import (
-    columns_of_distance,
-    inverted,
-    slopes_by_distance,
-)
+from mercer.solvers.kernel_learning.ridge_slopes import inverted, slopes_by_distance
 
 
 def effects(problem: Relevance, value: Scaled, spread: Array) -> Array:
@@ -40,7 +37,7 @@ def effects(problem: Relevance, value: Scaled, spread: Array) -> Array:
     squares = np.zeros(len(value.scales))
     if found is None:
         return squares
-    bent, raw = slopes_by_distance(problem, expression, leaf), columns_of_distance(problem, leaf)
+    bent, raw = slopes_by_distance(problem, expression, leaf), columns_of_distance(leaf, problem.X)
     share = problem.row_weights / problem.row_weights.sum()
     for a in found.coef.T:
         pull = bent * a  # what each row does to f near each other row

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, FrozenArray, Points
-from mercer.backends.lowering.inputs import apply_steps
 from mercer.expression import (
     AbsDist,
     Expression,
@@ -19,8 +18,8 @@ from mercer.expression import (
     walk,
 )
 from mercer.kernels import Kernel
-from mercer.kernels.slopes import NoSlopeError, slope
-from mercer.points import row_count, to_dense
+from mercer.kernels.slopes import NoSlopeError, columns_of_distance, slope
+from mercer.points import row_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ def scale_family(
     # how many columns the distance looks at shows once it has a stretch
     bare = template.with_params(**{scales[0]: FrozenArray([1.0])})
     leaf = _stretched(bind_columns(bare.expression(), names), template)
-    raw = to_dense(apply_steps(leaf.steps[:-1], points))
+    raw = columns_of_distance(leaf, points)
     spread = _spread(raw, weights)
     units = spread * (raw.shape[1] if isinstance(leaf, AbsDist) else np.sqrt(raw.shape[1]))
     own = np.asarray(parameters[scales[0]], dtype=np.float64)

@@ -334,7 +334,7 @@ def _kernels(
     machine says otherwise.
     """
     sharing = member.sharing
-    key = tuple(getattr(member.machine, name) for name in sharing.kernel_parameters)
+    key: Any = tuple(getattr(member.machine, name) for name in sharing.kernel_parameters)
     try:
         if key in known:
             return known[key]
@@ -344,7 +344,7 @@ def _kernels(
     if not sharing.kernel_of_fold:
         known[key] = [(sharing.kernel(rows.X, rows.weight), tuple(folds))]
         return known[key]
-    found = []
+    found: list[tuple[Kernel, tuple[int, ...]]] = []
     for fold in folds:
         places = np.sort(rows.place[task.splits[fold][0]])
         found.append((sharing.kernel(take(rows.X, places), rows.weight[places]), (fold,)))

@@ -9,11 +9,9 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lowering.inputs import apply_steps
 from mercer.expression import AbsDist, Expression, Statistic
 from mercer.gram import Source
-from mercer.kernels.slopes import slope
-from mercer.points import to_dense
+from mercer.kernels.slopes import columns_of_distance, slope
 from mercer.problems.kernel_learning.relevance import Inverted, Relevance, Scaled
 from mercer.solvers.ridge.cholesky_path import _invert_triangle
 
@@ -49,7 +47,7 @@ def measured(problem: Relevance, value: Scaled, slopes: bool = True) -> tuple[fl
     M = judged.M
     by_penalty = float(np.sum(M.diagonal() / problem.row_weights)) + judged.direct
     M *= slopes_by_distance(problem, expression, leaf)
-    raw = columns_of_distance(problem, leaf)
+    raw = columns_of_distance(leaf, problem.X)
     return judged.value, np.append(
         _by_scales(M, raw, value.scales, leaf), value.penalty * by_penalty
     )
@@ -61,11 +59,6 @@ def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statist
     bent = np.where(np.abs(bent) < _LARGE, bent, 0.0)
     np.fill_diagonal(bent, 0.0)
     return bent
-
-
-def columns_of_distance(problem: Relevance, leaf: Statistic) -> Array:
-    """Return the columns that the distance looks at, before they are stretched."""
-    return to_dense(apply_steps(leaf.steps[:-1], problem.X))
 
 
 def inverted(problem: Relevance, K: Array, penalty: float) -> Inverted | None:

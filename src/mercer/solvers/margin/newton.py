@@ -9,6 +9,20 @@ Variables that would leave the box are put on its edge, and the others solved fo
 are inside; then comes a step towards that point, never beyond the best on the way, and held
 variables that the conditions pull away join W. The objective only falls. Still it is a finish, not
 a start: from far away most of the work is spent on sets that are wrong.
+
+The compiled descent has Newton steps of its own (`native/src/svm/newton`), on the K it is given.
+Both are needed: those save pair steps, these take K in float64 from the points, where the stored K
+is in float32 or there is none. Processor time in seconds, support vector regression, Gaussian
+kernel of scale 1, 1200 to 1500 rows, K in float32:
+
+    to a violation of 1e-3                C = 100         C = 10^4
+    as it is                              0.09, solved    0.11, solved
+    without those of the descent          0.11, solved    0.58, solved (10^6 steps do not do with scale 10)
+
+    to a relative gap of 1e-9             C = 100         C = 10^4
+    as it is                              0.09, solved    0.10, solved
+    without these                         0.27, not       0.25, not
+    the compiled descent on K_WW instead  0.13, solved    0.17 to 0.24, not always
 """
 
 from __future__ import annotations

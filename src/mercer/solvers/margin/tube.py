@@ -20,8 +20,8 @@ from mercer.array_types import Array
 from mercer.gram import PartGram
 from mercer.problems import BoxQP
 from mercer.solvers.base import Status
-from mercer.solvers.margin.convergence import Criterion, converge
-from mercer.solvers.margin.descent import BoxState, Engine, begin
+from mercer.solvers.margin.convergence import converge
+from mercer.solvers.margin.descent import BoxState, Criterion, Engine, begin
 
 # Pair steps on the nu form before this is tried: well-conditioned ones take some 1000 per variable.
 STEPS_FIRST, STEPS_FIRST_PER_VARIABLE = 50_000, 2000

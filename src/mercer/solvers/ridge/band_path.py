@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer import deadline
 from mercer.array_types import Array
@@ -19,6 +18,7 @@ from mercer.backends import Band, choose_backend
 from mercer.problems import RidgePath
 from mercer.problems.ridge.ridge_path import RidgePoint, ridge_point
 from mercer.solvers.base import Solution, Solver, Watch, report
+from mercer.solvers.ridge.banded import solve_band
 from mercer.solvers.ridge.path_end import path_end
 from mercer.solvers.ridge.weighted import weighted
 
@@ -66,12 +66,6 @@ def _solve_band(band: Band, penalties: Array, rotated: Array) -> list[Array]:
     columns = []
     for penalty in penalties.tolist():
         deadline.check()
-        lower = band.lower.T.copy()
-        lower[0] += penalty
-        try:
-            factor = linalg.cholesky_banded(lower, lower=True, check_finite=False)
-            columns.append(linalg.cho_solve_banded((factor, True), rotated, check_finite=False))
-        except linalg.LinAlgError:
-            columns.append(np.full_like(rotated, np.nan))
+        columns.append(solve_band(band, penalty, rotated))
     together = band.Qt.T @ np.hstack(columns)
     return np.split(together, len(columns), axis=1)

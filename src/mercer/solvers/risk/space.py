@@ -308,7 +308,7 @@ def is_single(gram: Gram) -> bool:
     """Return whether K is held in float32, and known in float64: what is found is then a start."""
     if np.dtype(gram.dtype) != np.float32:
         return False
-    return np.dtype(exact(gram).dtype) == np.float64
+    return bool(np.dtype(exact(gram).dtype) == np.float64)
 
 
 def space_of(problem: SmoothRisk) -> Space:

@@ -1,21 +1,28 @@
-"""Leave-one-out in closed form: all rows and all penalties from one reduction of the matrix.
+"""Leave-one-out: whether folds are that, and scores of single rows, many at a time.
 
-With C = K + p S^-1 and G = C^-1 (G - u u'/1'u with u = G 1, where there is a bias), the fit to all
-rows but i is off by y_i - f(x_i) = (G y)_i / G_ii at that row. Rows of weight zero change no fit.
+A scorer's checks of one row take longer than a subtraction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy import linalg
+from sklearn.metrics import get_scorer
 
 from mercer.array_types import Array
-from mercer.backends import Band, choose_backend
-from mercer.selection.sharing.ridge.system import FoldAnswer
+from mercer.selection.running.rows import take_rows
+from mercer.selection.running.task import Task
+from mercer.selection.sharing.known import KnownRegressor
+from mercer.selection.sharing.refit import scored
 
-_WIDTH = 32
-_CHUNK = 16  # penalties at a time
-_EXACT = 1e-8  # of the targets: what the equations of all rows may leave
+_OF_ONE: dict[str, Callable[[Array], Array]] = {
+    "neg_mean_squared_error": lambda off: -np.square(off),
+    "neg_root_mean_squared_error": lambda off: -np.abs(off),
+    "neg_mean_absolute_error": lambda off: -np.abs(off),
+    "neg_median_absolute_error": lambda off: -np.abs(off),
+    "neg_max_error": lambda off: -np.abs(off),
+}
 
 
 def leaves_one_out(splits: tuple[tuple[Array, Array], ...], n: int) -> bool:
@@ -32,54 +39,25 @@ def leaves_one_out(splits: tuple[tuple[Array, Array], ...], n: int) -> bool:
     )
 
 
-def left_out(K: Array, y: Array, weights: Array | None, bias: bool, penalties: Array) -> FoldAnswer:
-    """Predict each row by the fit to all others, for every penalty.
-
-    `values` of the answer has these predictions; a penalty is met where the equations of all rows
-    are, to nearly all digits.
-    """
-    s = np.ones(len(y)) if weights is None else weights
-    rows = np.flatnonzero(s > 0)
-    root = np.sqrt(s[rows])
-    m = len(rows)
-    right = root[:, None] * np.column_stack([y[rows], np.ones(m)])
-    A = np.ascontiguousarray(root[:, None] * K[np.ix_(rows, rows)] * root)
-    band = choose_backend().band_reduce(A, min(_WIDTH, m))
-    rotated = band.Qt @ right
-    values = np.full((len(y), len(penalties)), np.nan)
-    met = np.zeros(len(penalties), dtype=bool)
-    for first in range(0, len(penalties), _CHUNK):
-        chunk = penalties[first : first + _CHUNK]
-        diagonals = choose_backend().band_inverse_diagonals(band, chunk)
-        for k, penalty in enumerate(chunk.tolist(), first):
-            solved = root[:, None] * _solve(band, penalty, rotated)
-            a, G, b = solved[:, 0], s[rows] * diagonals[k - first], 0.0
-            if bias:
-                u = solved[:, 1]
-                b = a.sum() / u.sum()
-                a, G = a - b * u, G - u * (u / u.sum())
-            full = np.zeros(len(y))
-            full[rows] = a
-            fit = K @ full + b
-            values[:, k] = fit
-            values[rows, k] = y[rows] - a / G
-            off = y[rows] - fit[rows] - penalty * a / s[rows]
-            met[k] = bool(
-                np.isfinite(values[:, k]).all()
-                and (G > 0).all()
-                and np.linalg.norm(off) <= _EXACT * np.linalg.norm(y[rows])
-            )
-    return FoldAnswer(values, met)
-
-
-def _solve(band: Band, penalty: float, rotated: Array) -> Array:
-    """Return Q (B + p)^-1 Q' right; NaN where that is not positive definite."""
-    lower = band.lower.T.copy()
-    lower[0] += penalty
-    try:
-        factor = linalg.cholesky_banded(lower, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        return np.full_like(rotated, np.nan)
-    return np.asarray(
-        band.Qt.T @ linalg.cho_solve_banded((factor, True), rotated, check_finite=False)
-    )
+def one_by_one(task: Task, rows: Array, values: Array) -> list[tuple[dict[str, float], str]]:
+    """Score a prediction of each row on its own: scores by name, and why one is missing."""
+    known = {repr(get_scorer(name)): rule for name, rule in _OF_ONE.items()}
+    rules = {name: known.get(repr(scorer)) for name, scorer in task.scorers.items()}
+    counted = task.weights is None or bool((task.weights[rows] > 0).all())
+    if counted and all(rule is not None for rule in rules.values()):
+        off = np.asarray(task.y, dtype=np.float64)[rows] - values
+        columns = {name: rule(off).tolist() for name, rule in rules.items() if rule is not None}
+        return [
+            ({name: column[k] for name, column in columns.items()}, "") for k in range(len(rows))
+        ]
+    nothing = np.empty((1, 0))
+    return [
+        scored(
+            task,
+            KnownRegressor(values[k : k + 1]),
+            nothing,
+            (take_rows(task.y, rows[k : k + 1]),),
+            rows[k : k + 1],
+        )
+        for k in range(len(rows))
+    ]

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.selection.sharing.ridge.parts import FoldParts
+from mercer.problems import FoldedRidgePath
+from mercer.solvers.ridge.folds.products import FoldParts
 
 _ENOUGH = 1e-9  # of the targets: residuals from here on are answers
 _BOUND = 1e-5  # of the targets: what a prediction may be off at most
@@ -55,6 +56,11 @@ class FoldSystem:
         along = root / np.linalg.norm(root) if bias else None
         system = cls(K, rows, root, root * targets, targets, along)
         return cls(K, rows, root, system.project(system.right[:, None])[:, 0], targets, along)
+
+    def matrix(self) -> Array:
+        """Return R K R as a new matrix, free to be overwritten."""
+        A = self.root[:, None] * self.K[np.ix_(self.rows, self.rows)] * self.root
+        return np.ascontiguousarray(A)
 
     def project(self, V: Array) -> Array:
         """Take off what lies along the bias."""
@@ -105,23 +111,8 @@ class FoldSystem:
         return np.asarray(np.linalg.norm(residuals, axis=0) / (unit if unit > 0 else 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class FoldAnswer:
-    """Fits of one fold for several penalties.
-
-    Attributes
-    ----------
-    values : (n, p) array
-        Predictions at all rows.
-    met : (p,) bool array
-        Whether the equations are met.
-    """
-
-    values: Array
-    met: Array
-
-    @staticmethod
-    def nothing(system: FoldSystem, penalties: Array) -> FoldAnswer:
-        """Return an answer that meets no equation."""
-        shape = len(system.K), len(penalties)
-        return FoldAnswer(np.full(shape, np.nan), np.zeros(len(penalties), dtype=bool))
+def fold_systems(problem: FoldedRidgePath) -> list[FoldSystem]:
+    """Write the equations of all folds."""
+    K = np.ascontiguousarray(problem.gram.dense(), dtype=np.float64)
+    weights, y = problem.row_weights, problem.targets
+    return [FoldSystem.of(K, fold, y, weights, problem.bias) for fold in problem.folds or ()]

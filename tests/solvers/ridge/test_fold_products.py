@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
-from mercer import KernelRidge
-from mercer.kernels import Gaussian, Spectrum
-from mercer.selection import tune
-from mercer.selection.sharing.ridge import krylov
-from mercer.selection.sharing.ridge.krylov import by_krylov
-from mercer.selection.sharing.ridge.parts import FoldParts, fold_order
-from mercer.selection.sharing.ridge.shifted_inverse import ShiftedInverse
-from mercer.selection.sharing.ridge.system import FoldSystem
+from mercer.kernels import Gaussian
+from mercer.solvers import Watch
+from mercer.solvers.ridge.folds import krylov
+from mercer.solvers.ridge.folds.krylov import by_subspaces
+from mercer.solvers.ridge.folds.products import FoldParts, fold_order
+from mercer.solvers.ridge.folds.shifted_inverse import ShiftedInverse
+from mercer.solvers.ridge.folds.system import FoldSystem
 
 N = 700
 SHUFFLED = KFold(5, shuffle=True, random_state=0)
@@ -103,39 +102,8 @@ def test_searches_on_sorted_rows_are_those_on_rows_as_they_are(monkeypatch):
     ):
         K = np.asarray(Gaussian(0.6)(rows, rows))
         systems = [FoldSystem.of(K, fold, targets, None, True) for fold in folds]
-        answers[name] = by_krylov(systems, penalties, bool)
+        answers[name], _ = by_subspaces(systems, penalties, Watch())
         assert all(answer.met.all() for answer in answers[name])
     assert len(used) >= 2
     for one, other in zip(answers["sorted"], answers["as is"], strict=True):
         np.testing.assert_allclose(one.values[place], other.values, rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize("weighted", [True, False])
-def test_precomputed_and_shuffled_folds_equal_a_grid_search(weighted):
-    X, y = sample()
-    K = np.asarray(Gaussian(1.0)(X, X))
-    grid = {"penalty": [1e-3, 1.0]}
-    weights = np.random.default_rng(3).uniform(0.5, 2.0, N) if weighted else None
-    fit = {} if weights is None else {"sample_weight": weights}
-    found = tune(KernelRidge("precomputed"), K, y, grid=grid, cv=SHUFFLED, **fit)
-    if weighted:
-        again = tune(KernelRidge(Gaussian(1.0)), X, y, grid=grid, cv=SHUFFLED, **fit)
-        np.testing.assert_allclose(found.scores, again.scores, rtol=0, atol=1e-8)
-        return
-    theirs = GridSearchCV(KernelRidge("precomputed"), grid, cv=SHUFFLED).fit(K, y)
-    expected = theirs.cv_results_["mean_test_score"]
-    np.testing.assert_allclose(found.scores.mean(axis=1), expected, rtol=0, atol=1e-8)
-
-
-def test_common_parts_are_sorted_as_well():
-    """Parts that kernels share are evaluated on rows as they are."""
-    rng = np.random.default_rng(5)
-    X = ["".join(rng.choice(list("abc"), 12)) for _ in range(150)]
-    y = np.array([x.count("ab") + 0.1 * rng.standard_normal() for x in X])
-    kernels = [0.5 * Spectrum(2) + 0.1, 2.0 * Spectrum(2) + 0.1]
-    grid = {"kernel": kernels, "penalty": [0.1, 10.0]}
-    machine = KernelRidge(kernels[0], bias=True)
-    found = tune(machine, X, y, grid=grid, cv=SHUFFLED)
-    theirs = GridSearchCV(machine, grid, cv=SHUFFLED).fit(X, y)
-    expected = theirs.cv_results_["mean_test_score"]
-    np.testing.assert_allclose(found.scores.mean(axis=1), expected, rtol=0, atol=1e-7)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 
-from mercer import KernelRidge, config
 from mercer.kernels import Gaussian, Laplacian
-from mercer.selection import tune
-from mercer.selection.running.task_setup import make_task
-from mercer.selection.sharing import Stopped, groups
-from mercer.selection.sharing.ridge import krylov
-from mercer.selection.sharing.ridge.krylov import by_krylov, room
-from mercer.selection.sharing.ridge.krylov_subspace import KrylovSubspace
-from mercer.selection.sharing.ridge.shifted_inverse import ShiftedInverse
-from mercer.selection.sharing.ridge.system import FoldSystem
+from mercer.solvers import Status, Watch
+from mercer.solvers.ridge.folds import krylov
+from mercer.solvers.ridge.folds.krylov import by_subspaces
+from mercer.solvers.ridge.folds.krylov_subspace import KrylovSubspace
+from mercer.solvers.ridge.folds.shifted_inverse import ShiftedInverse
+from mercer.solvers.ridge.folds.system import FoldSystem
 
 N = 700
 PENALTIES = np.logspace(-4, 2, 13)
-GO_ON = bool  # a question that is always answered with False
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +74,7 @@ def test_subspaces_give_dense_solutions(scale, bias, weighted, kind):
     X, y = sample()
     s, K = weights_of(weighted), Gaussian(scale)(X)
     systems = [FoldSystem.of(K, train, y, s, bias) for train in folds_of(kind)]
-    answers = by_krylov(systems, PENALTIES, GO_ON)
+    answers = by_subspaces(systems, PENALTIES, Watch())[0]
     assert all(answer.met.all() for answer in answers)
     compare(systems, answers, y, s, PENALTIES)
 
@@ -87,7 +83,7 @@ def test_subspaces_give_dense_solutions(scale, bias, weighted, kind):
 def test_folds_of_few_rows(bias):
     X, y = sample()
     systems = [FoldSystem.of(Laplacian(1.0)(X), rows, y, None, bias) for rows in folds_of("few")]
-    answers = by_krylov(systems, PENALTIES, GO_ON)
+    answers = by_subspaces(systems, PENALTIES, Watch())[0]
     assert all(answer.met[PENALTIES >= 0.1].all() for answer in answers)
     compare(systems, answers, y, None, PENALTIES)
 
@@ -97,7 +93,7 @@ def test_units_of_the_kernel_do_not_matter(factor):
     X, y = sample()
     K, penalties = factor * Gaussian(0.7)(X), factor * PENALTIES
     systems = [FoldSystem.of(K, train, y, None, True) for train in folds_of("equal")]
-    answers = by_krylov(systems, penalties, GO_ON)
+    answers = by_subspaces(systems, penalties, Watch())[0]
     assert all(answer.met.all() for answer in answers)
     compare(systems, answers, y, None, penalties)
 
@@ -115,7 +111,7 @@ def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, mos
     monkeypatch.setattr(krylov, "ShiftedInverse", Noted)
     penalties, K = np.logspace(least, most, 25), Gaussian(0.7)(X)
     systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal", 600)]
-    answers = by_krylov(systems, penalties, GO_ON)
+    answers = by_subspaces(systems, penalties, Watch())[0]
     assert np.float64 in kinds
     assert np.mean([answer.met for answer in answers]) > 0.5
     # what residuals of 1e-9 can hide at such penalties
@@ -126,7 +122,7 @@ def test_a_kernel_that_is_none_is_not_met():
     X, y = sample()
     K = Gaussian(0.7)(X) - 0.01 * np.eye(N)
     systems = [FoldSystem.of(K, train, y, None, True) for train in folds_of("equal")]
-    answers = by_krylov(systems, PENALTIES, GO_ON)
+    answers = by_subspaces(systems, PENALTIES, Watch())[0]
     compare(systems, answers, y, None, PENALTIES)
     assert all(answer.met[PENALTIES > 1].all() for answer in answers)
 
@@ -136,7 +132,7 @@ def test_equal_rows_and_constant_kernels():
     X = np.repeat(X[: N // 2], 2, axis=0)
     for K in (Gaussian(0.5)(X), np.ones((N, N)), np.eye(N)):
         systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal")]
-        answers = by_krylov(systems, PENALTIES, GO_ON)
+        answers = by_subspaces(systems, PENALTIES, Watch())[0]
         assert all(answer.met.all() for answer in answers)
         compare(systems, answers, y, None, PENALTIES)
 
@@ -174,50 +170,16 @@ def test_residuals_in_the_subspace_are_those_of_the_equations(monkeypatch):
     monkeypatch.setattr(
         FoldSystem, "sizes", lambda self, left: seen.append(sizes(self, left)) or seen[-1]
     )
-    chain.answer()
+    chain.fits(Watch())
     np.testing.assert_allclose(seen[0], told, rtol=1e-6, atol=1e-14)
 
 
-def test_the_search_can_be_left():
+@pytest.mark.parametrize("asked", [1, 30, 75])
+def test_the_search_can_be_left(asked):
     X, y = sample()
     systems = [FoldSystem.of(Gaussian(0.7)(X), np.arange(600), y, None, True)]
-    with pytest.raises(Stopped):
-        by_krylov(systems, PENALTIES, lambda: True)
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("precomputed", [True, False])
-def test_tuning_equals_a_grid_search(bias, precomputed):
-    X, y = sample(900)
-    cv = KFold(3, shuffle=True, random_state=1)
-    kernel = Gaussian(0.7)
-    machine = KernelRidge("precomputed" if precomputed else kernel, bias=bias)
-    rows = kernel(X) if precomputed else X
-    grid = {"penalty": np.logspace(-4, 1, 8).tolist()}
-    found = tune(machine, rows, y, grid=grid, cv=cv)
-    theirs = GridSearchCV(machine, grid, cv=cv).fit(rows, y)
-    for k in range(3):
-        np.testing.assert_allclose(
-            found.cv_results[f"split{k}_test_score"],
-            theirs.cv_results_[f"split{k}_test_score"],
-            rtol=1e-8,
-        )
-
-
-def test_one_kernel_or_many_one_thread_or_two_give_the_same_digits():
-    X, y = sample(900)
-    grid = {"kernel__scale": [0.5, 0.8], "penalty": PENALTIES.tolist()}
-    machine = KernelRidge(Gaussian(1.0))
-    both = tune(machine, X, y, grid=grid, cv=3)
-    with config(threads=1):
-        np.testing.assert_array_equal(tune(machine, X, y, grid=grid, cv=3).scores, both.scores)
-    alone = tune(machine, X, y, grid={**grid, "kernel__scale": [0.5]}, cv=3)
-    np.testing.assert_array_equal(alone.scores, both.scores[: len(PENALTIES)])
-
-
-def test_memory_is_planned():
-    X, y = sample(900)
-    rest = {"sample_weight": None, "groups": None, "train_scores": False, "error_score": np.nan}
-    task = make_task(KernelRidge(Gaussian(1.0)), X, y, cv=3, scoring=None, **rest)
-    (group,) = groups(task, [{"penalty": p} for p in PENALTIES])
-    assert group.size >= 8 * 900**2 + room(900, 3)
+    watch = Watch(callback=lambda progress: progress.iteration >= asked)
+    answers, passes = by_subspaces(systems, PENALTIES, watch)
+    assert watch.stopped is Status.STOPPED and passes == asked
+    assert not answers[0].met.all()
+    compare(systems, answers, y, None, PENALTIES)  # what is said to be met is

@@ -16,10 +16,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mercer.array_types import Array
-from mercer.selection.sharing.ridge.system import FoldAnswer, FoldSystem
+from mercer.solvers.base import Watch
+from mercer.solvers.ridge.folds.fits import FoldFits, refined
+from mercer.solvers.ridge.folds.system import FoldSystem
 
 _TINY = float(np.finfo(np.float64).tiny)
-_REFINED = 2  # times
 _NEW = 1e-6  # of a vector's length: less than that beside the subspace is rounding
 _PURE = 1e-3  # the same: with more than that, a vector is orthogonal to it at once
 
@@ -128,26 +129,16 @@ class KrylovSubspace:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log10(self.left / self.enough))
 
-    def answer(self) -> FoldAnswer:
-        """Solve in the subspace, check the equations themselves, and refine."""
-        system, V, Z = self.system, self._V[:, : self.size], self._Z[:, : self.width]
-        shape = len(self.penalties)
-        X, values = np.zeros((len(system.rows), shape)), np.zeros((len(system.K), shape))
-        residuals = np.repeat(system.right[:, None], shape, axis=1)
-        sizes = np.where(self.left <= self.enough, np.inf, np.nan)  # to be met, not to be met
-        for _ in range(1 + _REFINED):
-            worse = np.flatnonzero(sizes > self.enough)
-            if not len(worse):
-                break
-            right = np.vstack([V.T @ residuals[:, worse], Z.T @ residuals[:, worse]])
-            both = self._solve(self.penalties[worse], right)
-            X[:, worse] += V @ both[: self.size] + Z @ both[self.size :]
-            values[:, worse] = system.values(X[:, worse])
-            residuals[:, worse] = system.residuals(
-                X[:, worse], values[:, worse], self.penalties[worse]
-            )
-            sizes[worse] = system.sizes(residuals[:, worse])
-        return FoldAnswer(values + system.intercept(values), sizes <= self.enough)
+    def fits(self, watch: Watch) -> FoldFits:
+        """Solve in the subspace for all penalties that it should answer, and refine."""
+        V, Z = self._V[:, : self.size], self._Z[:, : self.width]
+
+        def correct(chosen: Array, left: Array) -> Array:
+            both = self._solve(self.penalties[chosen], np.vstack([V.T @ left, Z.T @ left]))
+            return np.asarray(V @ both[: self.size] + Z @ both[self.size :])
+
+        met = self.left <= self.enough  # as the recurrence sees it
+        return refined(self.system, self.penalties, correct, watch, tried=met)
 
     def _solve(self, penalties: Array, right: Array) -> Array:
         """Solve each column at its penalty; NaN where the matrix is not positive definite."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.lapack import invert
-from mercer.selection.sharing.ridge.parts import FoldParts
-from mercer.selection.sharing.ridge.system import FoldSystem
+from mercer.solvers.ridge.folds.products import FoldParts
+from mercer.solvers.ridge.folds.system import FoldSystem
 
 _BLOCK = 256  # rows at a time
 

@@ -23,11 +23,15 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.blas import one_blas_thread
-from mercer.selection.sharing.base import Stop, Stopped
-from mercer.selection.sharing.ridge.krylov_subspace import KrylovSubspace
-from mercer.selection.sharing.ridge.parts import FoldParts
-from mercer.selection.sharing.ridge.shifted_inverse import ShiftedInverse
-from mercer.selection.sharing.ridge.system import FoldAnswer, FoldSystem
+from mercer.problems import FoldedRidgePath
+from mercer.solvers.base import Solution, Watch
+from mercer.solvers.ridge.folds.direct import direct
+from mercer.solvers.ridge.folds.fits import FoldFits, reported
+from mercer.solvers.ridge.folds.fold_solver import FoldSolver
+from mercer.solvers.ridge.folds.krylov_subspace import KrylovSubspace
+from mercer.solvers.ridge.folds.products import FoldParts
+from mercer.solvers.ridge.folds.shifted_inverse import ShiftedInverse
+from mercer.solvers.ridge.folds.system import FoldSystem, fold_systems
 
 # costs, in passes over the matrix
 _INVERSE = 21  # rows for each pass that an inverse in float32 costs, half as many in float64
@@ -42,15 +46,42 @@ _REACH = 1e4  # largest to smallest penalty of one inverse: 100 rounds for nine 
 _WIDE = 3  # vectors that a round adds at most: what penalties leave is nearly parallel
 
 
-def by_krylov(systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> list[FoldAnswer]:
-    """Solve for all penalties of all folds; those that would take too long are not met."""
-    answers: list[FoldAnswer] = []
-    # passes over the matrix have threads; the rest is small, or would depend on how many there are
-    with one_blas_thread():
-        for first in range(0, len(systems), _TOGETHER):
-            search = _FoldsRun(systems[first : first + _TOGETHER], penalties, stop)
-            answers += search.answers()
-    return answers
+@dataclass(frozen=True)
+class KrylovFolds(FoldSolver):
+    """Grow a subspace for each fold, all of them together; factor for what that leaves."""
+
+    def run(self, problem: FoldedRidgePath, watch: Watch, start: Any = None) -> Solution:
+        """Answer what subspaces can, then the rest fold by fold."""
+        systems, penalties = fold_systems(problem), problem.penalties
+        # passes over the matrix have threads; the rest is small, or would depend on how many
+        with one_blas_thread():
+            fits, steps = by_subspaces(systems, penalties, watch)
+            for system, found in zip(systems, fits, strict=True):
+                rest = np.flatnonzero(~found.met)
+                if not len(rest):
+                    continue
+                if watch.tick(steps, len(rest)):
+                    break
+                with watch.keeping():
+                    solver = direct(len(rest))
+                    found.put(rest, solver.fold(system, penalties[rest], watch))
+        return reported(self, problem, fits, steps, watch)
+
+
+def by_subspaces(
+    systems: Sequence[FoldSystem], penalties: Array, watch: Watch
+) -> tuple[list[FoldFits], int]:
+    """Solve for all penalties of all folds, and count the passes over the matrix.
+
+    Penalties that would take longer than factors of their own are not met.
+    """
+    fits: list[FoldFits] = []
+    passes = 0
+    for first in range(0, len(systems), _TOGETHER):
+        run = _FoldsRun(systems[first : first + _TOGETHER], penalties, watch)
+        fits += run.fits()
+        passes += run.passes
+    return fits, passes
 
 
 def room(n: int, folds: int) -> float:
@@ -77,28 +108,30 @@ class _Plan:
 class _FoldsRun:
     """Subspaces of several folds that grow together."""
 
-    def __init__(self, systems: Sequence[FoldSystem], penalties: Array, stop: Stop) -> None:
+    def __init__(self, systems: Sequence[FoldSystem], penalties: Array, watch: Watch) -> None:
         self.systems, self.penalties, self.K = systems, penalties, systems[0].K
-        self.stop = stop
+        self.watch, self.passes = watch, 0
         self.parts = FoldParts([system.rows for system in systems], len(self.K))
         self.most = _most(min(len(system.rows) for system in systems))
         self.chains = [KrylovSubspace(system, penalties, self.most) for system in systems]
         largest = [(s.root**2 * self.K.diagonal()[s.rows]).max(initial=0.0) for s in systems]
         self._floor = float(np.finfo(np.float32).eps / 2 * len(self.K) * max(largest))
 
-    def answers(self) -> list[FoldAnswer]:
+    def fits(self) -> list[FoldFits]:
         """Let the subspaces grow as long as that is the cheapest, then solve in them."""
         self._steps()
-        while (plans := self._plans()) and self._pays(plans[0]):
+        while not self.watch.stopped and (plans := self._plans()) and self._pays(plans[0]):
             pole = self._invert(plans[0])
             if pole is None or not self._rounds(pole, plans[0]):
                 break
-        return [chain.answer() for chain in self.chains]
+        return [chain.fits(self.watch) for chain in self.chains]
 
     def _steps(self) -> None:
         """Make Lanczos' steps until all is met, or they no longer make the rest cheaper."""
         seen, before = [float(self._digits().max())], np.inf
         for step in range(1, self.most + 1):
+            if self._stopped(seen[-1]):
+                return
             columns = self._values([chain.vector()[:, None] for chain in self.chains])
             for chain, column in zip(self.chains, columns, strict=True):
                 chain.extend(column[:, 0])
@@ -121,6 +154,8 @@ class _FoldsRun:
             worst = [chain.worst(plan.chosen, _WIDE, _SPARE) for chain in self.chains]
             if not any(block.shape[1] for block in worst):
                 return True
+            if self._stopped(np.nan):
+                return False
             found = pole.solve(worst)
             fresh = [chain.fresh(block) for chain, block in zip(self.chains, found, strict=True)]
             if not any(block.shape[1] for block in fresh):
@@ -129,10 +164,13 @@ class _FoldsRun:
                 chain.widen(*both)
         return False
 
+    def _stopped(self, digits: float) -> bool:
+        """Count a pass; return whether there is no time for it."""
+        self.passes += 1
+        return self.watch.tick(self.passes, digits)
+
     def _values(self, blocks: Sequence[Array]) -> list[Array]:
         """Return the values at its own rows of a block of each fold, in one pass over K."""
-        if self.stop():
-            raise Stopped
         full = [system.spread(block) for system, block in zip(self.systems, blocks, strict=True)]
         values = self.parts.product(self.K, full, reads=True, writes=True)
         return np.split(values, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
