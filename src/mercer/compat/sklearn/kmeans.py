@@ -35,7 +35,10 @@ _STARTS = 10  # of n_init="auto" where the start is left to chance
 class KMeans(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, WrappedMachine, BaseEstimator
 ):
-    """`sklearn.cluster.KMeans` on Mercer's solver: Lloyd's steps until no row changes clusters.
+    """`sklearn.cluster.KMeans` on Mercer's solver: Lloyd's steps, then moves of single rows.
+
+    The moves lower the objective where Lloyd's steps no longer do, so an end is never worse than
+    that of the same start there, and no row gains by changing clusters alone.
 
     What differs is listed in the user guide.
 
@@ -288,7 +291,7 @@ default="k-means++"
             init=init,
             n_init=starts,
             max_iter=int(self.max_iter) - 1,  # the first is the way to the start
-            refine=False,
+            refine=True,
             random_state=self.random_state,
         )
 

@@ -203,7 +203,7 @@ class KNeighborsClassifier(ScikitNeighbors):
         """Return whether Mercer's search answers; what is wrong, scikit-learn's says."""
         if "_search" not in self.__dict__ or not isinstance(count, Integral) or is_sparse(X):
             return False
-        return 0 < count < self.n_samples_fit_ + (X is not None)
+        return bool(0 < int(count) < self.n_samples_fit_ + (X is not None))
 
     def _shares(self, X: Any) -> Array:
         codes = self._y[self.kneighbors(X, return_distance=False)]
