@@ -13,6 +13,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+from sphinx.util.inspect import stringify_signature
+
 import mercer
 
 project = "Mercer"
@@ -118,6 +120,15 @@ def name_types(
     return signature.replace(first.name, f"{first.name}: {kind}", 1), returns
 
 
+def name_arguments(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any
+) -> tuple[str, Any] | None:
+    """Return the arguments of a class where Sphinx looks at a __new__ that takes any."""
+    if what != "class" or signature != "(*args, **kwargs)":
+        return None
+    return stringify_signature(inspect.signature(obj), False, False), returns
+
+
 def only_rst_headers(app: Any) -> None:
     """Keep examples/data/README.md, which is for people, from becoming a section of the gallery."""
     app.config.sphinx_gallery_conf["source_suffix"] = {".rst": "restructuredtext"}
@@ -127,4 +138,5 @@ def setup(app: Any) -> None:
     """Run before numpydoc reads the docstrings, and before the gallery looks for its sections."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)
     app.connect("autodoc-process-signature", name_types)
+    app.connect("autodoc-process-signature", name_arguments)
     app.connect("builder-inited", only_rst_headers, priority=100)

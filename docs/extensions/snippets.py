@@ -26,6 +26,7 @@ FENCE = re.compile(r"^```python\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 CARRIED = re.compile(
     r"\n\n```text\n(.*?)^```$(?:\n\n!\[[^\]]*\]\(([^)]+)\))?", re.MULTILINE | re.DOTALL
 )
+SLOW = "Mercer runs on its NumPy reference backend"  # said where there was no compiler
 PICTURES = "snippets"  # a folder of docs/ that git ignores
 
 
@@ -41,6 +42,7 @@ def run_page(text: str, name: str) -> Iterator[tuple[str, list[Any]]]:
         code = "\n" * line + block[1]  # a traceback names the line of the page
         with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", message=SLOW)
             try:
                 exec(compile(code, name, "exec"), scope)  # our own page
             except Exception as error:
