@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from fuzz import margins
+from fuzz.learnt import learnt_weights
 from fuzz.margins import gram
 from mercer.kernels import Linear, Precomputed
 
@@ -345,4 +346,6 @@ ORACLES = {
     "NearestNeighbors": nearest,
     "MaximumEntropy": maximum_entropy,
     "SpectralClustering": spectral,
+    "MultipleKernel.labels": learnt_weights,
+    "MultipleKernel.targets": learnt_weights,
 }
