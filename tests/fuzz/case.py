@@ -10,7 +10,7 @@ from fuzz.machines import FOUL, MACHINES, TUNED, draw_parameters
 HEAD = [
     "import mercer, mercer.compat.sklearn as compat, numpy as np, pandas as pd, scipy.sparse",
     "from mercer.kernels import *",
-    "from mercer.selection import Tuned",
+    "from mercer.selection import MultipleKernel, Tuned",
 ]
 PASSES = ("max_epochs", "n_init")
 NO_KERNEL = Drawn("", [])
@@ -65,7 +65,7 @@ def draw_case(seed, index, name=None):
     kernels = [draw_kernel(draw, positive)] if machine.kernels else [NO_KERNEL]
     kernel = kernels[0]
     for argument in machine.kernels:
-        parameters[argument] = kernel.text
+        parameters[argument] = _several(kernel) if argument == "kernels" else kernel.text
     fair = not (parameters and draw.chance(0.06))
     if not fair:
         name_of_one, value = draw.one(list(parameters)), draw.one(FOUL)
@@ -78,6 +78,12 @@ def draw_case(seed, index, name=None):
     tame = data.tame and not stopped and kernel.rows
     fit = _fitted(draw, machine, weights)
     return Case((seed, index), name, lines, make, fit, tame, fair, kernel.psd, parameters)
+
+
+def _several(kernel):
+    """Write a list of kernels: the one that was drawn, and others that take the same rows."""
+    others = "'linear', Gaussian(1.0)" if kernel.rows else "Spectrum(1), Spectrum(3)"
+    return f"[{kernel.text}, {others}]"
 
 
 def _rows(draw, data, kernel, weights, machine):
@@ -98,7 +104,8 @@ def _made(draw, name, parameters):
         arguments["callback"] = "lambda progress: polls.append(progress) or len(polls) >= 3"
     text = ", ".join(f"{key}={value}" for key, value in arguments.items())
     module, _, short = name.rpartition(".")
-    made = f"{module or 'mercer'}.{short}({text})"
+    call = MACHINES[name].call or f"{module or 'mercer'}.{short}"
+    made = f"{call}({text})"
     if name in TUNED and draw.chance(0.06):
         made = f"Tuned({made}, {TUNED[name]}, cv=3)"
     return [*lines, f"machine = {made}"]
@@ -112,6 +119,8 @@ CALLED_BACK = (
     "KernelRidge",
     "LogisticRegression",
     "KMeans",
+    "MultipleKernel.labels",
+    "MultipleKernel.targets",
 )
 
 

@@ -154,10 +154,11 @@ def stops_when_asked(trial):
 
 
 def steps_are_bounded(trial):
-    most, solution = (
-        trial.case.parameters.get("max_iter"),
-        getattr(trial.machine, "solution_", None),
-    )
+    most = trial.case.parameters.get("max_iter")
+    # of a machine that learns its kernel, steps over the simplex are counted
+    holder = getattr(trial.machine, "combined_", trial.machine)
+    solution = getattr(trial.machine, "solution_", None)
+    solution = getattr(holder, "solution", solution)
     if most is None or solution is None or not trial.case.fair:
         return
     fitted = getattr(trial.machine, "best_estimator_", trial.machine)

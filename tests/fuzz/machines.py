@@ -49,8 +49,10 @@ class Machine:
         Whether entries of X must not be negative.
     seeded : bool
         Whether it takes a random_state.
-    source : str
-        The module it comes from.
+    inner : tuple of str
+        For a machine around another one: what that is, as text.
+    call : str
+        How it is called, where that is not its name.
     """
 
     target: str | None
@@ -59,11 +61,23 @@ class Machine:
     weighted: bool = True
     positive: bool = False
     seeded: bool = False
-    source: str = "mercer"
+    inner: tuple = ()
+    call: str = ""
 
 
 def _compat(target, parameters, weighted=False):
-    return Machine(target, parameters, (), weighted, source="mercer.compat.sklearn")
+    return Machine(target, parameters, (), weighted)
+
+
+def _learnt(target, methods, inner):
+    """Describe a machine that learns its kernel."""
+    parameters = {
+        "method": methods,
+        "normalize": ["False"],
+        "tol": ["1e-2", "1e-8"],
+        **SOLVER_LIMITS,
+    }
+    return Machine(target, parameters, ("kernels",), inner=inner, call="MultipleKernel")
 
 
 MACHINES = {
@@ -237,6 +251,22 @@ MACHINES = {
     "compat.SpectralClustering": _compat(
         None, {"n_clusters": ["2", "3"], "affinity": ["'nearest_neighbors'"], "random_state": ["0"]}
     ),
+    "MultipleKernel.labels": _learnt(
+        "labels",
+        ["'alignment'", "'margin'"],
+        (
+            *("mercer.SVC()", "mercer.SVC(C=100.0)", "mercer.SVC(C=1e6, slack='l2')"),
+            *("mercer.SVC(nu=0.3)", "mercer.LogisticRegression()", "mercer.NearestMean()"),
+        ),
+    ),
+    "MultipleKernel.targets": _learnt(
+        "targets",
+        ["'alignment'", "'ridge'"],
+        (
+            *("mercer.KernelRidge(0.01)", "mercer.KernelRidge(1.0, bias=False)", "mercer.SVR()"),
+            *("mercer.KernelRidge(1e-6)", "mercer.KernelRidge('loo')"),
+        ),
+    ),
 }
 # what a choice of parameters looks like around a machine
 TUNED = {
@@ -253,6 +283,8 @@ def draw_parameters(draw, machine):
     """Draw parameters as a dict of text; each is left alone more often than not."""
     names = [name for name in machine.parameters if draw.chance(0.3)]
     found = {name: draw.one(machine.parameters[name]) for name in names}
+    if machine.inner:
+        found["machine"] = draw.one(machine.inner)
     if machine.seeded:
         found["random_state"] = str(draw.integer(0, 9))
     return found

@@ -21,14 +21,22 @@ MOST_ROWS = 60  # for another solver
 ORDINARY = (1e-4, 1e5)  # sizes of C k(x, x) that another solver is trusted with
 
 
-def gram(trial):
-    """Evaluate the kernel on the training rows, in float64."""
+def gram(trial, some=None):
+    """Evaluate the kernel on the training rows, or some of them, in float64."""
     kernel, X = trial.machine.kernel_, trial.X
+    some = np.arange(len(X)) if some is None else some
     if isinstance(kernel, Precomputed):
-        return X.astype(float)
+        return X.astype(float)[np.ix_(some, some)]
     # a function of the user's own is called with rows as they are: in float32 it is another one
     single = isinstance(kernel, FromCallable) and X.dtype == np.float32
-    rows = trial.names["X"] if X.dtype.kind in "US" else X if single else X.astype(float)
+    words = X.dtype.kind in "US"
+    rows = (
+        [trial.names["X"][i] for i in some]
+        if words
+        else X[some]
+        if single
+        else X[some].astype(float)
+    )
     return np.asarray(trial.quietly(lambda: kernel(rows, rows)), dtype=float)
 
 

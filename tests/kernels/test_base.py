@@ -134,6 +134,7 @@ def test_functions_print_their_names():
         (lambda: A.on(1.5), TypeError, "column 1.5"),
         (lambda: A.on([True, 0.5]), TypeError, "column True"),
         (lambda: A.on(None), TypeError, "column None"),
+        (lambda: A.on(np.array(1.5)), TypeError, "column array"),
         (lambda: A.on(slice(1, None)), ValueError, "must have an end"),
         (lambda: A.on(slice(-2, 1)), ValueError, "count forward"),
     ],

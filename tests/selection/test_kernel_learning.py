@@ -537,6 +537,19 @@ def test_combine_refuses_one_kernel_and_wrong_matrices():
         combine(Precomputed(), [X @ X.T, X], LABELS)
     with pytest.raises(ValueError, match="combine"):
         combine(KERNELS, X, LABELS, method="ridge")
+    with pytest.raises(TypeError, match=r"combine: kernels=array\(2\.\) must be a list"):
+        combine(np.array(2.0), X, LABELS)
+    with pytest.raises(ValueError, match="must be a sequence of square matrices"):
+        combine(Precomputed(), np.array(2.0), LABELS)
+
+
+@pytest.mark.parametrize("size", [1e150, 1e-150])
+def test_weights_do_not_depend_on_the_unit_of_the_targets(size):
+    """Squares of targets near the end of float64 overflow: SOLVED must still be certified."""
+    options = {"method": "ridge", "penalty": 1e-6, "normalize": False}
+    plain, found = (combine(KERNELS, X, s * NUMBERS, **options) for s in (1.0, size))
+    assert found.certificate.ok
+    np.testing.assert_allclose(found.weights, plain.weights, atol=1e-3)
 
 
 # --- the estimator ---------------------------------------------------------------------------

@@ -86,7 +86,9 @@ def test_points_come_in_the_order_of_scikit_learn():
     assert len(Grid.of(boxes)) == 5
 
 
-@pytest.mark.parametrize("wrong", ["C", 3, {"C": 1.0}, {"C": "rbf"}, [3], {"C": []}, []])
+@pytest.mark.parametrize(
+    "wrong", ["C", 3, {"C": 1.0}, {"C": "rbf"}, [3], {"C": []}, [], np.array(2.0)]
+)
 def test_a_wrong_grid_is_refused_with_a_remedy(wrong):
     with pytest.raises((TypeError, ValueError), match="grid"):
         Grid.of(wrong)

@@ -82,7 +82,8 @@ SVC_GRID = {"C": [0.1, 1.0, 10.0], "kernel__scale": [0.3, 1.0, 3.0]}
 
 def equal_to_grid_search(found, machine, grid, rows, target, atol=1e-6, fit=None, **options):
     """Compare everything that is the same whatever the clock says, on the same folds."""
-    options["cv"] = folds_of(machine, rows, target, options.get("cv", 5), None)
+    groups = (fit or {}).get("groups")
+    options["cv"] = folds_of(machine, rows, target, options.get("cv", 5), groups)
     theirs = GridSearchCV(machine, grid, refit=options.pop("refit", False), **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)

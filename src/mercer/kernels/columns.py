@@ -51,7 +51,7 @@ def as_columns(columns: Any) -> tuple[int | str, ...]:
         chosen: tuple[int | str, ...] = tuple(_range(columns))
     elif isinstance(columns, str | Integral):
         chosen = (_column(columns),)
-    elif isinstance(columns, Iterable):
+    elif isinstance(columns, Iterable) and getattr(columns, "ndim", 1) > 0:
         chosen = _several(list(columns))
     else:
         raise _refusal(columns)

@@ -28,7 +28,8 @@ class Grid:
         if isinstance(grid, Grid):
             return grid
         boxes = [grid] if isinstance(grid, Mapping) else grid
-        if isinstance(boxes, str) or not isinstance(boxes, Iterable):
+        single = isinstance(boxes, str) or getattr(boxes, "ndim", 1) == 0
+        if single or not isinstance(boxes, Iterable):
             raise TypeError(
                 f"grid={grid!r} must be a dict of lists, such as {{'C': [1, 10]}}, or a list of "
                 "such dicts"

@@ -589,6 +589,14 @@ def test_scale_changes_nothing_but_the_scale(A, scale):
     assert found.certificate_.ok
 
 
+def test_a_given_matrix_with_a_zero_diagonal_is_put_in_units_too():
+    """Minus distances: all that is large lies off the diagonal."""
+    K = -np.abs(X[:30, :1] - X[:30, 0])
+    found, wanted = (PCA(2, kernel=Precomputed()).fit(s * K) for s in (1e300, 1.0))
+    close(found.explained_variance_ / 1e300, wanted.explained_variance_, 1e-10)
+    assert found.certificate_.ok == wanted.certificate_.ok
+
+
 def test_weights_of_any_size_are_certified():
     A = rows(700, 5)
     for weight in (1e-300, 1e300):

@@ -25,6 +25,8 @@ from mercer.problems.margin.svm import HARDEST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.parameters import check_flag, checked, one_of
 
+_ORDINARY = 1e100  # targets up to here, and down to its inverse, are taken as they are
+
 
 class KernelLoss(ABC):
     """A machine, but for its kernel."""
@@ -111,7 +113,13 @@ class Squares(KernelLoss):
             raise ValueError("combine: y is constant, so that all weights are equally good")
         if self.bias:  # which takes up any constant; rounding should not see it either
             targets = targets - np.average(targets, axis=0, weights=rows.weight)
-        return _Regression(targets, self.penalty / rows.weight, self.bias)
+        return _Regression(targets / _unit(targets), self.penalty / rows.weight, self.bias)
+
+
+def _unit(targets: Array) -> float:
+    """Return what targets are counted in; the weights of the kernels do not depend on it."""
+    largest = float(np.abs(targets).max())
+    return 1.0 if 1 / _ORDINARY < largest < _ORDINARY else 2.0 ** np.floor(np.log2(largest))
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,8 @@ class KernelSet:
 
 def given_matrices(X: Any) -> list[Any]:
     """Require a sequence of matrices."""
-    matrices = list(X) if isinstance(X, Iterable) and not is_sparse(X) else []
+    listed = isinstance(X, Iterable) and getattr(X, "ndim", 1) > 0 and not is_sparse(X)
+    matrices = list(X) if listed else []
     if not matrices or not all(np.ndim(matrix) == 2 for matrix in matrices):
         raise ValueError(
             "combine: with kernels=Precomputed(), X must be a sequence of square matrices, one for "
@@ -128,7 +129,8 @@ def kernel_set(
     kernels: Sequence[Any], points: Points, names: list[str] | None, weights: Array
 ) -> KernelSet:
     """Read kernels from what the user gave."""
-    if isinstance(kernels, str | Kernel) or not isinstance(kernels, Iterable):
+    single = isinstance(kernels, str | Kernel) or getattr(kernels, "ndim", 1) == 0
+    if single or not isinstance(kernels, Iterable):
         raise TypeError(
             f"combine: kernels={kernels!r} must be a list of kernels, or Precomputed() for matrices"
         )

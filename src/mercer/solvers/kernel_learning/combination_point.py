@@ -78,7 +78,9 @@ class Point:
 
     @property
     def relative_gap(self) -> float:
-        """Bound the distance to the optimum, in units of it."""
+        """Bound the distance to the optimum, in units of it; infinite where values overflowed."""
+        if not np.isfinite(self.upper):  # a share of infinity is no gap
+            return np.inf
         size = max(abs(self.upper), float(np.finfo(float).tiny))
         return (self.machine_gap + self.kernel_gap) / size
 

@@ -131,13 +131,13 @@ def inaccurate(engine: StoredEngine, state: PathState, matrix: Float64Matrix) ->
         K = matrix(sum(2 * _SAMPLE * state.used(s, k) + _ASKING for s, k in looks))
         scale = np.maximum([sizes[look] for look in looks], np.finfo(float).tiny)
         rates = (_errors(state, looks, K) / scale).max(axis=1)
+    if least > 0 and not rates.any() and not wrong.any():
+        return []
     errors = np.where(wrong, np.inf, rates[0] * sizes)
     found = (errors > _ALLOWED * limits) | (rates[1] * sizes > limits)
     if least <= 0:  # without a margin no step makes one
         state.solved &= (limits > 0).all(axis=1)
         found &= state.solved[:, None]
-    if not found.any():
-        return []
     return [(int(s), int(k), float(errors[s, k])) for s, k in np.argwhere(found)]
 
 
