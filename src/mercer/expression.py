@@ -157,7 +157,10 @@ class SymmetricSum(Statistic):
 
 @dataclass(frozen=True)
 class Opaque(Expression):
-    """A function of two blocks of rows that returns their matrix; its inside is unknown."""
+    """A function of two blocks of rows that returns their matrix; its inside is unknown.
+
+    A function with a method `self_values` gives e(x, x) for every row of a block by it.
+    """
 
     function: Callable[[Any, Any], Any]
     steps: Steps = ()

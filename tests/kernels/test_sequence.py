@@ -105,7 +105,7 @@ def test_an_empty_word_resembles_nothing():
 def test_rows_of_numbers_and_words_are_told_apart():
     with pytest.raises(TypeError, match="Spectrum compares strings"):
         Spectrum()([[1.0, 2.0]])
-    with pytest.raises(TypeError, match="Subsequence"):
+    with pytest.raises(TypeError, match="another kernel of strings"):
         Gaussian()(WORDS)
     with pytest.raises(TypeError, match="one of X and Y"):
         Spectrum()(WORDS, [[1.0]])

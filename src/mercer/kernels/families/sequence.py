@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mercer import deadline
 from mercer import expression as ex
@@ -18,10 +17,10 @@ from mercer.array_types import Array, Points
 from mercer.expression import Expression
 from mercer.kernels import checks
 from mercer.kernels.base import Kernel, proven
+from mercer.kernels.kgram_counts import count_kgrams, products
 from mercer.points import is_objects
 
 _BLOCK = 64  # sequences compared at a time by the dynamic programme
-_COUNTED = 256  # sequences whose counts are multiplied between two looks at the clock
 
 
 @proven
@@ -92,36 +91,16 @@ class SpectrumFunction:
     k: int
 
     def __call__(self, X: Points, Y: Points) -> Array:
-        """Count k-grams of both blocks in one vocabulary, and multiply the counts."""
-        codes = _encode("Spectrum", X, Y)
-        lengths = np.array([len(c) for c in codes])
-        letters = np.concatenate(codes) if len(codes) else np.empty(0, dtype=np.int64)
-        grams, owners = _grams(letters, lengths, self.k)
-        shape = (len(codes), int(grams.max(initial=-1)) + 1)
-        counts = sparse.csr_array((np.ones(len(grams)), (owners, grams)), shape=shape)
-        left, right = counts[: len(X)], counts[len(X) :].T.tocsr()
-        out = np.empty((len(X), len(Y)))
-        for first in range(0, len(X), _COUNTED):
-            deadline.check()
-            rows = slice(first, first + _COUNTED)
-            out[rows] = (left[rows] @ right).toarray()
-        return out
+        """Multiply the counts; each sequence is counted once as long as it is remembered."""
+        _refuse_numbers("Spectrum", X, Y)
+        (left, right), width = count_kgrams(self.k, X, Y)
+        return products(left, right, width)
 
-
-def _grams(letters: Array, lengths: Array, k: int) -> tuple[Array, Array]:
-    """Return every k-gram of all sequences a number, equal ones the same, and its sequence."""
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    grams = letters
-    for size in range(2, k + 1):
-        deadline.check()
-        if len(letters) < size:
-            return letters[:0], owners[:0]
-        # a piece of length `size` is one of length size - 1 and the letter after it; numbering
-        # anew each time keeps the numbers small enough to pair
-        pairs = grams[:-1] * (letters.max() + 1) + letters[size - 1 :]
-        grams = np.unique(pairs, return_inverse=True)[1]
-    inside = owners[: len(grams)] == owners[k - 1 :]  # not across the end of a sequence
-    return grams[inside], owners[: len(grams)][inside]
+    def self_values(self, X: Points) -> Array:
+        """Return k(x, x) for every sequence."""
+        _refuse_numbers("Spectrum", X)
+        (rows,), _ = count_kgrams(self.k, X)
+        return np.array([row.square for row in rows])
 
 
 @dataclass(frozen=True)
@@ -136,27 +115,36 @@ class SubsequenceFunction:
         codes = _encode("Subsequence", X, Y)
         left, right = codes[: len(X)], codes[len(X) :]
         out = np.zeros((len(left), len(right)))
-        for rows in _blocks(left):
+        for rows in _blocks(left, _BLOCK):
             S = _padded(left, rows, -1)
-            for columns in _blocks(right):
-                out[np.ix_(rows, columns)] = self._compare(S, _padded(right, columns, -2))
+            for columns in _blocks(right, _BLOCK):
+                T = _padded(right, columns, -2)
+                out[np.ix_(rows, columns)] = self._compare(S[:, :, None], T[:, None, :])
+        return out
+
+    def self_values(self, X: Points) -> Array:
+        """Return k(x, x) for every sequence, without comparing different ones."""
+        codes = _encode("Subsequence", X, X[:0])
+        out = np.zeros(len(codes))
+        for rows in _blocks(codes, _BLOCK**2):
+            out[rows] = self._compare(_padded(codes, rows, -1), _padded(codes, rows, -2))
         return out
 
     def _compare(self, S: Array, T: Array) -> Array:
-        """Compare all columns of S with all columns of T, letter by letter.
+        """Compare columns of S with columns of T as they are broadcast, letter by letter.
 
         `ends` sums decay^(l(i) + l(j)) over the pairs of places of common sub-sequences of q + 1
         letters that end at the letters a of s and b of t. A longer one ends here if the letters
         match and a shorter one ended before both; every position moved since then costs decay.
         """
-        shape = (self.k - 1, S.shape[1], T.shape[1])
+        shape = (self.k - 1, *np.broadcast_shapes(S.shape[1:], T.shape[1:]))
         before = np.zeros((len(T), *shape))  # per b: what ended before a in s and before b in t
         total = np.zeros(shape[1:])
         for a in S:
             left_of_b = np.zeros(shape)  # what ended at a in s and before b in t
             for b, earlier in zip(T, before, strict=True):
                 deadline.check()  # here, since a single pair of long sequences may take minutes
-                match = self.decay**2 * (a[:, None] == b)
+                match = self.decay**2 * (a == b)
                 ends = match
                 for q in range(self.k - 1):
                     longer = match * earlier[q]
@@ -169,9 +157,9 @@ class SubsequenceFunction:
         return total
 
 
-def _blocks(sequences: list[Array]) -> list[Array]:
+def _blocks(sequences: list[Array], size: int) -> list[Array]:
     order = np.argsort([len(s) for s in sequences], kind="stable")  # little padding in a block
-    return [order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK)]
+    return [order[i : i + size] for i in range(0, len(order), size)]
 
 
 def _padded(sequences: list[Array], chosen: Array, filler: int) -> Array:
@@ -184,11 +172,7 @@ def _padded(sequences: list[Array], chosen: Array, filler: int) -> Array:
 
 def _encode(owner: str, X: Points, Y: Points) -> list[Array]:
     """Return every letter of all sequences of both blocks a number, equal ones the same."""
-    if not (is_objects(X) and is_objects(Y)):
-        raise TypeError(
-            f"{owner} compares strings or lists of tokens, but X holds rows of numbers; "
-            "use a kernel on rows such as Linear or Gaussian"
-        )
+    _refuse_numbers(owner, X, Y)
     numbers: dict[Any, int] = {}
     codes = []
     for row in (row for block in (X, Y) for row in block):
@@ -196,3 +180,11 @@ def _encode(owner: str, X: Points, Y: Points) -> list[Array]:
         letters = [numbers.setdefault(letter, len(numbers)) for letter in row]
         codes.append(np.array(letters, dtype=np.int64))
     return codes
+
+
+def _refuse_numbers(owner: str, *blocks: Points) -> None:
+    if not all(map(is_objects, blocks)):
+        raise TypeError(
+            f"{owner} compares strings or lists of tokens, but X holds rows of numbers; "
+            "use a kernel on rows such as Linear or Gaussian"
+        )
