@@ -12,6 +12,7 @@ from mercer.selection import rules as rules
 from mercer.selection.choosing import Choice, Contender, choose
 from mercer.selection.default_grids import default_grid
 from mercer.selection.grids import Grid
+from mercer.selection.judging.artificial_outliers import ArtificialOutliers
 from mercer.selection.judging.bias_variance import BiasVariance, bias_variance
 from mercer.selection.judging.description import description_length, gaussian_log_likelihood
 from mercer.selection.judging.nested import Nested, nested_cross_validate
@@ -38,6 +39,7 @@ from mercer.selection.tuned import Tuned
 from mercer.selection.tuning import tune
 
 __all__ = [
+    "ArtificialOutliers",
     "BiasVariance",
     "Choice",
     "Combined",

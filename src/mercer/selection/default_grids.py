@@ -1,7 +1,8 @@
 """Grids that suit the data, for machines that are tuned without being told what to try.
 
 Scales of radial kernels go by factors of two around half the median distance of rows (where the
-Gaussian of two typical rows is exp(-2)); costs and penalties go by factors of ten, in units of the
+Gaussian of two typical rows is exp(-2)), for detectors of novelty by factors of sqrt(2) and further
+down; costs and penalties go by factors of ten, in units of the
 targets' spread where they have one. Where a class has less than a third of another's rows, weighing
 classes alike is tried, too.
 """
@@ -30,6 +31,7 @@ from mercer.machines import (
     PCA,
     SVC,
     SVR,
+    EnclosingBall,
     FisherDiscriminant,
     GaussianMixture,
     KernelRidge,
@@ -47,6 +49,8 @@ from mercer.selection.running.rows import count_rows
 
 _SAMPLE = 400  # rows whose distances stand for all
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+# Detectors rank best at scales below those of classifiers, where the area changes fast.
+_NOVELTY_FACTORS = tuple(2.0 ** (step / 2) for step in range(-6, 2))
 _DEGREES = (1, 2, 3, 4)
 _COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
@@ -133,7 +137,14 @@ def _(machine: SVR, X: Any, y: Any) -> Axes:
 
 @known_axes.register
 def _(machine: OneClassSVM, X: Any, y: Any) -> Axes:
-    return {"nu": _SHARES} | _kernels(machine.kernel, X)
+    """Leave nu alone without labels: which share may be novel is then for the user to say."""
+    kernels = _kernels(machine.kernel, X, _NOVELTY_FACTORS)
+    return kernels if y is None and kernels else {"nu": _SHARES} | kernels
+
+
+@known_axes.register
+def _(machine: EnclosingBall, X: Any, y: Any) -> Axes:
+    return _kernels(machine.kernel, X, _NOVELTY_FACTORS)
 
 
 @known_axes.register
@@ -191,7 +202,7 @@ def _(machine: Any, X: Any, y: Any) -> Axes:
     return {"n_clusters": tuple(k for k in _COUNTS if k < max(3, count_rows(X)))}
 
 
-def _kernels(kernel: Any, X: Any) -> Axes:
+def _kernels(kernel: Any, X: Any, factors: tuple[float, ...] = _FACTORS) -> Axes:
     """Return kernels like this one, of several scales or degrees; none where it has neither."""
     points = as_points(X)
     if isinstance(kernel, Precomputed) or is_objects(points):
@@ -199,10 +210,10 @@ def _kernels(kernel: Any, X: Any) -> Axes:
     found = resolve(kernel, points)
     if isinstance(found, Gaussian | Matern | RationalQuadratic | Laplacian):
         middle = typical_distance(points, 1 if isinstance(found, Laplacian) else 2) / 2
-        return {"kernel": tuple(found.with_params(scale=f * middle) for f in _FACTORS)}
+        return {"kernel": tuple(found.with_params(scale=f * middle) for f in factors)}
     scales = [name for name in found.get_params() if name.rpartition("__")[2] == "scale"]
     if scales:
-        return {"kernel": tuple(_rescaled(found, scales, factor) for factor in _FACTORS)}
+        return {"kernel": tuple(_rescaled(found, scales, factor) for factor in factors)}
     degrees = [name for name, part in found.get_params().items() if isinstance(part, Polynomial)]
     if isinstance(found, Polynomial) or len(degrees) == 1:
         path = f"{degrees[0]}__" if degrees else ""

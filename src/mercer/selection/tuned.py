@@ -178,7 +178,7 @@ class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
         names = ("grid", "cv", "scoring", "metric", "rule", "search", "train_scores", "error_score",
                  "random_state", "journal", "callback", "time_limit")  # fmt: skip
         options = {name: getattr(self, name) for name in names}
-        self._keep(tune(self.machine, X, y, **options, **params))
+        self._keep(tune(self.machine, X, y, **options, **params), y)
         if self.refit:
             self._refit(X, y, params.get("sample_weight"))
         return self
@@ -187,14 +187,14 @@ class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
         for name in ("best_estimator_", "refit_time_"):
             self.__dict__.pop(name, None)
 
-    def _keep(self, found: Tuning) -> None:
+    def _keep(self, found: Tuning, y: Any) -> None:
         self.tuning_ = found
         self.best_params_ = found.best_params
         self.best_score_ = found.best_score
         self.best_index_ = found.best
         self.cv_results_ = found.cv_results
         self.n_splits_ = found.scores.shape[1]
-        scorers = scorers_of(self.machine, self.scoring)
+        scorers = scorers_of(self.machine, self.scoring, self.cv, y)
         self.multimetric_ = len(scorers) > 1
         self.scorer_: Any = scorers if self.multimetric_ else next(iter(scorers.values()))
 

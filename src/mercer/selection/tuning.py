@@ -18,6 +18,7 @@ from mercer.progress import shown
 from mercer.selection.default_grids import default_grid
 from mercer.selection.edges import grow
 from mercer.selection.grids import Grid
+from mercer.selection.judging.artificial_outliers import NOTE, ArtificialOutliers
 from mercer.selection.outcome import Tuning, outcome
 from mercer.selection.rules import rule_of
 from mercer.selection.running.evaluator import Evaluator
@@ -156,6 +157,8 @@ def tune(
                 _search(way, evaluator, boxes, grows=grid is None)
     if hasattr(cv, "split") and (note := note_on_order(task.splits, task.y)):
         evaluator.say(note)
+    if any(isinstance(scorer, ArtificialOutliers) for scorer in task.scorers.values()):
+        evaluator.say(NOTE)
     return outcome(evaluator, rule, time.perf_counter() - started)
 
 

@@ -8,6 +8,9 @@ end there.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,19 @@ _APART = 1e-6  # of k(x, x): similarities below are none
 _WEAK = 0.02  # of k(x, x): similarities of typical rows, where nearly all rows are support vectors
 _NEARLY_ALL = 0.95  # of the rows
 _UNEVEN = 100.0  # times the spread of another column: the smaller one hardly counts
+
+
+_TRIED = ContextVar("tried", default=False)  # of each thread, which warning filters are not
+
+
+@contextmanager
+def trying_settings() -> Iterator[None]:
+    """Keep fits from warning whose kernel is one of many that are compared."""
+    token = _TRIED.set(True)
+    try:
+        yield
+    finally:
+        _TRIED.reset(token)
 
 
 class FitWarning(UserWarning):
@@ -45,7 +61,7 @@ def warn_of_similarity(machine: Any, gram: Gram, X: Points, support: float = 0.0
     """
     # features have no scale, and what a given matrix is made of is not known here
     given = isinstance(machine.kernel_, Precomputed)
-    if given or gram.factor is not None or gram.shape[0] < _FEWEST:
+    if _TRIED.get() or given or gram.factor is not None or gram.shape[0] < _FEWEST:
         return
     owner = type(machine).__name__
     alike = _similarities(gram)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 from mercer.array_types import Array
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_sparse
+from mercer.selection.judging.artificial_outliers import ArtificialOutliers
 from mercer.selection.running.folds import folds_of
 from mercer.selection.running.rows import count_rows, indexable
 from mercer.selection.running.task import Task
@@ -48,8 +49,6 @@ def make_task(
         raise ValueError(
             f"{type(machine).__name__} requires y to be passed, but the target y is None"
         )
-    if scoring is None and isinstance(cv, str) and is_regressor(machine):
-        scoring = "neg_mean_squared_error"  # R^2 is not defined on the single row of "loo"
     X = indexable(X)
     y = y if y is None or is_sparse(y) else np.asarray(y)
     check_consistent_length(X, y)
@@ -58,15 +57,17 @@ def make_task(
         X,
         y,
         folds_of(machine, X, y, cv, groups, random_state),
-        scorers_of(machine, scoring),
+        scorers_of(machine, scoring, cv, y),
         _weights(sample_weight, count_rows(X)),
         bool(train_scores),
         error_score,
     )
 
 
-def scorers_of(machine: Any, scoring: Any) -> dict[str, Any]:
+def scorers_of(machine: Any, scoring: Any, cv: Any, y: Any) -> dict[str, Any]:
     """Return scorers by name."""
+    if scoring is None:
+        scoring = _default_scoring(machine, cv, y)
     if isinstance(scoring, Mapping):
         named = dict(scoring)
     elif isinstance(scoring, list | tuple | set | frozenset):
@@ -76,6 +77,15 @@ def scorers_of(machine: Any, scoring: Any) -> dict[str, Any]:
     if not named or not all(isinstance(name, str) for name in named):
         raise ValueError(f"scoring={scoring!r} must have names, at least one")
     return {name: check_scoring(machine, scoring=one) for name, one in named.items()}
+
+
+def _default_scoring(machine: Any, cv: Any, y: Any) -> Any:
+    """Return how to judge where `scoring` does not say; None for the `score` of the machine."""
+    if isinstance(cv, str) and is_regressor(machine):
+        return "neg_mean_squared_error"  # R^2 is not defined on the single row of "loo"
+    if y is None and is_outlier_detector(machine) and not hasattr(machine, "score"):
+        return ArtificialOutliers()
+    return None
 
 
 def metric_of(task: Task, metric: str | None, scoring: Any) -> str:

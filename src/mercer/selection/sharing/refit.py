@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from inspect import signature
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
 from mercer.array_types import Array
+from mercer.machines.base.similarity import trying_settings
 from mercer.resources import MemoryBudgetError
 from mercer.selection.running.rows import Rows, take_rows
 from mercer.selection.running.task import Point, Task
@@ -51,7 +52,8 @@ class Refit(Group):
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
         """Fit and score one fold."""
         (fold,) = self.units[unit]
-        judged = judge_fit(self.task, self._rows, fold, stop)
+        with trying_settings() if self.point else nullcontext():
+            judged = judge_fit(self.task, self._rows, fold, stop)
         if not self.alone and judged.failure.startswith(MemoryBudgetError.__name__):
             raise MemoryBudgetError(judged.failure)  # alone it may have more
         return {(self.points[0], fold): judged}
