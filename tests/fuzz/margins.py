@@ -298,8 +298,12 @@ class Box:
             return None
         x = np.asarray(found.x)
         b = np.clip(unit * (x[:n] - x[n : 2 * n]), self.lower, self.upper)
-        near = abs(b.sum() - self.total) <= 1e-7 * (unit + abs(b).sum())
-        return self.value(b) if near else None
+        if abs(b.sum() - self.total) > 1e-7 * (unit + abs(b).sum()):
+            return None
+        # what the sum is off by is little beside the largest bound, and may be much beside b
+        widest = np.argsort(self.lower - self.upper, kind="stable")
+        b = self._summed(b, widest)
+        return None if b is None else self.value(b)
 
     def by_pair_steps(self, starts=4, steps=400):
         """Climb from random points in pairs; for matrices with negative eigenvalues."""
@@ -319,7 +323,11 @@ class Box:
 
     def _start(self, rng):
         b = self.lower + (self.upper - self.lower) * rng.random(len(self.lower))
-        for i in rng.permutation(len(b)):
+        return self._summed(b, rng.permutation(len(b)))
+
+    def _summed(self, b, order):
+        """Move variables in turn until their sum is right; None where the box forbids that."""
+        for i in order:
             b[i] = np.clip(b[i] + self.total - b.sum(), self.lower[i], self.upper[i])
         return b if self.outside(b) <= 1e-12 else None
 
