@@ -23,7 +23,7 @@ from mercer.machines.base.targets import refuse_mixed_labels, refuse_targets
 from mercer.selection.learning.combination import combine
 from mercer.solvers import Callback
 
-_TOLD: dict[str, tuple[str, ...]] = {  # parameters of a machine that its method is told
+_METHOD_PARAMETERS: dict[str, tuple[str, ...]] = {  # what a method takes from the machine
     "margin": ("C", "slack", "multiclass", "class_weight"),
     "ridge": ("penalty", "bias"),
 }
@@ -193,7 +193,7 @@ class MultipleKernel(MetaEstimatorMixin, Machine, BaseEstimator):
                 f"MultipleKernel: method={method!r} does not suit machine={machine!r}: 'margin' is "
                 "for classifiers and 'ridge' for regressors; use None or 'alignment'"
             )
-        names = _TOLD.get(method, ()) if isinstance(method, str) else ()
+        names = _METHOD_PARAMETERS.get(method, ()) if isinstance(method, str) else ()
         held = machine.get_params(deep=False)
         return {"method": method, **{name: held[name] for name in names if name in held}}
 
