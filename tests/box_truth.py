@@ -15,7 +15,7 @@ class Truth:
         if box.shift is not None:
             self.K = self.K + np.diag(box.shift)
         self.box = box
-        self.kink = np.zeros(m) if box.kink is None else box.kink
+        self.epsilon = np.zeros(m) if box.epsilon is None else box.epsilon
         self.group = np.zeros(m, dtype=int) if box.group is None else box.group
         self.linear = box.gradient + self.K @ box.start
 
@@ -23,11 +23,11 @@ class Truth:
         return self.linear - self.K @ b
 
     def objective(self, b):
-        return b @ self.K @ b / 2 - self.linear @ b + np.sum(self.kink * np.abs(b))
+        return b @ self.K @ b / 2 - self.linear @ b + np.sum(self.epsilon * np.abs(b))
 
     def violation(self, b):
-        rising = self.gradient(b) + smo.up(b, self.box.upper, self.kink)
-        falling = self.gradient(b) + smo.low(b, self.box.lower, self.kink)
+        rising = self.gradient(b) + smo.up(b, self.box.upper, self.epsilon)
+        falling = self.gradient(b) + smo.low(b, self.box.lower, self.epsilon)
         groups = [self.group == g for g in np.unique(self.group)]
         return max((smo._apart(rising[g], falling[g]) for g in groups), default=-np.inf)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
@@ -84,6 +85,7 @@ def unknown(kind: Any, name: str, value: Any) -> str:
 
 
 K = TypeVar("K", bound=type[NamedArguments])
+T = TypeVar("T", bound=type)
 Conversion = Callable[[str, str, Any], Any]
 """Turns the value of an argument (owner, name, value) into that of the parameter it stands for."""
 
@@ -117,3 +119,38 @@ def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
         return kind
 
     return extend
+
+
+def renamed_field(new: str, old: str) -> Callable[[T], T]:
+    """Let a field of a dataclass be passed and read by the name it had before, with a warning."""
+
+    def extend(kind: T) -> T:
+        init: Any = kind.__init__  # type: ignore[misc]
+
+        @functools.wraps(init)
+        def renaming(self: Any, *args: Any, **kwargs: Any) -> None:
+            if old in kwargs:
+                _warn_of_old_name(kind, old, new)
+                kwargs[new] = kwargs.pop(old)
+            init(self, *args, **kwargs)
+
+        kind.__init__ = renaming  # type: ignore[misc]
+        setattr(kind, old, renamed(new, old))
+        return kind
+
+    return extend
+
+
+def renamed(new: str, old: str) -> property:
+    """Return a property that reads another one by the name it had before, with a warning."""
+
+    def read(self: Any) -> Any:
+        _warn_of_old_name(type(self), old, new)
+        return getattr(self, new)
+
+    return property(read, doc=f"Deprecated name of `{new}`.")
+
+
+def _warn_of_old_name(kind: type, old: str, new: str) -> None:
+    text = f"{kind.__name__}: {old} is deprecated; its name is {new}"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)

@@ -27,7 +27,7 @@ def isa(request, monkeypatch):
 
 def on_threads(K, boxes, tol, max_iter, threads, poll=None):
     arrays = [
-        (b.gradient, b.start, b.lower, b.upper, b.kink, b.shift, b.group, b.rows) for b in boxes
+        (b.gradient, b.start, b.lower, b.upper, b.epsilon, b.shift, b.group, b.rows) for b in boxes
     ]
     return native.box_qps(K, arrays, tol, max_iter, poll, threads)
 
@@ -92,20 +92,20 @@ def test_every_kind_of_box(rows, dtype, isa):
     m = len(own)
     start = np.where(np.arange(m) % 2, 0.25, -0.25)
     groups = (None, np.repeat([3, 7], [m // 3, m - m // 3]), rng.integers(0, 3, m))
-    for kink, shift, group in itertools.product((0.0, 0.1), (0.0, 0.3), groups):
+    for epsilon, shift, group in itertools.product((0.0, 0.1), (0.0, 0.3), groups):
         shifts = rng.uniform(0.5, 1.0, m) * shift
         box = Box(
             X[own, 0] - K.astype(np.float64)[np.ix_(own, own)] @ start - shifts * start,
             start,
             np.full(m, -3.0),
             np.full(m, 3.0),
-            np.full(m, kink) if kink else None,
+            np.full(m, epsilon) if epsilon else None,
             shifts if shift else None,
             group,
             rows,
         )
         check(K, box, tol=1e-3, compare=False)
-        if kink and group is not None:
+        if epsilon and group is not None:
             check(K, box, tol=1e-3)
 
 
@@ -152,7 +152,7 @@ def test_conjugate_steps_are_few(kind, dtype):
     C, zero = 100.0, np.zeros(300)
     if kind == "tube":
         target = np.sin(2 * X[:, 0]) + 0.1 * noise
-        box = Box(target, zero, zero - C, zero + C, kink=zero + 0.05)
+        box = Box(target, zero, zero - C, zero + C, epsilon=zero + 0.05)
     else:
         y = np.where(X[:, 0] + 0.1 * noise > 0, 1.0, -1.0)
         shift = zero + 1 / C if kind == "squared slack" else None
@@ -167,8 +167,8 @@ def test_regression_crosses_zero():
     K, X = kernel_matrix(120, seed=4)
     start = np.where(np.arange(120) % 2, 1.0, -1.0)  # half of them with the wrong sign
     target = np.sin(2 * X[:, 0])
-    kink = np.full(120, 0.05)
-    box = Box(target - K @ start, start, np.full(120, -5.0), np.full(120, 5.0), kink)
+    epsilon = np.full(120, 0.05)
+    box = Box(target - K @ start, start, np.full(120, -5.0), np.full(120, 5.0), epsilon)
     answer = check(K, box)
     assert (answer.b * start < 0).any() and (answer.b == 0.0).any()
 

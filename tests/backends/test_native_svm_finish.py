@@ -23,7 +23,7 @@ def isa(request, monkeypatch):
 
 def on_threads(K, box, threads, poll=None):
     b = box
-    arrays = (b.gradient, b.start, b.lower, b.upper, b.kink, b.shift, b.group, b.rows)
+    arrays = (b.gradient, b.start, b.lower, b.upper, b.epsilon, b.shift, b.group, b.rows)
     (answer,) = native.box_qps(K, [arrays], 1e-3, 10**6, poll, threads)
     return answer
 
@@ -51,7 +51,7 @@ def regression(n, dtype):
     K, X = kernel_matrix(n, 5, dtype)
     noise = np.random.default_rng(6).standard_normal(n)
     y = np.sin(2 * X[:, 0]) + 0.3 * noise
-    return K, Box(y, np.zeros(n), np.full(n, -LONG), np.full(n, LONG), kink=np.full(n, 0.05))
+    return K, Box(y, np.zeros(n), np.full(n, -LONG), np.full(n, LONG), epsilon=np.full(n, 0.05))
 
 
 def two_sums(n, dtype):
@@ -87,8 +87,8 @@ KINDS = {
 def spread(truth, b):
     """Return how far slopes are apart that are equal on the free variables of a solution."""
     box = truth.box
-    free = (b > box.lower) & (b < box.upper) & ((b != 0) | (truth.kink == 0))
-    slopes = truth.gradient(b) - truth.kink * np.sign(b)
+    free = (b > box.lower) & (b < box.upper) & ((b != 0) | (truth.epsilon == 0))
+    slopes = truth.gradient(b) - truth.epsilon * np.sign(b)
     groups = [free & (truth.group == g) for g in np.unique(truth.group)]
     return max(np.ptp(slopes[g]) for g in groups)
 
@@ -142,7 +142,7 @@ def test_the_solution_is_that_of_pair_steps(kind):
     b, steps = box.start, 0
     while steps < 10**6:  # too few steps at a time for a finish to be tried
         again = Box(
-            truth.gradient(b), b, box.lower, box.upper, box.kink, box.shift, box.group, box.rows
+            truth.gradient(b), b, box.lower, box.upper, box.epsilon, box.shift, box.group, box.rows
         )
         (part,) = box_qps(K, [again], 1e-5, 499, None)
         b, steps = part.b, steps + max(part.iterations, 1)

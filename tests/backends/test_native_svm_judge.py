@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.boxes import Box, Chain, Stage
+from mercer.backends.boxes import Box, BoxPath, PathStep
 
 native = pytest.importorskip("mercer._native")
-from mercer.backends.native.boxes import box_chains  # noqa: E402 - only where it is compiled
+from mercer.backends.native.boxes import box_paths  # noqa: E402 - only where it is compiled
 
 N = 700
-STAGES = [Stage(bound=0.1), *(Stage(bound=2.0**s, start=s) for s in range(6))]
+STAGES = [PathStep(bound=0.1), *(PathStep(bound=2.0**s, start=s) for s in range(6))]
 
 
 @pytest.fixture(params=["avx512", "avx2", "baseline"])
@@ -29,7 +29,7 @@ def chains_of(judged):
     for own in (*rows, rng.integers(0, N, 300), np.arange(0, N, 9)):
         p = signs[own]
         box = Box(p, np.zeros(len(p)), np.minimum(p, 0.0), np.maximum(p, 0.0), rows=own)
-        yield Chain(box, np.zeros(1), STAGES, judged)
+        yield BoxPath(box, np.zeros(1), STAGES, judged)
 
 
 @pytest.mark.usefixtures("isa")
@@ -42,11 +42,11 @@ def test_sums_are_those_of_the_coefficients(dtype, which):
     runs = np.concatenate([np.arange(0, 170), np.arange(200, 400), [450], np.arange(500, 505)])
     judged = {"runs": runs, "shuffled": rng.permutation(N)[:300], "one": np.array([7])}[which]
     chains = list(chains_of(judged))
-    chains.append(Chain(chains[0].box, np.zeros(1), STAGES[:2], judged[:1]))
+    chains.append(BoxPath(chains[0].box, np.zeros(1), STAGES[:2], judged[:1]))
     with mercer.config(threads=2):
-        answers = box_chains(K, chains, 1e-3, 100_000, None)
+        answers = box_paths(K, chains, 1e-3, 100_000, None)
     with mercer.config(threads=1):
-        alone = box_chains(K, chains, 1e-3, 100_000, None)
+        alone = box_paths(K, chains, 1e-3, 100_000, None)
     for chain, answer, other in zip(chains, answers, alone, strict=True):
         expected = answer.b @ K[np.ix_(chain.box.rows, chain.judged)].astype(np.float64)
         sizes = np.abs(answer.b).sum(axis=1, keepdims=True)

@@ -20,7 +20,7 @@ TEAM = 4500  # variables: enough for several threads on one box
 
 def on_threads(K, boxes, tol, max_iter, threads, poll=None):
     arrays = [
-        (b.gradient, b.start, b.lower, b.upper, b.kink, b.shift, b.group, b.rows) for b in boxes
+        (b.gradient, b.start, b.lower, b.upper, b.epsilon, b.shift, b.group, b.rows) for b in boxes
     ]
     return native.box_qps(K, arrays, tol, max_iter, poll, threads)
 

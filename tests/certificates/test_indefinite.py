@@ -313,7 +313,7 @@ def test_what_is_too_large_is_not_shown(monkeypatch):
     found = definiteness(PrecomputedGram(VALID))
     assert not found.shown
     assert found.seen == 0
-    assert "30 rows" in found.doubt
+    assert "30 rows" in found.obstacle
     assert definiteness(PrecomputedGram(A)).seen < 0, "a few products show it"
     machine = SVC(P).fit(VALID, y)
     assert not machine.certificate_.ok

@@ -130,7 +130,7 @@ def svr(trial):
     answer.rounding += C @ (sizes * (sizes + 2 * loss) if squared else sizes)
     yield from _gap(trial, answer, primal, dual)
     if not squared:
-        yield from _others(trial, answer, primal, Box(answer.K, y, -C, C, 0.0, kink=eps))
+        yield from _others(trial, answer, primal, Box(answer.K, y, -C, C, 0.0, epsilon=eps))
 
 
 def one_class(trial):
@@ -249,15 +249,16 @@ def _ordinary(answer, box):
 
 
 class Box:
-    """max p'b - b'(K + diag shift)b/2 - kink |b|_1 over a box with a fixed sum."""
+    """max p'b - b'(K + diag shift)b/2 - epsilon |b|_1 over a box with a fixed sum."""
 
-    def __init__(self, K, linear, lower, upper, total, kink=0.0, shift=None):
+    def __init__(self, K, linear, lower, upper, total, epsilon=0.0, shift=None):
         self.K = np.array(K, dtype=float) + (0 if shift is None else np.diag(shift.astype(float)))
-        self.linear, self.total, self.kink = np.asarray(linear, float), float(total), float(kink)
+        self.linear, self.total = np.asarray(linear, float), float(total)
+        self.epsilon = float(epsilon)
         self.lower, self.upper = np.asarray(lower, float), np.asarray(upper, float)
 
     def value(self, b):
-        return float(self.linear @ b - b @ self.K @ b / 2 - self.kink * abs(b).sum())
+        return float(self.linear @ b - b @ self.K @ b / 2 - self.epsilon * abs(b).sum())
 
     def outside(self, b):
         """Return how far a point is from being admissible, over its own size."""
@@ -289,7 +290,7 @@ class Box:
             right += [np.zeros(n), bound[finite] / unit]
         A, right = sp.csc_matrix(sp.vstack(rows)), np.concatenate(right)
         P = sp.csc_matrix(sp.block_diag([none, none, eye]))
-        q = np.concatenate([self.kink - self.linear, self.kink + self.linear, np.zeros(n)])
+        q = np.concatenate([self.epsilon - self.linear, self.epsilon + self.linear, np.zeros(n)])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         cones = [clarabel.ZeroConeT(held), clarabel.NonnegativeConeT(A.shape[0] - held)]
@@ -307,7 +308,7 @@ class Box:
 
     def by_pair_steps(self, starts=4, steps=400):
         """Climb from random points in pairs; for matrices with negative eigenvalues."""
-        if self.kink or not (np.isfinite(self.upper).all() and np.isfinite(self.lower).all()):
+        if self.epsilon or not (np.isfinite(self.upper).all() and np.isfinite(self.lower).all()):
             return None
         if len(self.linear) < 2:  # no pair, and one point: its sum says where
             return None

@@ -685,7 +685,7 @@ def test_the_likelihood_is_that_of_a_gaussian_process():
     kernel = Variance(variance) * RBF(scales) + WhiteKernel(variance * penalty)
     process = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, NUMBERS)
     expected = process.log_marginal_likelihood_value_
-    assert problem.measure.told(problem, value) == pytest.approx(expected, rel=1e-9)
+    assert problem.measure.reported(problem, value) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_likelihood_with_a_bias_is_that_of_contrasts():
@@ -698,7 +698,7 @@ def test_the_likelihood_with_a_bias_is_that_of_contrasts():
     variance = y @ np.linalg.solve(C, y) / 59
     expected = -0.5 * (59 * np.log(2 * np.pi * variance) + np.linalg.slogdet(C)[1] + 59)
     # the flat law of the mean adds log(n) / 2
-    found = problem.measure.told(problem, value)
+    found = problem.measure.reported(problem, value)
     assert found == pytest.approx(expected - 0.5 * np.log(60), rel=1e-9)
 
 

@@ -136,7 +136,7 @@ class QuantileRegressor(RegressorMixin, BaseEstimator):
         problem = self.problem(fold.part, fold.targets, fold.weights)
         settings = tuple(PathSetting(bound=one.C) for one in machines)
         return FoldPath(
-            MarginPath((problem,), settings, fold.wanted),
+            MarginPath((problem,), settings, fold.evaluation_rows),
             lambda values, offsets: KnownRegressor(values[0] + offsets[0, 0]),
         )
 

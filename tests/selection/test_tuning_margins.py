@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 
 from mercer import SVC, SVR, OneClassSVM, config
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Box, Chain, Stage
+from mercer.backends.boxes import Box, BoxPath, PathStep
 from mercer.backends.reference.backend import Reference
 from mercer.gram import exact_parts
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
@@ -437,7 +437,7 @@ def test_rows_are_not_sorted_by_thousands_of_folds():
 
 
 CHAIN_BOX = Box(np.ones(6), np.zeros(6), np.zeros(6), np.ones(6))
-CHAIN = Chain(CHAIN_BOX, np.zeros(1), [Stage()], np.arange(2))
+CHAIN = BoxPath(CHAIN_BOX, np.zeros(1), [PathStep()], np.arange(2))
 
 
 @pytest.mark.parametrize(
@@ -453,16 +453,16 @@ CHAIN = Chain(CHAIN_BOX, np.zeros(1), [Stage()], np.arange(2))
         replace(CHAIN, box=replace(CHAIN_BOX, start=np.zeros(5))),
         replace(CHAIN, box=replace(CHAIN_BOX, rows=np.arange(6) - 1)),
         replace(CHAIN, judged=np.array([6])),
-        replace(CHAIN, stages=[Stage(np.nan)]),
-        replace(CHAIN, stages=[Stage(0.0)]),
-        replace(CHAIN, stages=[Stage(start=0)]),
+        replace(CHAIN, stages=[PathStep(np.nan)]),
+        replace(CHAIN, stages=[PathStep(0.0)]),
+        replace(CHAIN, stages=[PathStep(start=0)]),
     ],
 )
 def test_chains_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValueError):
-        choose_backend().box_chains(np.eye(6), [wrong], 1e-3, 100, None)
+        choose_backend().box_paths(np.eye(6), [wrong], 1e-3, 100, None)
 
 
 def test_a_chain_without_stages_has_no_answers():
-    (answer,) = choose_backend().box_chains(np.eye(6), [replace(CHAIN, stages=[])], 1e-3, 9, None)
+    (answer,) = choose_backend().box_paths(np.eye(6), [replace(CHAIN, stages=[])], 1e-3, 9, None)
     assert answer.b.shape == (0, 6) and answer.values.shape == (0, 2)

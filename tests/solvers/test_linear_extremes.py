@@ -61,12 +61,12 @@ def problems(X, y, t, C, rng):
     for name in ("svc", "svc, squared", "svr"):
         p, none = machines[name], np.full(n, -1)
         machines[name + ", alone"] = BoxQP(
-            p.gram, p.linear, p.lower, p.upper, np.zeros(0), p.kink, none
+            p.gram, p.linear, p.lower, p.upper, np.zeros(0), p.epsilon, none
         )
     return machines
 
 
-def forces(problem, solution):
+def residuals(problem, solution):
     """Return the answer and p - K b."""
     b = solution.value.coef
     return b, problem.linear - exact(problem.gram) @ b
@@ -96,7 +96,7 @@ def test_solved_and_proven(name, scale):
             most = np.abs(solution.value.coef).sum() * (X * X).sum(axis=1).max()
             wanted = {Status.SOLVED} | ({Status.INFEASIBLE} if "hard" in kind else set())
             wanted |= (
-                {Status.NO_MARGIN} if problem.marginless(*forces(problem, solution)) else set()
+                {Status.NO_MARGIN} if problem.marginless(*residuals(problem, solution)) else set()
             )
             if most < 1e11:  # beyond, sums that cancel leave no digit for 10^-3
                 assert solution.status in wanted, (kind, solution.status)

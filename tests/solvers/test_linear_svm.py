@@ -136,7 +136,7 @@ def test_primal_and_dual_ways_agree(name):
         problem.lower,
         problem.upper,
         problem.total,
-        problem.kink,
+        problem.epsilon,
         problem.group,
     )
     other = solve(there, SMO(tol=1e-9))

@@ -78,7 +78,7 @@ def solved(problem):
 
 def objective(problem, b):
     Kb = exact(problem.gram) @ b
-    return 0.5 * b @ Kb - problem.linear @ b + problem.kinks @ np.abs(b)
+    return 0.5 * b @ Kb - problem.linear @ b + problem.epsilons @ np.abs(b)
 
 
 def optimum(problem):
@@ -91,9 +91,9 @@ def optimum(problem):
     for g, m in enumerate(problem.members()):
         sums[g, m] = 1.0
     upper, lower = problem.upper, problem.lower
-    if problem.kinks.any():
+    if problem.epsilons.any():
         P, sums, eye = np.block([[K, -K], [-K, K]]), np.hstack([sums, -sums]), np.eye(2 * n)
-        q = np.concatenate([problem.kinks - problem.linear, problem.kinks + problem.linear])
+        q = np.concatenate([problem.epsilons - problem.linear, problem.epsilons + problem.linear])
         upper, lower = np.concatenate([upper, -lower]), np.zeros(2 * n)
     above, below = np.isfinite(upper), np.isfinite(lower)
     A = np.vstack([sums, eye[above], -eye[below]])

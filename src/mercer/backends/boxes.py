@@ -1,4 +1,4 @@
-"""Box programmes as backends see them: one alone, or a chain of them that differ by factors."""
+"""Box programmes as backends see them: one alone, or a path of them that differ by factors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mercer.array_types import Array
 class Box:
     """A box programme on some rows of a stored K, and where to start.
 
-    Minimises b'(K + diag(shift))b/2 - p'b + kink'|b| over lower <= b <= upper with the sum of b
+    Minimises b'(K + diag(shift))b/2 - p'b + epsilon'|b| over lower <= b <= upper with the sum of b
     over each group kept as it is at the start. The linear term p is not here: all that a descent
     needs of it is the gradient at the start.
 
@@ -23,8 +23,8 @@ class Box:
     start : (m,) float64
         A feasible point.
     lower, upper : (m,) float64
-        The box; may be infinite. Contains 0 strictly inside only where it matters (kink > 0).
-    kink : (m,) float64, optional
+        The box; may be infinite. Contains 0 strictly inside only where it matters (epsilon > 0).
+    epsilon : (m,) float64, optional
         Nonnegative cost of |b_i|.
     shift : (m,) float64, optional
         Added to the diagonal of K.
@@ -39,7 +39,7 @@ class Box:
     start: Array
     lower: Array
     upper: Array
-    kink: Array | None = None
+    epsilon: Array | None = None
     shift: Array | None = None
     group: Array | None = None
     rows: Array | None = None
@@ -52,16 +52,16 @@ class BoxAnswer:
     Attributes
     ----------
     b : (m,) float64
-        The variables; those at a bound, or at the kink, are there exactly.
+        The variables; those at a bound, or at zero with epsilon > 0, are there exactly.
     gradient : (m,) float64
         F there, as the descent kept it.
     iterations : int
         Pair steps.
     violation : float
         Largest violation: over groups, max over i that can rise of F_i + up_i minus min over j
-        that can fall of F_j + low_j, where up_i = kink_i if b_i < 0 else -kink_i, and
-        low_j = -kink_j if b_j > 0 else kink_j. -inf when no pair can move; NaN or +inf when numbers
-        overflowed or nothing is known.
+        that can fall of F_j + low_j, where up_i = epsilon_i if b_i < 0 else -epsilon_i, and
+        low_j = -epsilon_j if b_j > 0 else epsilon_j. -inf when no pair can move; NaN or +inf when
+        numbers overflowed or nothing is known.
     """
 
     b: Array
@@ -71,27 +71,27 @@ class BoxAnswer:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One programme of a chain.
+class PathStep:
+    """One programme of a path.
 
     Attributes
     ----------
-    bound, kink, shift, total : float
-        Factors on what the chain says of bounds, kinks, shifts and sums.
+    bound, epsilon, shift, total : float
+        Factors on the bounds, epsilons, shifts and sums of the path.
     start : int
-        Number of the earlier stage to begin at; -1 for the start of the chain.
+        Number of the earlier step to begin at (warm start); -1 for the start of the path.
     """
 
     bound: float = 1.0
-    kink: float = 1.0
+    epsilon: float = 1.0
     shift: float = 1.0
     total: float = 1.0
     start: int = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
-    """Programmes on the same rows of a stored K.
+class BoxPath:
+    """A regularization path: programmes on the same rows of a stored K, with warm starts.
 
     Attributes
     ----------
@@ -100,35 +100,35 @@ class Chain:
         it is clipped, and sums are repaired. Groups are numbered from 0, and none is empty.
     totals : (groups,) float64
         What the variables of each group sum to.
-    stages : sequence of Stage
+    steps : sequence of PathStep
         The programmes.
-    judged : (t,) int64
+    evaluation_rows : (t,) int64
         Rows j of K where sum_i b_i K_ij is wanted.
     """
 
     box: Box
     totals: Array
-    stages: Sequence[Stage]
-    judged: Array
+    steps: Sequence[PathStep]
+    evaluation_rows: Array
 
 
 @dataclass(frozen=True, eq=False)
-class ChainAnswer:
-    """Where all stages of a chain ended.
+class BoxPathAnswer:
+    """Where all steps of a path ended.
 
     Attributes
     ----------
-    b, gradient : (stages, m) float64
+    b, gradient : (steps, m) float64
         Variables, and F = p - (K + diag(shift)) b as the descent kept it.
-    offsets : (stages, groups) float64
+    offsets : (steps, groups) float64
         The multiplier of each sum: the mean of F over free variables, held between the two sides
         of the optimality conditions; their middle where no variable is free.
-    values : (stages, t) float64
-        sum_i b_i K_ij at the judged rows, without offset, to the accuracy of the type of K.
-    iterations : (stages,) int64
+    values : (steps, t) float64
+        sum_i b_i K_ij at the evaluation rows, without offset, to the accuracy of the type of K.
+    iterations : (steps,) int64
         Pair steps.
-    violation : (stages,) float64
-        As in `BoxAnswer`; infinite where a stage was not finished because the poll said so.
+    violation : (steps,) float64
+        As in `BoxAnswer`; infinite where a step was not finished because the poll said so.
     """
 
     b: Array

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mercer.array_types import Array, Index, Points
-from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.expression import Expression
 
@@ -100,7 +100,7 @@ class Band:
 class FeatureBox:
     """A box programme on rows of features.
 
-    Minimises b'(FF' + diag(shift))b/2 - linear'b + kink'|b| over lower <= b <= upper, the b of
+    Minimises b'(FF' + diag(shift))b/2 - linear'b + epsilon'|b| over lower <= b <= upper, the b of
     each group summing to its total.
 
     Attributes
@@ -115,7 +115,7 @@ class FeatureBox:
         A point of the box.
     offsets : (groups,) float64
         Guess of the multipliers of the sums.
-    shift, kink : (n,) float64, optional
+    shift, epsilon : (n,) float64, optional
         Added to the diagonal; nonnegative cost of |b_i|.
     """
 
@@ -127,7 +127,7 @@ class FeatureBox:
     start: Array
     offsets: Array
     shift: Array | None = None
-    kink: Array | None = None
+    epsilon: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ class FeatureAnswer:
     Attributes
     ----------
     b : (n,) float64
-        The variables; those at a bound, or at the kink, are there exactly. Sums hold up to what
-        moves an offset by the tolerance.
+        The variables; those at a bound, or at zero with epsilon > 0, are there exactly. Sums
+        hold up to what moves an offset by the tolerance.
     offsets : (groups,) float64
         The multipliers of the sums.
     epochs : int
@@ -201,7 +201,7 @@ class GroupAnswer:
 
     labels: Array
     trace: Array
-    settled: bool
+    converged: bool
 
 
 Poll = Callable[[int, float], bool]
@@ -322,10 +322,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def box_chains(
-        self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[ChainAnswer]:
-        """Solve chains of box programmes on one stored K, every stage as `box_qps` would.
+    def box_paths(
+        self, K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Solve paths of box programmes on one stored K, every step as `box_qps` would.
 
         Answers do not depend on the number of threads. Interruptible; polled as `box_qps` is.
         """

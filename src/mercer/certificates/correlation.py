@@ -110,10 +110,12 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
     claims_nothing = not np.delete(value.values, used).any()
     ok = claims_nothing and all(np.isfinite(q) and q <= tol for q in measured)
     statement = _statement(quantities, len(used), tol)
-    doubts = [view.doubt for view in convex if not view.shown]
-    if doubts and not np.isnan(quantities.gain):
-        statement = f"of a view, {doubts[0]}, so variances are no squares, nor correlations cosines"
-    return Certificate(bool(ok and not doubts), quantities, tol, statement)
+    obstacles = [view.obstacle for view in convex if not view.shown]
+    if obstacles and not np.isnan(quantities.gain):
+        statement = (
+            f"of a view, {obstacles[0]}, so variances are no squares, nor correlations cosines"
+        )
+    return Certificate(bool(ok and not obstacles), quantities, tol, statement)
 
 
 def _statement(q: CorrelationQuantities, pairs: int, tol: float) -> str:

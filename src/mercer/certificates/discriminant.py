@@ -116,7 +116,7 @@ def _(problem: Discriminant, value: Directions, tol: float | None = None) -> Cer
     statement = (
         _statement(quantities, len(value.values), tol)
         if convex.shown
-        else f"{convex.doubt}, so scatters are no squares, and no ratio of them is the largest"
+        else f"{convex.obstacle}, so scatters are no squares, and no ratio of them is the largest"
     )
     return Certificate(bool(ok and convex.shown), quantities, tol, statement)
 

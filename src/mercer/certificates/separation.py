@@ -120,7 +120,7 @@ def judged(
         nothing = SeparationQuantities(
             mistakes, radius, math.nan, math.inf, math.inf, indefiniteness=convex.shift
         )
-        statement = f"{convex.doubt}, so there are no lengths, hence neither margin nor bound"
+        statement = f"{convex.obstacle}, so there are no lengths, hence neither margin nor bound"
         return Certificate(False, nothing, tol, statement)
     apart, all_kept = margin > tol, forgotten == 0
     ratio = radius / margin if apart and all_kept else math.inf

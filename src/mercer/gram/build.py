@@ -215,11 +215,11 @@ def _for_passes(source: Source, copies: int) -> Gram:
     single = np.dtype(np.float32)
     held = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
     kinds = {source.dtype, single} if held else {np.dtype(np.float64)}
-    wanted = source.dtype if source.dtype in kinds else np.dtype(np.float64)
-    for dtype in sorted(kinds, key=lambda kind: kind != wanted):
+    preferred = source.dtype if source.dtype in kinds else np.dtype(np.float64)
+    for dtype in sorted(kinds, key=lambda kind: kind != preferred):
         if within_budget(dense_bytes(source.n, dtype) * copies):
             return DenseGram(replace(source, dtype=dtype))
-    return LazyGram(replace(source, dtype=single if single in kinds else wanted))
+    return LazyGram(replace(source, dtype=single if single in kinds else preferred))
 
 
 def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:

@@ -56,7 +56,7 @@ class Definiteness:
         return isfinite(self.shift)
 
     @property
-    def doubt(self) -> str:
+    def obstacle(self) -> str:
         """What stands in the way, in words."""
         if self.seen < 0:
             return (

@@ -295,15 +295,15 @@ class CachedGram(Gram):
 
     def rows(self, index: Index) -> Array:
         """Read rows, computing the missing ones in one block."""
-        wanted = np.atleast_1d(np.arange(self.shape[0])[index])
-        if len(wanted) > self._capacity:
-            return self._lazy.rows(wanted)  # would flush the cache and not fit anyway
-        missing = np.array([i for i in wanted.tolist() if i not in self._kept], dtype=np.intp)
+        requested = np.atleast_1d(np.arange(self.shape[0])[index])
+        if len(requested) > self._capacity:
+            return self._lazy.rows(requested)  # would flush the cache and not fit anyway
+        missing = np.array([i for i in requested.tolist() if i not in self._kept], dtype=np.intp)
         if len(missing):
             self._keep(missing)
-        for i in wanted.tolist():
+        for i in requested.tolist():
             self._kept.move_to_end(i)
-        block = np.stack([self._kept[i] for i in wanted.tolist()])
+        block = np.stack([self._kept[i] for i in requested.tolist()])
         while len(self._kept) > self._capacity:
             self._kept.popitem(last=False)
         return block

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.machines.base.machine import all_or_nothing_search
 from mercer.machines.base.other_names import Machine
+from mercer.selection.inner_machine import InnerMachineMixin, inner_has
 from mercer.selection.outcome import Tuning
 from mercer.selection.running.progress import TuningCallback
 from mercer.selection.running.rows import indexable
@@ -28,17 +26,7 @@ from mercer.selection.sharing.refit import fit_to
 from mercer.selection.tuning import tune
 
 
-def _inner_has(name: str) -> Callable[[Any], bool]:
-    """Return whether the machine inside, fitted if it is, can do something."""
-
-    def check(self: Tuned) -> bool:
-        getattr(self.__dict__.get("best_estimator_", self.machine), name)
-        return True
-
-    return check
-
-
-class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
+class Tuned(InnerMachineMixin, Machine, BaseEstimator):
     """A machine that chooses its own parameters by cross-validation, then fits to all rows.
 
     It is used like scikit-learn's `GridSearchCV` and gives its scores, but shares the work of
@@ -113,6 +101,8 @@ class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
     >>> machine.predict([[0.0, 0.0], [3.0, 3.0]]).tolist()
     [False, True]
     """
+
+    _fitted_name = "best_estimator_"
 
     def __init__(
         self,
@@ -224,62 +214,37 @@ class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
         found = scorer(machine, X, *(() if y is None else (y,)))
         return float(found[self.tuning_.metric] if isinstance(found, dict) else found)
 
-    @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Array:
-        """Predict with the chosen machine."""
-        return self._fitted("predict").predict(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
-        """Estimate probabilities with the chosen machine."""
-        return self._fitted("predict_proba").predict_proba(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Array:
-        """Estimate logarithms of probabilities with the chosen machine."""
-        return self._fitted("predict_log_proba").predict_log_proba(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Array:
-        """Evaluate the decision of the chosen machine."""
-        return self._fitted("decision_function").decision_function(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("score_samples"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("score_samples"))  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> Array:
         """Score each row with the chosen machine."""
         return self._fitted("score_samples").score_samples(X)  # type: ignore[no-any-return]
 
-    @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("transform"))  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Any:
         """Transform rows with the chosen machine."""
         return self._fitted("transform").transform(X)
 
-    @available_if(_inner_has("inverse_transform"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("inverse_transform"))  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> Any:
         """Take transformed rows back with the chosen machine."""
         return self._fitted("inverse_transform").inverse_transform(X)
 
-    @available_if(_inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that `transform` makes."""
         inner = self._fitted("get_feature_names_out")
         return inner.get_feature_names_out(input_features)  # type: ignore[no-any-return]
 
-    @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("transform"))  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, then transform the same rows."""
         return self.fit(X, y, **params).transform(X)
 
-    @available_if(_inner_has("fit_predict"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("fit_predict"))  # type: ignore[untyped-decorator]
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Array:
-        """Fit, then give the labels of the same rows."""
+        """Fit, then return the labels of the same rows."""
         inner = self.fit(X, y, **params)._fitted("fit_predict")
         return inner.labels_ if hasattr(inner, "labels_") else inner.predict(X)  # type: ignore[no-any-return]
-
-    @property
-    def classes_(self) -> Array:
-        """Labels of the chosen classifier."""
-        return self._inner("classes_")  # type: ignore[no-any-return]
 
     @property
     def labels_(self) -> Array:
@@ -295,16 +260,6 @@ class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
     def feature_names_in_(self) -> Array:
         """Names of the columns, where they have any."""
         return self._inner("feature_names_in_")  # type: ignore[no-any-return]
-
-    @property
-    def solution_(self) -> Any:
-        """How the solver of the last fit ended."""
-        return self._inner("solution_")
-
-    @property
-    def certificate_(self) -> Any:
-        """The judgement of the last fit."""
-        return self._inner("certificate_")
 
     def _inner(self, name: str) -> Any:
         if "best_estimator_" not in self.__dict__:
@@ -322,6 +277,3 @@ class Tuned(MetaEstimatorMixin, Machine, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "tuning_" in self.__dict__
-
-    def __sklearn_tags__(self) -> Any:
-        return deepcopy(get_tags(self.machine))

@@ -39,8 +39,8 @@ from mercer.expression import (
 )
 from mercer.points import is_sparse, row_count, take
 from mercer.resources import config
+from mercer.testing.box_paths import check_box_paths
 from mercer.testing.boxes import check_box_programmes
-from mercer.testing.chains import check_chains
 from mercer.testing.factorisations import check_factorisations
 from mercer.testing.neighbours import check_neighbours
 from mercer.testing.partition import check_partitions
@@ -74,7 +74,7 @@ def check_backend(name: str) -> None:
     check_factorisations(backend)
     check_box_programmes(backend)
     check_neighbours(backend)
-    check_chains(backend)
+    check_box_paths(backend)
     check_partitions(backend)
 
 
@@ -293,9 +293,9 @@ def _check_symmetric_products(backend: Backend) -> None:
                 assert found.shape == (n, k) and (error <= tolerance * size).all(), (n, k, K.dtype)
                 ends = np.append(np.sort(rng.integers(0, n + 1, 4)), n)
                 flags = rng.random((2, len(ends), k)) < 0.6
-                read, wanted = np.repeat(flags, np.diff(ends, prepend=0), axis=1)
+                read, written = np.repeat(flags, np.diff(ends, prepend=0), axis=1)
                 found = backend.symmetric_product(K, V * read, RowParts(ends, *flags))
-                error = np.abs(found - wanted * (K.astype(np.float64) @ (V * read)))
+                error = np.abs(found - written * (K.astype(np.float64) @ (V * read)))
                 assert (error <= tolerance * size).all(), (n, k, K.dtype, flags)
     K = np.eye(300)
     K[5, 200] = K[200, 5] = np.inf

@@ -34,15 +34,15 @@ def check_box_programmes(backend: Backend) -> None:
 
 
 def _boxes(rng: np.random.Generator, K: Array, targets: Array) -> Iterator[Box]:
-    """Return boxes with kinks, shifts, groups, and rows in runs, out of order and repeated."""
+    """Return boxes with epsilons, shifts, groups, and rows in runs, out of order and repeated."""
     halves = np.concatenate([np.arange(50, 77), np.arange(9, 40)])
     for rows in (None, halves, rng.permutation(80)[:41], rng.integers(0, 80, 100)):
         own = np.arange(80) if rows is None else rows
         n = len(own)
-        kink, shift = np.full(n, 0.1), rng.uniform(0.05, 0.5, n)
+        epsilon, shift = np.full(n, 0.1), rng.uniform(0.05, 0.5, n)
         for group in (None, np.repeat([0, 1], [n // 3, n - n // 3]), rng.integers(0, 3, n)):
             start = np.where(np.arange(n) % 2, 0.5, -0.5)
-            for k, s in ((None, None), (kink, None), (None, shift), (kink, shift)):
+            for k, s in ((None, None), (epsilon, None), (None, shift), (epsilon, shift)):
                 gradient = targets[own] - K[np.ix_(own, own)] @ start
                 gradient -= 0.0 if s is None else s * start
                 yield Box(gradient, start, np.full(n, -2.0), np.full(n, 2.0), k, s, group, rows)
@@ -52,11 +52,11 @@ def _check_box(K: Array, box: Box, answer: BoxAnswer, other: BoxAnswer, tol: flo
     n = len(box.start)
     own = np.arange(n) if box.rows is None else box.rows
     K = K[np.ix_(own, own)] + (0.0 if box.shift is None else np.diag(box.shift))
-    kink = 0.0 if box.kink is None else box.kink
+    epsilon = 0.0 if box.epsilon is None else box.epsilon
     linear = box.gradient + K @ box.start
 
     def value(b: Array) -> float:
-        return float(b @ K @ b / 2 - linear @ b + np.sum(kink * np.abs(b)))
+        return float(b @ K @ b / 2 - linear @ b + np.sum(epsilon * np.abs(b)))
 
     b = answer.b
     assert answer.violation <= tol

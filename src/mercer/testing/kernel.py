@@ -66,8 +66,8 @@ def _default_rows() -> Array:
     return X
 
 
-def _same(found: Any, wanted: Any, atol: float, message: str) -> None:
-    difference = float(np.abs(np.asarray(found) - np.asarray(wanted)).max(initial=0.0))
+def _same(found: Any, expected: Any, atol: float, message: str) -> None:
+    difference = float(np.abs(np.asarray(found) - np.asarray(expected)).max(initial=0.0))
     assert difference <= atol, f"{message}: by {difference:g}, allowed are {atol:g}"
 
 

@@ -76,9 +76,9 @@ def _compare(backend: Backend, kernel: Expression, X: Points, Y: Points | None, 
     if different.any():  # rounding may order differently only what is equally near
         again = _distances(kernel, X, Y)
         found = np.take_along_axis(again, index, axis=1)
-        wanted = np.take_along_axis(again, expected, axis=1)
+        expected_values = np.take_along_axis(again, expected, axis=1)
         size = max(1e-300, float(np.abs(again).max()))
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13 * size, err_msg=label)
+        np.testing.assert_allclose(found, expected_values, rtol=0, atol=1e-13 * size, err_msg=label)
         assert different.mean() < 0.05, label
 
 

@@ -37,7 +37,7 @@ def _starts(rng: np.random.Generator, n: int, k: int) -> Array:
 def _compare(found: list[GroupAnswer], expected: list[GroupAnswer], label: str) -> None:
     for answer, other in zip(found, expected, strict=True):
         assert (answer.labels == other.labels).all(), label
-        assert answer.settled and other.settled, label
+        assert answer.converged and other.converged, label
         assert answer.trace.shape == other.trace.shape, label
         size = max(1.0, float(other.trace[0, 0]))
         assert np.abs(answer.trace[:, 0] - other.trace[:, 0]).max() <= 1e-9 * size, label

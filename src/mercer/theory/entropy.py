@@ -37,7 +37,7 @@ def relative_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     # the logarithm of a quotient is sharper where both are close; of a large one there is none
     with np.errstate(over="ignore", under="ignore"):
         quotient = p[used] / q[used]
-    usual = (quotient > 0) & (quotient < math.inf)
-    logs = np.log(np.where(usual, quotient, 1.0))
-    logs = np.where(usual, logs, np.log(p[used]) - np.log(q[used]))
+    finite = (quotient > 0) & (quotient < math.inf)
+    logs = np.log(np.where(finite, quotient, 1.0))
+    logs = np.where(finite, logs, np.log(p[used]) - np.log(q[used]))
     return float(np.sum(p[used] * logs) - p.sum() + q.sum())

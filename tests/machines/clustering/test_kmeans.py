@@ -174,7 +174,7 @@ def test_all_engines_go_the_way_of_the_specification(seed, refine):
     ):
         for answer, reference in zip(answers, expected, strict=True):
             assert (answer.labels == reference.labels).all()
-            assert answer.settled and (np.diff(answer.trace[:, 0]) < 0).all()
+            assert answer.converged and (np.diff(answer.trace[:, 0]) < 0).all()
             np.testing.assert_allclose(
                 answer.trace[:, 0],
                 reference.trace[:, 0],

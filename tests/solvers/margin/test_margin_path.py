@@ -43,7 +43,7 @@ def paths():
         "svr",
         MarginPath(
             (svm.svr(GRAM, T, ONES, 1.0),),
-            tuple(PathSetting(bound=C, kink=eps) for C, eps in tubes),
+            tuple(PathSetting(bound=C, epsilon=eps) for C, eps in tubes),
         ),
         [svm.svr(GRAM, T, C * ONES, eps) for C, eps in tubes],
     )
@@ -197,7 +197,7 @@ def test_warm_starts_go_up_along_C_and_from_wide_tubes_to_narrow_ones():
     programme = svm.svr(GRAM, T, ONES, 1.0)
     settings = tuple(PathSetting(C, e) for e in (0.1, 0.5) for C in (10.0, 1.0, 1.0))
     ordered, starts, place = warm_starts(MarginPath((programme,), settings))
-    found = [(s.kink, s.bound) for s in ordered]
+    found = [(s.epsilon, s.bound) for s in ordered]
     assert found == [(0.5, 1.0), (0.5, 10.0), (0.1, 1.0), (0.1, 10.0)]
     assert starts == (-1, 0, 0, 2) and place.tolist() == [3, 2, 2, 1, 0, 0]
 

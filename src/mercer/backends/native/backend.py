@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mercer import _native, deadline
 from mercer.array_types import Array, Index, Points
-from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import (
     Backend,
     Band,
@@ -26,7 +26,7 @@ from mercer.backends.contract import (
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.inputs import operand, stays_sparse
 from mercer.backends.lowering.lower import Program, lower
-from mercer.backends.native.boxes import box_chains, box_qps
+from mercer.backends.native.boxes import box_paths, box_qps
 from mercer.backends.native.features import features
 from mercer.backends.native.neighbours import Exact, neighbours
 from mercer.backends.native.online import perceptron_pass
@@ -275,8 +275,8 @@ def _row_numbers(index: Index, n: int) -> Array:
 def _into_float32_range(V: Array) -> tuple[Array, Array]:
     """Scale columns by powers of two so that their largest entries are near 1."""
     largest = np.abs(V).max(axis=0, initial=0.0)
-    usual = (largest > 0) & np.isfinite(largest)
-    scales = np.ldexp(1.0, np.frexp(np.where(usual, largest, 1.0))[1])
+    finite = (largest > 0) & np.isfinite(largest)
+    scales = np.ldexp(1.0, np.frexp(np.where(finite, largest, 1.0))[1])
     return V / scales, scales
 
 
@@ -339,11 +339,11 @@ class Native(Backend):
         """Run the compiled loop on a stored float32 or float64 matrix."""
         return box_qps(K, boxes, tol, max_iter, poll)
 
-    def box_chains(
-        self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[ChainAnswer]:
-        """Walk in compiled code; several chains on several threads."""
-        return box_chains(K, chains, tol, max_iter, poll)
+    def box_paths(
+        self, K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Solve in compiled code; several paths on several threads."""
+        return box_paths(K, paths, tol, max_iter, poll)
 
     def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the compiled steps on a stored float32 or float64 matrix."""

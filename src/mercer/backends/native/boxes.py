@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import _native
 from mercer.array_types import Array
-from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import Poll
 from mercer.resources import call_threads
 
@@ -32,43 +32,43 @@ def box_qps(
     return [BoxAnswer(*answer) for answer in answers]
 
 
-def box_chains(
-    K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
-) -> list[ChainAnswer]:
-    """Run the compiled walk on a stored float32 or float64 matrix."""
+def box_paths(
+    K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+) -> list[BoxPathAnswer]:
+    """Solve the paths in compiled code, on a stored float32 or float64 matrix."""
     if len(K) > 1 and K.strides[1] != K.itemsize:
         K = np.ascontiguousarray(K)
-    arrays = [_chain_arrays(chain) for chain in chains]
+    arrays = [_path_arrays(path) for path in paths]
     work = _STEPS_PER_VARIABLE * sum(
-        len(chain.stages) * float(len(chain.box.gradient)) ** 2 for chain in chains
+        len(path.steps) * float(len(path.box.gradient)) ** 2 for path in paths
     )
     answers = _native.box_chains(K, arrays, tol, max_iter, poll, call_threads(work))
     return [
-        ChainAnswer(
-            b.reshape(len(chain.stages), len(chain.box.gradient)),
-            gradient.reshape(len(chain.stages), len(chain.box.gradient)),
-            offsets.reshape(len(chain.stages), len(chain.totals)),
-            values.reshape(len(chain.stages), len(chain.judged)),
+        BoxPathAnswer(
+            b.reshape(len(path.steps), len(path.box.gradient)),
+            gradient.reshape(len(path.steps), len(path.box.gradient)),
+            offsets.reshape(len(path.steps), len(path.totals)),
+            values.reshape(len(path.steps), len(path.evaluation_rows)),
             np.array(iterations, dtype=np.int64),
             violation,
         )
-        for chain, (b, gradient, offsets, values, iterations, violation) in zip(
-            chains, answers, strict=True
+        for path, (b, gradient, offsets, values, iterations, violation) in zip(
+            paths, answers, strict=True
         )
     ]
 
 
-def _chain_arrays(chain: Chain) -> tuple[Any, ...]:
+def _path_arrays(path: BoxPath) -> tuple[Any, ...]:
     return (
-        *_arrays(chain.box),
-        np.ascontiguousarray(chain.totals, dtype=np.float64),
-        [(s.bound, s.kink, s.shift, s.total, s.start) for s in chain.stages],
-        np.ascontiguousarray(chain.judged, dtype=np.int64),
+        *_arrays(path.box),
+        np.ascontiguousarray(path.totals, dtype=np.float64),
+        [(s.bound, s.epsilon, s.shift, s.total, s.start) for s in path.steps],
+        np.ascontiguousarray(path.evaluation_rows, dtype=np.int64),
     )
 
 
 def _arrays(box: Box) -> tuple[Any, ...]:
-    numbers = (box.gradient, box.start, box.lower, box.upper, box.kink, box.shift)
+    numbers = (box.gradient, box.start, box.lower, box.upper, box.epsilon, box.shift)
     indices = (box.group, box.rows)
     return (
         *(None if v is None else np.ascontiguousarray(v, dtype=np.float64) for v in numbers),

@@ -106,7 +106,7 @@ def _vectors(box: FeatureBox) -> tuple[Any, ...]:
         _float64(box.lower),
         _float64(box.upper),
         None if box.shift is None else _float64(box.shift),
-        None if box.kink is None else _float64(box.kink),
+        None if box.epsilon is None else _float64(box.epsilon),
         _int8(box.group),
         _float64(box.totals),
         _float64(box.start),

@@ -14,7 +14,7 @@ from scipy import linalg
 
 from mercer import deadline
 from mercer.array_types import Array, Index, Points
-from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import (
     Backend,
     Band,
@@ -26,7 +26,7 @@ from mercer.backends.contract import (
     RowParts,
 )
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
-from mercer.backends.reference.chains import solve_chain
+from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.cholesky import cholesky_in_place
 from mercer.backends.reference.closeness import closeness
 from mercer.backends.reference.evaluate import diagonal, evaluate
@@ -168,11 +168,11 @@ class Reference(Backend):
         """Run the loop of `smo`, one box after the other."""
         return [on_stored(K, box, tol, max_iter, poll) for box in boxes]
 
-    def box_chains(
-        self, K: Array, chains: Sequence[Chain], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[ChainAnswer]:
-        """Walk along one chain after the other."""
-        return [solve_chain(K, chain, tol, max_iter, poll) for chain in chains]
+    def box_paths(
+        self, K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Solve one path after the other."""
+        return [solve_path(K, path, tol, max_iter, poll) for path in paths]
 
     def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the steps of `partition`, one start after the other."""

@@ -107,7 +107,7 @@ class _CoordinateDescent:
     def __init__(self, rows: ReferenceFeatures, box: FeatureBox) -> None:
         self.rows, self.box, self.b = rows, box, box.start.astype(np.float64)
         n = rows.shape[0]
-        self.kink = np.zeros(n) if box.kink is None else box.kink
+        self.epsilon = np.zeros(n) if box.epsilon is None else box.epsilon
         self.shift = np.zeros(n) if box.shift is None else box.shift
         lengths = np.array([float(x @ x) for x in map(rows.row, range(n))])
         slope = _STEEP * _box_slope(box)
@@ -128,10 +128,10 @@ class _CoordinateDescent:
                 up, down = self._move(int(i))
                 rise, fall = max(rise, up), max(fall, -down)
             epochs, violation = epochs + 1, rise + fall
-            astray = self.rho * float(np.abs(self.off).max(initial=0.0))
-            if violation <= tol and astray <= 0.1 * tol:
+            infeasibility = self.rho * float(np.abs(self.off).max(initial=0.0))
+            if violation <= tol and infeasibility <= 0.1 * tol:
                 break
-            if violation <= max(tol, 3.0 * astray):
+            if violation <= max(tol, 3.0 * infeasibility):
                 self.offsets += self.rho * self.off
         return FeatureAnswer(self.b, self.offsets, epochs, violation)
 
@@ -140,11 +140,11 @@ class _CoordinateDescent:
         G = box.linear[i] - x @ self.w - self.shift[i] * b
         if g >= 0:
             G -= self.offsets[g] + self.rho * self.off[g]
-        kink, q = self.kink[i], self.curvature[i]
-        up = G + (kink if b < 0 else -kink) if b < box.upper[i] else -np.inf
-        down = G + (-kink if b > 0 else kink) if b > box.lower[i] else np.inf
+        epsilon, q = self.epsilon[i], self.curvature[i]
+        up = G + (epsilon if b < 0 else -epsilon) if b < box.upper[i] else -np.inf
+        down = G + (-epsilon if b > 0 else epsilon) if b > box.lower[i] else np.inf
         if up > 0 or down < 0:
-            z = float(np.clip(_target(b, G, kink, q), box.lower[i], box.upper[i]))
+            z = float(np.clip(_target(b, G, epsilon, q), box.lower[i], box.upper[i]))
             if np.isfinite(z):
                 self.b[i] = z
                 self.w += (z - b) * x
@@ -153,12 +153,12 @@ class _CoordinateDescent:
         return float(up), float(down)
 
 
-def _target(b: float, G: float, kink: float, q: float) -> float:
+def _target(b: float, G: float, epsilon: float, q: float) -> float:
     """Return where a variable would like to be; with a row of zeros as far as it may go."""
     if q > 0:
         z = b + G / q
-        return float(np.sign(z) * max(abs(z) - kink / q, 0.0))
-    return float(np.sign(G) * np.inf) if abs(G) > kink else b
+        return float(np.sign(z) * max(abs(z) - epsilon / q, 0.0))
+    return float(np.sign(G) * np.inf) if abs(G) > epsilon else b
 
 
 def _box_slope(box: FeatureBox) -> float:

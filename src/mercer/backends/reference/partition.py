@@ -69,7 +69,7 @@ class _Run:
         self.K, self.groups, self.clock = K, groups, clock
         self.labels = np.array(labels, dtype=np.int32)
         self.trace: list[tuple[float, float]] = []
-        self.settled = False
+        self.converged = False
 
     def answer(self) -> GroupAnswer:
         if not self.clock.stopped:
@@ -79,9 +79,9 @@ class _Run:
                 if self.lloyd() and self.groups.refine:
                     self.moves()
             if cut:
-                self.settled, self.clock.stopped = False, True
+                self.converged, self.clock.stopped = False, True
         trace = np.array(self.trace, dtype=np.float64).reshape(-1, 2)
-        return GroupAnswer(self.labels, trace, self.settled)
+        return GroupAnswer(self.labels, trace, self.converged)
 
     # --- the way ---------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class _Run:
             after = self.proposal()
             changed = np.flatnonzero(after != self.labels)
             if not len(changed):
-                self.settled = True
+                self.converged = True
                 return True
             if self.groups.refine and len(changed) <= _FEW * len(after):
                 return True
@@ -99,16 +99,16 @@ class _Run:
             self.relabel(changed, after)
             if not self.note():  # rounding is all that is left
                 self.relabel(changed, before)
-                self.settled = True
+                self.converged = True
                 return True
         return False
 
     def moves(self) -> None:
         """Sweep until no move of a single point lowers the objective."""
-        self.settled = False
+        self.converged = False
         while self.left():
             if not self.sweep() or not self.note():
-                self.settled = not self.clock.stopped
+                self.converged = not self.clock.stopped
                 return
 
     def left(self) -> bool:

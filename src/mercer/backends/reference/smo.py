@@ -1,7 +1,7 @@
 """Sequential minimal optimisation, pair by pair, on rows of K: the specification of the loop.
 
 With F = p - (K + diag(shift)) b, moving the pair (i, j) by t > 0 (b_i up, b_j down) lowers the
-objective when F_i + up_i > F_j + low_j. The offsets carry the kink of |b| and, as infinities, the
+objective when F_i + up_i > F_j + low_j. The offsets carry the slope of |b| and, as infinities, the
 box: a variable at its upper bound cannot rise.
 """
 
@@ -29,13 +29,13 @@ def smo(
 ) -> BoxAnswer:
     """Descend along pairs of largest second-order gain; `row(i)` gives K[i] for the variables."""
     b, F = box.start.astype(np.float64), box.gradient.astype(np.float64)
-    kink = np.zeros(len(b)) if box.kink is None else box.kink
+    epsilon = np.zeros(len(b)) if box.epsilon is None else box.epsilon
     shift = np.zeros(len(b)) if box.shift is None else box.shift
     diag = np.asarray(diag, dtype=np.float64) + shift
     members = _members(box.group, len(b))
     iteration, violation = 0, -np.inf
     for iteration in range(max_iter + 1):
-        rising, falling = F + up(b, box.upper, kink), F + low(b, box.lower, kink)
+        rising, falling = F + up(b, box.upper, epsilon), F + low(b, box.lower, epsilon)
         if not np.isfinite(F).all():
             return BoxAnswer(b, F, iteration, np.nan)
         violation = max((_apart(rising[m], falling[m]) for m in members), default=-np.inf)
@@ -46,8 +46,8 @@ def smo(
         if j < 0:  # only a K that is not finite leads here
             return BoxAnswer(b, F, iteration, np.nan)
         step = (rising[i] - falling[j]) / curvature
-        top = 0.0 if b[i] < 0 < kink[i] else box.upper[i]
-        bottom = 0.0 if b[j] > 0 < kink[j] else box.lower[j]
+        top = 0.0 if b[i] < 0 < epsilon[i] else box.upper[i]
+        bottom = 0.0 if b[j] > 0 < epsilon[j] else box.lower[j]
         step = min(step, top - b[i], b[j] - bottom)
         at_top, at_bottom = step == top - b[i], step == b[j] - bottom
         b[i] = top if at_top else b[i] + step
@@ -65,14 +65,14 @@ def on_stored(K: Array, box: Box, tol: float, max_iter: int, poll: Poll | None) 
     return smo(lambda i: K[i], np.diagonal(K), box, tol, max_iter, poll)
 
 
-def up(b: Array, upper: Array, kink: Array) -> Array:
+def up(b: Array, upper: Array, epsilon: Array) -> Array:
     """Return what is added to F where b may rise; -inf where it may not."""
-    return np.where(b < upper, np.where(b < 0, kink, -kink), -np.inf)
+    return np.where(b < upper, np.where(b < 0, epsilon, -epsilon), -np.inf)
 
 
-def low(b: Array, lower: Array, kink: Array) -> Array:
+def low(b: Array, lower: Array, epsilon: Array) -> Array:
     """Return what is added to F where b may fall; +inf where it may not."""
-    return np.where(b > lower, np.where(b > 0, -kink, kink), np.inf)
+    return np.where(b > lower, np.where(b > 0, -epsilon, epsilon), np.inf)
 
 
 def _members(group: Array | None, n: int) -> list[Array]:

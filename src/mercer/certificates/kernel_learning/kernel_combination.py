@@ -1,7 +1,7 @@
 """Are these the best weights of kernels? The duality gap of multiple kernel learning.
 
 With S_m = f_m b'K_m b, recomputed in float64 and summed over the programmes, the optimum lies
-between the lower bound p'b - kink'|b| - max_m S_m/2 and the primal objective at the weights d. The
+between p'b - epsilon'|b| - max_m S_m/2 and the primal objective at the weights d. The
 difference has two parts, both sums of nonnegative terms: what the machines leave at their weighted
 kernel, and (max_m S_m - sum_m d_m S_m)/2, what other weights could gain. The first is a bound only
 if the kernels that are used are positive semidefinite.
@@ -76,7 +76,7 @@ def _(problem: KernelCombination, value: WeightedDuals, tol: float | None = None
         f"no weights of the {len(d)} kernels have an objective that is smaller by more than "
         f"{100 * quantities.relative_gap:.2g} %; {quantities.used} of them are used"
         if convex.shown
-        else f"of the {len(d)} kernels {quantities.used} are used; of one, {convex.doubt}, so "
+        else f"of the {len(d)} kernels {quantities.used} are used; of one, {convex.obstacle}, so "
         "other weights may be better by any amount"
     )
     return Certificate(bool(ok), quantities, tol, statement)

@@ -64,7 +64,7 @@ def _(problem: Relevance, value: Scaled, tol: float | None = None) -> Certificat
     steepest = float(np.abs(problem.uphill(near, gradient)).max())
     free = problem.lower < problem.upper
     quantities = RelevanceQuantities(
-        problem.measure.told(problem, reached),
+        problem.measure.reported(problem, reached),
         steepest,
         error,
         int(np.sum(free & (near <= problem.lower))),

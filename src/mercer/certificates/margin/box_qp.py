@@ -3,7 +3,8 @@
 With F = p - K b, where K = K0 + diag(d), and a multiplier r for each group, weak duality bounds the
 distance to the optimum by
 
-    gap = sum_i max over the box of (F_i - r)(t - b_i) - d_i (t - b_i)^2/2 - kink_i (|t| - |b_i|),
+    gap = sum_i max over the box of (F_i - r)(t - b_i) - d_i (t - b_i)^2/2
+          - epsilon_i (|t| - |b_i|),
 
 a sum of nonnegative terms: unlike primal minus dual it does not cancel near the optimum. For a
 classifier it is exactly the primal objective (half the squared norm plus the weighted losses)
@@ -45,7 +46,7 @@ class BoxQPQuantities:
     ----------
     primal, dual : float
         Upper and lower bound on the optimal value (of the maximised form
-        p'b - b'Kb/2 - kink'|b|). The upper one is the primal objective of the answer, or, for a
+        p'b - b'Kb/2 - epsilon'|b|). The upper one is the primal objective of the answer, or, for a
         classifier, of the answer scaled to a margin of 1 if that is less. It is infinite where K is
         not shown to be positive semidefinite: then nothing is known about other answers.
     gap : float
@@ -134,7 +135,7 @@ def bound_of_objective(
 ) -> str:
     """Say how near the optimum the objective is, or that nothing is shown about that."""
     if not convex.shown:
-        return f"{convex.doubt}, so other points may be better by any amount"
+        return f"{convex.obstacle}, so other points may be better by any amount"
     if not relative_gap < VACUOUS:
         remedy = "; a smaller tol may bound it" if np.isfinite(relative_gap) else ""
         return (
@@ -151,7 +152,7 @@ def measure(
     F = problem.linear - Kb
     shift = problem.unwrapped.shift
     offset = problem.spread(intercept)
-    lost = float(problem.kinks @ np.abs(b))
+    lost = float(problem.epsilons @ np.abs(b))
     dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
     squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
     gap = np.inf
@@ -187,9 +188,9 @@ def _rounded(problem: BoxQP, Kb: Array, slope: Array) -> Array:
     if not (up.any() or down.any()):
         return slope
     size = 1.0 + np.abs(Kb).max(initial=0.0) + np.abs(problem.linear).max(initial=0.0)
-    over, under = slope - problem.kinks, -slope - problem.kinks
-    slope = np.where(up & (over > 0) & (over <= _ROUNDING * size), problem.kinks, slope)
-    return np.where(down & (under > 0) & (under <= _ROUNDING * size), -problem.kinks, slope)
+    over, under = slope - problem.epsilons, -slope - problem.epsilons
+    slope = np.where(up & (over > 0) & (over <= _ROUNDING * size), problem.epsilons, slope)
+    return np.where(down & (under > 0) & (under <= _ROUNDING * size), -problem.epsilons, slope)
 
 
 def _hard(problem: BoxQP) -> tuple[Array, Array]:
@@ -206,7 +207,7 @@ def _scaled_gap(problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float)
     may be large or infinite; divided by 1 - delta, w and the offset have none, except in rows at
     their bound. Where slack is squared, either none is left or it is as it was.
     """
-    if np.any(problem.kinks) or problem.totals.any() or (np.abs(problem.linear) != 1).any():
+    if np.any(problem.epsilons) or problem.totals.any() or (np.abs(problem.linear) != 1).any():
         return np.inf
     d = np.zeros(len(b)) if problem.unwrapped.shift is None else problem.unwrapped.shift
     slope, near = problem.linear - (Kb - d * b) - offset, _slack(problem, b)

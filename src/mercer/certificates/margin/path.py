@@ -84,7 +84,7 @@ def _(problem: MarginPath, value: PathDuals, tol: float | None = None) -> Certif
 
 def _value_error(problem: MarginPath, value: PathDuals) -> float:
     """Return the largest error of a value, from K in float64 and the coefficients alone."""
-    if not len(problem.wanted):
+    if not len(problem.evaluation_rows):
         return 0.0
     true = [problem.values(k, b) for k, b in enumerate(value.coef)]
     return float(np.abs(np.stack(true, axis=1) - value.values).max(initial=0.0))

@@ -81,7 +81,7 @@ def _statement(q: FoldedPathQuantities, fits: int, convex: Definiteness) -> str:
         f"right-hand sides are changed by {q.relative_residual:.1e} of their norms; values at the "
         f"rows are within {q.mismatch:.1e} of the largest target"
     )
-    return statement if convex.shown else f"{statement}; {convex.doubt}"
+    return statement if convex.shown else f"{statement}; {convex.obstacle}"
 
 
 def _dual(problem: FoldedRidgePath, value: FoldedPathValue, gram: Gram, k: int) -> _Judged:

@@ -78,7 +78,7 @@ def _statement(q: LinearSystemQuantities, tol: float, convex: Definiteness) -> s
     if convex.shown:
         return statement
     end = "this is a stationary point" if convex.seen else "other points may have a smaller error"
-    return f"{statement}; {convex.doubt}, so {end}"
+    return f"{statement}; {convex.obstacle}, so {end}"
 
 
 def _measure(

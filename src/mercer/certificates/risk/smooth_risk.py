@@ -79,7 +79,7 @@ def _statement(
     if found.mismatch > tol:
         return f"{still}; but coefficients and weights are two answers, {found.mismatch:.1e} apart"
     if not convex.shown:
-        return f"{still}; {convex.doubt}, so other functions may be better by any amount"
+        return f"{still}; {convex.obstacle}, so other functions may be better by any amount"
     if problem.loss.convex:
         gap = f"the objective is within {found.relative_gap:.1e} of the optimum, relatively"
         return f"{gap}; {still}"

@@ -57,7 +57,7 @@ def _(problem: Eigenproblem, value: Modes, tol: float | None = None) -> Certific
     quantities = _measure(problem, value, tol)
     missed = quantities.largest_outside > 1.0 + tol
     ok = (
-        len(value.values) == problem.wanted
+        len(value.values) == problem.n_pairs
         and quantities.residual <= tol
         and quantities.orthonormality <= _ORTHONORMAL
         and not missed

@@ -39,8 +39,8 @@ class ShiftedGram(Gram):
     def rows(self, index: Index) -> Array:
         """Shift rows."""
         block = np.array(self.base.rows(index))
-        wanted = np.arange(self.shape[0])[index]
-        block[np.arange(len(wanted)), wanted] += self.shift[wanted]
+        requested = np.arange(self.shape[0])[index]
+        block[np.arange(len(requested)), requested] += self.shift[requested]
         return block
 
     def __matmul__(self, V: Array) -> Array:

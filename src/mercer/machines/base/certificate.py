@@ -53,7 +53,7 @@ class LazyPointsCertificate:
     question: Callable[[Gram], Any]
     value: Any
     judge: Judge
-    doubtful: bool = False
+    eager: bool = False
 
     @property
     def rows(self) -> int:
@@ -72,7 +72,7 @@ class LazyDataCertificate:
     problem: Any
     value: Any
     judge: Judge
-    doubtful: bool = False
+    eager: bool = False
     rows: int = 0
 
     def compute(self) -> Certificate:
@@ -88,28 +88,28 @@ def lazy_certificate(
     weights: Array | None = None,
     penalty: float | None = None,
     *,
-    doubtful: bool = False,
+    eager: bool = False,
 ) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
     Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
     products meet negative curvature, where K is not known to be positive semidefinite and small, or
-    where the machine itself is `doubtful`, the fit asks for it before it says SOLVED (`agree`).
+    where the machine itself is `eager`, the fit asks for it before it says SOLVED (`agree`).
     """
     if gram.source is None and gram.csr is None and not _to_be_factored(gram):
         return certificate_in_time(gram, question, value, judge)
     if not gram.valid:
-        doubtful = doubtful or is_soon_shown(gram) or has_negative_curvature(gram)
+        eager = eager or is_soon_shown(gram) or has_negative_curvature(gram)
     if gram.csr is None:
-        doubtful = doubtful or not is_well_conditioned(gram, value, weights, penalty)
-    return _later(gram, question, value, judge, doubtful)
+        eager = eager or not is_well_conditioned(gram, value, weights, penalty)
+    return _later(gram, question, value, judge, eager)
 
 
 def certificate_in_time(
     gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge
 ) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Judge at once, if the time limit of the fit allows it; else as soon as it does."""
-    later = _later(gram, question, value, judge, doubtful=True)
+    later = _later(gram, question, value, judge, eager=True)
     if not deadline.is_over():
         with deadline.cut_short():
             return later.compute()
@@ -117,11 +117,11 @@ def certificate_in_time(
 
 
 def _later(
-    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge, doubtful: bool
+    gram: Gram, question: Callable[[Gram], Any], value: Any, judge: Judge, eager: bool
 ) -> LazyPointsCertificate | LazyDataCertificate:
     if gram.source is not None:
-        return LazyPointsCertificate(gram.source, question, value, judge, doubtful)
-    return LazyDataCertificate(question(gram), value, judge, doubtful, gram.shape[0])
+        return LazyPointsCertificate(gram.source, question, value, judge, eager)
+    return LazyDataCertificate(question(gram), value, judge, eager, gram.shape[0])
 
 
 def _to_be_factored(gram: Gram) -> bool:

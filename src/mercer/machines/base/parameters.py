@@ -140,19 +140,19 @@ def is_real(value: Any) -> bool:
 
 def check_components(machine: Any, rows: float) -> None:
     """Require None, a share of the variance, or a count of at most the number of rows."""
-    wanted = machine.n_components
-    if wanted is None:
+    n_components = machine.n_components
+    if n_components is None:
         return
-    if is_real(wanted) and not isinstance(wanted, Integral):
-        if not 0 < wanted < 1:
+    if is_real(n_components) and not isinstance(n_components, Integral):
+        if not 0 < n_components < 1:
             must = "be a count (an integer), a share of the variance between 0 and 1, or None"
-            refuse(machine, "n_components", wanted, must)
+            refuse(machine, "n_components", n_components, must)
         return
-    if not is_real(wanted) or wanted < 1:
-        refuse(machine, "n_components", wanted, "be a positive integer, a share, or None")
-    if wanted > rows:
+    if not is_real(n_components) or n_components < 1:
+        refuse(machine, "n_components", n_components, "be a positive integer, a share, or None")
+    if n_components > rows:
         must = f"be at most the number of rows: n_samples = {rows:g}"
-        refuse(machine, "n_components", wanted, must)
+        refuse(machine, "n_components", n_components, must)
 
 
 def check_solver(machine: Any) -> None:

@@ -42,11 +42,11 @@ class Store:
         Pairs come in the order of their values, so a smaller number is the beginning of a larger.
         """
         asked, solution = self._pairs.get(name, (0, None))
-        if solution is None or asked < problem.wanted or solution.status is not Status.SOLVED:
+        if solution is None or asked < problem.n_pairs or solution.status is not Status.SOLVED:
             solution = solve(problem)
-            self._pairs[name] = problem.wanted, solution
+            self._pairs[name] = problem.n_pairs, solution
         modes: Modes = solution.value
-        k = problem.wanted
+        k = problem.n_pairs
         return replace(solution, value=Modes(modes.values[:k], modes.vectors[:, :k]))
 
 

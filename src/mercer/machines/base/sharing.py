@@ -20,12 +20,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from mercer.arguments import renamed_field
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
 from mercer.gram.transformed.part import restricted
 from mercer.kernels import Kernel
 
 
+@renamed_field("evaluation_rows", "wanted")
 @dataclass(frozen=True, eq=False)
 class Fold:
     """What a path may look at.
@@ -41,7 +43,7 @@ class Fold:
         Their labels, or what f should be; zeros for detectors of outliers.
     weights : (m,) array
         How often each counts.
-    wanted : (t,) int array
+    evaluation_rows : (t,) int array
         Rows at which answers are wanted.
     """
 
@@ -49,7 +51,7 @@ class Fold:
     rows: Array
     targets: Array
     weights: Array
-    wanted: Array
+    evaluation_rows: Array
 
     @cached_property
     def part(self) -> Gram:

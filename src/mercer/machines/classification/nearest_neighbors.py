@@ -284,9 +284,9 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         question = partial(Nearest, points=sample, count=count)
         if isinstance(self._search, RowSearch):
             # distances need a positive semidefinite kernel
-            doubtful = not self.kernel_.psd
+            eager = not self.kernel_.psd
             self._judgement = LazyPointsCertificate(
-                self._search.source, question, value, certify, doubtful
+                self._search.source, question, value, certify, eager
             )
         else:
             self._judgement = certify(question(matrix_gram(X, rows.first)), value)

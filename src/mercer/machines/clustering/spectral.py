@@ -356,12 +356,12 @@ class SpectralClustering(
         else:
             component = np.zeros(n, dtype=np.int64)
         self.n_connected_ = int(component.max()) + 1
-        count, by_gap = self._wanted(n)
+        count, by_gap = self._pairs_to_find(n)
         found = relax(self, norm, with_diagonal(base, shift), component, count, solving)
         self.eigenvalues_ = norm.shown(found.values)
         return found.first(eigengap(found.values)) if by_gap else found
 
-    def _wanted(self, n: int) -> tuple[int, bool]:
+    def _pairs_to_find(self, n: int) -> tuple[int, bool]:
         """Return how many pairs to find, and whether their gaps choose the number of clusters."""
         if not isinstance(self.n_clusters, str):
             return int(self.n_clusters), False
@@ -390,8 +390,8 @@ class SpectralClustering(
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
         judged = partial(judge, tol=float(self.tol))
         # eigenvectors of rounding are those of no matrix that is made anew
-        doubtful = not bool(carried.all()) or self._cancels(shift)
-        self._judgement = lazy_certificate(base, question, modes, judged, doubtful=doubtful)
+        eager = not bool(carried.all()) or self._cancels(shift)
+        self._judgement = lazy_certificate(base, question, modes, judged, eager=eager)
 
     def _cancels(self, shift: Array) -> bool:
         """Return whether taking k(x, x) off leaves some degree few digits of its own."""

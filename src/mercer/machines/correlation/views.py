@@ -301,5 +301,5 @@ def promised(
         for penalty, gram in zip(problem.penalties, bases, strict=True)
     )
     rough = (unseen or slight or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
-    doubtful = rough or (not other.valid and has_negative_curvature(other))
-    return lazy_certificate(first, question, value, judge, weights, doubtful=doubtful)
+    eager = rough or (not other.valid and has_negative_curvature(other))
+    return lazy_certificate(first, question, value, judge, weights, eager=eager)

@@ -117,7 +117,7 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
         # judged before the fit ends: it takes a pass or two, and densities of parts on a few rows
         # are so large that rounding of them may be more than a step gains
         self._judgement = LazyDataCertificate(
-            problem, solution.value, judge, doubtful=True, rows=len(weights)
+            problem, solution.value, judge, eager=True, rows=len(weights)
         )
         return self
 

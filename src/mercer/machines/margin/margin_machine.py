@@ -170,11 +170,11 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             solution.value,
             partial(judge, tol=self.tol),
             slack_costs(problem),
-            doubtful=any(map(self._is_doubtful, programmes_of(problem), duals_of(solution.value))),
+            eager=any(map(self._is_eager, programmes_of(problem), duals_of(solution.value))),
         )
         return solution
 
-    def _is_doubtful(self, problem: BoxQP, dual: Dual) -> bool:
+    def _is_eager(self, problem: BoxQP, dual: Dual) -> bool:
         """Return whether rounding of targets or b'Kb nears tol, or a gap may have no bound."""
         asked = float(np.abs(problem.linear).max(initial=0.0))
         if _ROUNDED * asked > self.tol * (problem.scale or 1.0):
@@ -298,14 +298,14 @@ def warn_unused_beside_nu(machine: Any, name: str) -> None:
     """Say that a parameter which was set has no effect: nu stands in its place."""
     if machine.nu is None:
         return
-    usual = signature(type(machine)).parameters[name].default
+    default = signature(type(machine)).parameters[name].default
     value = getattr(machine, name)
-    if is_real(value) and value == usual:
+    if is_real(value) and value == default:
         return
     shown = shortened(value) if is_real(value) else "<array>"
     warnings.warn(
         f"{type(machine).__name__}: {name}={shown} has no effect beside nu={machine.nu}, which "
-        f"stands in its place. Set nu=None to use it, or leave {name} at {usual}.",
+        f"stands in its place. Set nu=None to use it, or leave {name} at {default}.",
         UserWarning,
         stacklevel=6,
     )

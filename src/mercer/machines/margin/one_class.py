@@ -149,4 +149,4 @@ class OneClassSVM(NoveltyMachine):
             intercept = float(offsets[0, 0])
             return KnownDetector(values[0] + intercept, -intercept)
 
-        return FoldPath(MarginPath((problem,), settings, fold.wanted), predictor)
+        return FoldPath(MarginPath((problem,), settings, fold.evaluation_rows), predictor)

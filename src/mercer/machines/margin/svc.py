@@ -364,7 +364,7 @@ class SVC(ClassifierMixin, MarginMachine):
         box = least._box(scheme, classes, fold.weights, fold.weights)
         problems = Programmes(scheme.parts(), box).problems(fold.part)
         settings = tuple(one._path_setting(least) for one in machines)
-        problem = MarginPath(problems, settings, fold.wanted)
+        problem = MarginPath(problems, settings, fold.evaluation_rows)
         return ClassPath(problem, classes, scheme, box, _SURE * self.tol)
 
     def _path_setting(self, least: SVC) -> PathSetting:

@@ -217,20 +217,20 @@ class SVR(RegressorMixin, MarginMachine):
         problem = least._question(fold.targets, fold.weights, 1.0)(fold.part)
         settings = tuple(one._path_setting(least) for one in machines)
         return FoldPath(
-            MarginPath((problem,), settings, fold.wanted),
+            MarginPath((problem,), settings, fold.evaluation_rows),
             # the constant is the middle of the two multipliers of the nu form
             lambda values, offsets: KnownRegressor(values[0] + offsets[0].mean()),
         )
 
     def _path_setting(self, least: SVR) -> PathSetting:
-        """Scale the bounds or the diagonal, and the kink or the sums."""
+        """Scale the bounds or the diagonal, and epsilon or the sums."""
         C: Any = self.C
         C = float(C)
         if self.nu is not None and least.nu is not None:
             return PathSetting(bound=C, total=C * float(self.nu) / float(least.nu))
         if self.tube == "l1":
-            return PathSetting(bound=C, kink=float(self.epsilon))
-        return PathSetting(shift=1 / C, kink=float(self.epsilon))
+            return PathSetting(bound=C, epsilon=float(self.epsilon))
+        return PathSetting(shift=1 / C, epsilon=float(self.epsilon))
 
     def _question(self, targets: Array, costs: Array, epsilon: float) -> Any:
         """Return what writes the problem on a Gram."""

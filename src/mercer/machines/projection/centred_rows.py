@@ -107,11 +107,11 @@ def _refuse_underflow(machine: Any, X: Points, gram: Gram) -> None:
 
 
 def _held(machine: Any, X: Points, rows: Array | None) -> Gram:
-    n, wanted = X.shape[0], machine.n_components
+    n, n_components = X.shape[0], machine.n_components
     options: dict[str, Any] = {"rows": rows, "names": machine._column_names()}
-    if wanted is None and n > FREE_ROWS:  # all pairs: the matrix, and room for its vectors
+    if n_components is None and n > FREE_ROWS:  # all pairs: the matrix, and room for its vectors
         return make_gram(machine.kernel_, X, Need.MATRIX, copies=_ALL, remedy=_FEWER, **options)
-    few = isinstance(wanted, int | np.integer) and _FEW * int(wanted) <= n
+    few = isinstance(n_components, int | np.integer) and _FEW * int(n_components) <= n
     single = few and machine.tol >= FLOAT32_TOL_COMPONENTS and machine.solver is None
     dtype = stored_dtype(n, lambda: single)
     return make_gram(machine.kernel_, X, Need.PASSES, dtype=dtype, **options)

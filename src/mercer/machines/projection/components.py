@@ -90,7 +90,9 @@ def pairs_of(gram: Gram, weights: Array, count: int) -> Eigenproblem:
     return Eigenproblem(scaled(centered(gram, weights), np.sqrt(weights)), count)
 
 
-def leading(question: Centred, wanted: int | float | None, solve: Solve) -> tuple[Solution, float]:
+def leading(
+    question: Centred, n_components: int | float | None, solve: Solve
+) -> tuple[Solution, float]:
     """Return the wanted pairs that are not rounding, signs fixed.
 
     Parameters
@@ -110,17 +112,18 @@ def leading(question: Centred, wanted: int | float | None, solve: Solve) -> tupl
         The sum of all positive eigenvalues that were found on the way.
     """
     most = question.most
-    by_share = wanted is not None and not isinstance(wanted, Integral)
+    by_share = n_components is not None and not isinstance(n_components, Integral)
     if by_share:
         trace = float(question.problem(1).gram.diag().sum())
-        solution = _enough(question, float(wanted or 0) * trace, solve)
+        solution = _enough(question, float(n_components or 0) * trace, solve)
     else:
-        solution = solve(question.problem(most if wanted is None else min(int(wanted), most)))
+        count = most if n_components is None else min(int(n_components), most)
+        solution = solve(question.problem(count))
     _warn_of_negative(question, solution.value)
     modes = _kept(question, solution.value)
     found = float(modes.values.sum())
     if by_share:  # of the positive part, where a kernel is not valid
-        modes = _fewest(modes, float(wanted or 0) * max(trace, found))
+        modes = _fewest(modes, float(n_components or 0) * max(trace, found))
     return replace(solution, value=modes), found
 
 

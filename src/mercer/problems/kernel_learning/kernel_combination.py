@@ -2,14 +2,14 @@
 
 A machine that is a box programme has, for K = sum_m d_m f_m K_m, the optimal value
 
-    J(d) = max over b of p'b - b'K(d)b/2 - kink'|b|,
+    J(d) = max over b of p'b - b'K(d)b/2 - epsilon'|b|,
 
 a convex function of d (a maximum of linear ones). The best weights minimise it over d >= 0 of sum
 1; for several programmes (pairs of classes, several targets) that share the weights, its sum over
 them. Every b that the boxes admit bounds the minimum from below, since a minimum of a maximum is at
 least the maximum of the minimum:
 
-    p'b - kink'|b| - max_m f_m b'K_m b/2 <= min J <= J(d).
+    p'b - epsilon'|b| - max_m f_m b'K_m b/2 <= min J <= J(d).
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class RidgeMeasure(ABC):
         """Measure."""
 
     @abstractmethod
-    def told(self, problem: Relevance, value: float) -> float:
+    def reported(self, problem: Relevance, value: float) -> float:
         """Turn what is minimised into what people know it by."""
 
 
@@ -102,7 +102,7 @@ class LeaveOneOut(RidgeMeasure):
             M -= 0.5 * (cross + cross.T)
         return Measured(float(np.log(error)), M / error, float(c @ more[:, 0]) / p**2 / error)
 
-    def told(self, problem: Relevance, value: float) -> float:
+    def reported(self, problem: Relevance, value: float) -> float:
         """Return the mean squared error."""
         return float(np.exp(value))
 
@@ -128,7 +128,7 @@ class Likelihood(RidgeMeasure):
         direct = unit * targets * copies / found.penalty
         return Measured(unit * log_likelihood, unit * M, direct)
 
-    def told(self, problem: Relevance, value: float) -> float:
+    def reported(self, problem: Relevance, value: float) -> float:
         """Return the logarithm of the likelihood of all rows."""
         return float(-value * problem.row_weights.sum() * problem.targets.shape[1])
 

@@ -1,4 +1,4 @@
-"""min b'Kb/2 - p'b + kink'|b| over a box with fixed sums: the dual of support vector machines.
+"""min b'Kb/2 - p'b + epsilon'|b| over a box with fixed sums: the dual of support vector machines.
 
 Variables are signed: for a classifier b_i = y_i alpha_i, so the matrix is K itself and the
 decision function is f = sum_i b_i k(x_i, .) + intercept. `mercer.problems.svm` writes each machine
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.base import Unwrapped
@@ -38,6 +39,7 @@ class Dual:
     intercept: float | Array
 
 
+@renamed_field("epsilon", "kink")
 @dataclass(frozen=True, eq=False)
 class BoxQP:
     """A quadratic programme with a box and one equality for each group of variables.
@@ -52,7 +54,7 @@ class BoxQP:
         The box; bounds may be infinite.
     total : float or (groups,) array
         What the variables of each group sum to.
-    kink : float or (n,) array
+    epsilon : float or (n,) array
         Nonnegative cost of |b_i|: the width of the tube in regression.
     group : (n,) int array, optional
         The group of each variable, numbered from 0; None for one group. A variable of group -1
@@ -67,7 +69,7 @@ class BoxQP:
     lower: Array
     upper: Array
     total: float | Array = 0.0
-    kink: float | Array = 0.0
+    epsilon: float | Array = 0.0
     group: Array | None = None
     scale: float | None = 1.0
 
@@ -82,9 +84,11 @@ class BoxQP:
         return np.atleast_1d(np.asarray(self.total, dtype=np.float64))
 
     @cached_property
-    def kinks(self) -> Array:
-        """Return the kink of each variable."""
-        return np.broadcast_to(np.asarray(self.kink, dtype=np.float64), self.linear.shape)
+    def epsilons(self) -> Array:
+        """Return epsilon of each variable."""
+        return np.broadcast_to(np.asarray(self.epsilon, dtype=np.float64), self.linear.shape)
+
+    kinks = renamed("epsilons", "kinks")
 
     def members(self) -> list[Any]:
         """Return the variables of each group, as an index; all of them need no list."""
@@ -118,27 +122,27 @@ class BoxQP:
             self.lower[index],
             self.upper[index],
             self.totals - held,
-            self.kinks[index],
+            self.epsilons[index],
             None if self.group is None else self.group[index],
         )
 
     def rising(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
-        """Return F_i - kink_i d|b_i| for a b_i that grows; -inf where it is at its upper bound.
+        """Return F_i - epsilon_i d|b_i| for a b_i that grows; -inf where it is at its upper bound.
 
         At the optimum it is at most the multiplier of the group. `slack` is how near a variable
-        must be to a bound, or to the kink, to count as being there.
+        must be to a bound, or to zero, to count as being there.
         """
-        kink = self.kinks
-        slope = np.where(b < -slack, kink, -kink) if np.any(self.kink) else 0.0
+        epsilon = self.epsilons
+        slope = np.where(b < -slack, epsilon, -epsilon) if np.any(self.epsilon) else 0.0
         return np.where(b < self.upper - slack, F + slope, -np.inf)
 
     def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
-        """Return F_i - kink_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
+        """Return F_i - epsilon_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
 
         At the optimum it is at least the multiplier of the group.
         """
-        kink = self.kinks
-        slope = np.where(b > slack, -kink, kink) if np.any(self.kink) else 0.0
+        epsilon = self.epsilons
+        slope = np.where(b > slack, -epsilon, epsilon) if np.any(self.epsilon) else 0.0
         return np.where(b > self.lower + slack, F + slope, np.inf)
 
     def offsets(self, b: Array, F: Array) -> float | Array:
@@ -214,24 +218,24 @@ class BoxQP:
 
         `slope` is F minus the multipliers. With d the shift of the Gram, the sum over i of
 
-            max over the box of slope_i (t - b_i) - d_i (t - b_i)^2/2 - kink_i (|t| - |b_i|).
+            max over the box of slope_i (t - b_i) - d_i (t - b_i)^2/2 - epsilon_i (|t| - |b_i|).
 
         Where the slope points to an infinite bound and no shift bends it back, there is no finite
         bound: that is honest.
         """
         shift = self.unwrapped.shift
         d = np.zeros(len(b)) if shift is None else shift
-        kink, best = self.kinks, np.zeros(len(b))
+        epsilon, best = self.epsilons, np.zeros(len(b))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for sign in (-1.0, 1.0):  # the piece where t <= 0, and the one where t >= 0
                 low = np.maximum(self.lower, 0.0 if sign > 0 else -np.inf)
                 high = np.minimum(self.upper, 0.0 if sign < 0 else np.inf)
-                tilt = slope - sign * kink
+                tilt = slope - sign * epsilon
                 reach = np.where(d > 0, b + tilt / d, np.where(tilt > 0, high, low))
                 target = np.clip(np.where(tilt == 0, b, reach), low, np.maximum(low, high))
                 step = target - b
                 gain = step * (tilt - np.where(d > 0, 0.5 * d * step, 0.0))
-                gain -= kink * (sign * b - np.abs(b))
+                gain -= epsilon * (sign * b - np.abs(b))
                 gain = np.where(np.isfinite(gain), gain, np.inf)  # overflow is no bound
                 best = np.maximum(best, np.where(low <= high, gain, 0.0))
         return float(best.sum())
@@ -248,8 +252,8 @@ def _offset(rising: Array, falling: Array, free: Array) -> float:
 def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
     missing = total - start.sum()
     room = (upper if missing > 0 else lower) - start
-    astray = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(total))  # not by rounding
-    if astray and np.abs(room).sum() > 0:
+    infeasible = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(total))  # not by rounding
+    if infeasible and np.abs(room).sum() > 0:
         finite = np.where(np.isfinite(room), room, np.sign(room) * abs(missing))
         return np.asarray(start + finite * min(1.0, missing / finite.sum()))
     return start

@@ -1,6 +1,6 @@
 """The regularization path of support vector machines: box programmes that differ by factors.
 
-Another C, tube or nu multiplies the bounds, kinks, diagonal or sums of a `BoxQP` by one factor each
+Another C, tube or nu multiplies bounds, epsilon, diagonal or sums of a `BoxQP` by one factor each
 and leaves all else as it is. So programmes of many settings are one problem: each can start where a
 neighbour ended, and all read one Gram.
 """
@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
 from mercer.gram import Gram, ShiftedGram
 from mercer.gram.exact_parts import exact_sums
@@ -22,6 +23,7 @@ from mercer.problems.margin.many import Duals, Many
 _ROUNDED = 1e-12  # of a sum: what its factor may be off by
 
 
+@renamed_field("epsilon", "kink")
 @dataclass(frozen=True)
 class PathSetting:
     """By which factors the programmes of a path are multiplied.
@@ -30,8 +32,8 @@ class PathSetting:
     ----------
     bound : float
         On the bounds of the box: C of slack that counts as it is.
-    kink : float
-        On the kinks: the half-width of the tube of regression.
+    epsilon : float
+        On epsilon: the half-width of the tube of regression.
     shift : float
         On what is added to the diagonal of K: 1 / C of squared slack.
     total : float
@@ -39,7 +41,7 @@ class PathSetting:
     """
 
     bound: float = 1.0
-    kink: float = 1.0
+    epsilon: float = 1.0
     shift: float = 1.0
     total: float = 1.0
 
@@ -92,9 +94,11 @@ class MarginPath:
         return self.problems[0].unwrapped.base
 
     @property
-    def wanted(self) -> Array:
+    def evaluation_rows(self) -> Array:
         """Return the rows at which values are wanted."""
         return np.zeros(0, dtype=np.int64) if self.rows is None else np.asarray(self.rows)
+
+    wanted = renamed("evaluation_rows", "wanted")
 
     @cached_property
     def summed(self) -> tuple[BoxQP, ...]:
@@ -114,7 +118,7 @@ class MarginPath:
             lower=setting.bound * problem.lower,
             upper=setting.bound * problem.upper,
             total=setting.total * problem.totals,
-            kink=setting.kink * problem.kink,
+            epsilon=setting.epsilon * problem.epsilon,
         )
 
     def at(self, setting: PathSetting) -> Many:
@@ -126,12 +130,12 @@ class MarginPath:
 
         Coefficients have a row for each setting (settings, n), values likewise (settings, t).
         """
-        if not len(self.wanted):
+        if not len(self.evaluation_rows):
             return np.zeros((len(coef), 0))
         index = self.problems[number].unwrapped.index
         points = np.arange(coef.shape[1]) if index is None else index
         used = np.flatnonzero(coef.any(axis=0))
-        return exact_sums(self.base, self.wanted, points[used], coef[:, used].T).T
+        return exact_sums(self.base, self.evaluation_rows, points[used], coef[:, used].T).T
 
     def infeasible(self, setting: PathSetting) -> bool:
         """Return whether a programme has no point with the sums of a setting, but for rounding."""

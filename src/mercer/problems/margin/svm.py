@@ -182,7 +182,7 @@ def svr(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     Returns
     -------
     BoxQP
-        -C_i <= b_i <= C_i, sum b = 0, linear term t, kink eps.
+        -C_i <= b_i <= C_i, sum b = 0, linear term t, epsilon eps.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def svr_l2(gram: Gram, targets: Array, C: Array, eps: float) -> BoxQP:
     Returns
     -------
     BoxQP
-        No bounds, sum b = 0, linear term t, kink eps.
+        No bounds, sum b = 0, linear term t, epsilon eps.
 
     Examples
     --------

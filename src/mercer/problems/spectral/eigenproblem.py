@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mercer.arguments import renamed
 from mercer.array_types import Array
 from mercer.gram import Gram
 
@@ -53,6 +54,8 @@ class Eigenproblem:
         return 0 if self.known is None else int(self.known.shape[1])
 
     @property
-    def wanted(self) -> int:
+    def n_pairs(self) -> int:
         """How many pairs there are to find: not more than vectors outside the known ones."""
         return min(self.count, self.gram.shape[0] - self.known_count)
+
+    wanted = renamed("n_pairs", "wanted")

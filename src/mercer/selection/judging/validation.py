@@ -193,11 +193,11 @@ def _several(labels: Array) -> bool:
 
 
 def _counts(sizes: npt.ArrayLike, most: int) -> Array:
-    wanted = np.atleast_1d(np.asarray(sizes))
-    if not len(wanted) or not np.isfinite(wanted).all() or not (wanted > 0).all():
+    requested = np.atleast_1d(np.asarray(sizes))
+    if not len(requested) or not np.isfinite(requested).all() or not (requested > 0).all():
         raise ValueError(f"sizes={sizes!r} must be positive numbers")
-    shares = wanted.dtype.kind == "f"
-    counts = np.maximum(1, np.rint(wanted * most if shares else wanted)).astype(int)
+    shares = requested.dtype.kind == "f"
+    counts = np.maximum(1, np.rint(requested * most if shares else requested)).astype(int)
     if counts.max() > most:
         raise ValueError(
             f"sizes: {counts.max()} rows are asked for, but a training part has {most}"

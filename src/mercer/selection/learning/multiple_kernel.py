@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
-from sklearn.utils import get_tags
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,26 +18,17 @@ from mercer.machines.base.machine import all_or_nothing, is_precomputed
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real
 from mercer.machines.base.targets import refuse_mixed_labels, refuse_targets
+from mercer.selection.inner_machine import InnerMachineMixin, inner_has
 from mercer.selection.learning.combination import combine
 from mercer.solvers import Callback
 
-_TOLD: dict[str, tuple[str, ...]] = {  # parameters of a machine that its method is told
+_METHOD_PARAMETERS: dict[str, tuple[str, ...]] = {  # what a method takes from the machine
     "margin": ("C", "slack", "multiclass", "class_weight"),
     "ridge": ("penalty", "bias"),
 }
 
 
-def _inner_has(name: str) -> Callable[[Any], bool]:
-    """Return whether the machine inside, fitted if it is, can do something."""
-
-    def check(self: MultipleKernel) -> bool:
-        getattr(self.__dict__.get("machine_", self.machine), name)
-        return True
-
-    return check
-
-
-class MultipleKernel(MetaEstimatorMixin, Machine, BaseEstimator):
+class MultipleKernel(InnerMachineMixin, Machine, BaseEstimator):
     """A machine whose kernel is a sum of given kernels, with weights learnt from the rows it fits.
 
     `fit` calls `combine`, sets the machine's kernel and fits it. In a cross-validation the weights
@@ -79,6 +68,8 @@ class MultipleKernel(MetaEstimatorMixin, Machine, BaseEstimator):
         Steps over the simplex; a look around counts as a step.
     machine_ : estimator
         The fitted machine.
+    solution_, certificate_ : Solution, Certificate
+        Those of the fitted machine; `combined_` has those of the weights.
 
     Examples
     --------
@@ -95,6 +86,8 @@ class MultipleKernel(MetaEstimatorMixin, Machine, BaseEstimator):
     >>> Tuned(machine, {"machine__C": [1.0, 10.0]}, cv=3).fit(X, y).best_score_ > 0.85
     True
     """
+
+    _fitted_name = "machine_"
 
     def __init__(
         self,
@@ -193,79 +186,44 @@ class MultipleKernel(MetaEstimatorMixin, Machine, BaseEstimator):
                 f"MultipleKernel: method={method!r} does not suit machine={machine!r}: 'margin' is "
                 "for classifiers and 'ridge' for regressors; use None or 'alignment'"
             )
-        names = _TOLD.get(method, ()) if isinstance(method, str) else ()
+        names = _METHOD_PARAMETERS.get(method, ()) if isinstance(method, str) else ()
         held = machine.get_params(deep=False)
         return {"method": method, **{name: held[name] for name in names if name in held}}
 
-    @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Array:
-        """Predict with the fitted machine."""
-        return self._fitted().predict(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
-        """Estimate probabilities with the fitted machine."""
-        return self._fitted().predict_proba(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Array:
-        """Estimate logarithms of probabilities with the fitted machine."""
-        return self._fitted().predict_log_proba(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Array:
-        """Evaluate the decision of the fitted machine."""
-        return self._fitted().decision_function(X)  # type: ignore[no-any-return]
-
-    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]
+    @available_if(inner_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Score predictions, as the fitted machine does."""
-        return float(self._fitted().score(X, y, sample_weight))
+        return float(self._fitted("score").score(X, y, sample_weight))
 
     @property
     def weights_(self) -> Array:
         """Shares of the kernels."""
-        return self._inner("combined_").weights  # type: ignore[no-any-return]
+        return self._learnt("combined_").weights  # type: ignore[no-any-return]
 
     @property
     def kernel_(self) -> Any:
         """The weighted sum."""
-        return self._inner("combined_").kernel
+        return self._learnt("combined_").kernel
 
     @property
     def n_iter_(self) -> int:
         """Steps over the simplex."""
-        return max(1, int(self._inner("combined_").solution.iterations))
+        return max(1, int(self._learnt("combined_").solution.iterations))
 
-    @property
-    def classes_(self) -> Array:
-        """Labels of a classifier."""
-        return self._inner("machine_").classes_  # type: ignore[no-any-return]
-
-    @property
-    def solution_(self) -> Any:
-        """How the solver of the machine ended; `combined_.solution` is that of the weights."""
-        return self._inner("machine_").solution_
-
-    @property
-    def certificate_(self) -> Any:
-        """The judgement of the machine; `combined_.certificate` is that of the weights."""
-        return self._inner("machine_").certificate_
-
-    def _inner(self, name: str) -> Any:
+    def _learnt(self, name: str) -> Any:
         if name not in self.__dict__:
             raise AttributeError("MultipleKernel is not fitted yet; call fit first")
         return self.__dict__[name]
 
-    def _fitted(self) -> Any:
+    def _inner(self, name: str) -> Any:
+        return getattr(self._learnt("machine_"), name)
+
+    def _fitted(self, what: str) -> Any:
         check_is_fitted(self)
         return self.machine_
 
     def __sklearn_is_fitted__(self) -> bool:
         return "machine_" in self.__dict__
-
-    def __sklearn_tags__(self) -> Any:
-        return deepcopy(get_tags(self.machine))
 
 
 def _own_method(machine: Any) -> str:

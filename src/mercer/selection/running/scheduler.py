@@ -110,7 +110,7 @@ class _Shift:
             if not self.held:
                 return
             finished = self.pool.collect(_LISTEN)
-            self._settle(finished)
+            self._record(finished)
             if self.work.stopping():
                 raise Stopped
 
@@ -169,7 +169,7 @@ class _Shift:
         self.waiting.extendleft(reversed(others))
         return bool(others)
 
-    def _settle(self, finished: Sequence[Finished]) -> None:
+    def _record(self, finished: Sequence[Finished]) -> None:
         good = [one for one in finished if one.error is None]
         if good:
             self.work.keep(good)

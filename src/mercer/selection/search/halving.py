@@ -88,8 +88,8 @@ class Halve(Search):
         if not folds or not good.any():
             return list(range(len(scores))), _Dropped(0, 0, np.inf, folds)
         means = np.where(good, np.nan_to_num(scores, nan=0.0).mean(axis=1), -np.inf)
-        wanted = min(int(good.sum()), max(1, -(-len(means) // self.factor)))
-        last = np.argsort(-means, kind="stable")[wanted - 1]
+        n_survivors = min(int(good.sum()), max(1, -(-len(means) // self.factor)))
+        last = np.argsort(-means, kind="stable")[n_survivors - 1]
         behind = np.array([_behind(scores[last], one) for one in scores])
         stays = good & (behind <= self.margin)
         nearest = float(behind[good & ~stays].min(initial=np.inf))

@@ -21,7 +21,7 @@ from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.gram import by_gram
 from mercer.selection.sharing.known import asks_only_for_answers
-from mercer.selection.sharing.pipeline import SharedSteps, _is_usual
+from mercer.selection.sharing.pipeline import SharedSteps, is_shareable
 from mercer.selection.sharing.share import register
 
 register(FisherDiscriminant)(by_gram)  # penalties, rules and components need inner products only
@@ -82,7 +82,7 @@ def by_components(task: Task, points: Sequence[Point]) -> list[Group]:
             pipeline = task.machine_at(point)
         except (TypeError, AttributeError, RecursionError, ValueError):
             continue  # refitting will say what is wrong with it
-        if type(pipeline.steps[-2][1]) is not PCA or not _is_usual(pipeline):
+        if type(pipeline.steps[-2][1]) is not PCA or not is_shareable(pipeline):
             continue
         _, counts = made.setdefault(key, (outer, {}))
         counts.setdefault(int(count), {})[position] = inner

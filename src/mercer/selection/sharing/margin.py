@@ -48,7 +48,7 @@ _RESOLVED = 50.0  # roundings of F: what a descent can resolve
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class GridPoint:
     """A point of the grid that is answered by a path."""
 
     position: int
@@ -76,7 +76,7 @@ class OneKernel:
     kernel: Kernel
     folds: tuple[int, ...]
     below: float
-    members: list[Member]
+    members: list[GridPoint]
 
 
 class Margins(Group):
@@ -156,8 +156,8 @@ class Margins(Group):
         return judged
 
     def _judge(
-        self, members: Sequence[Member], fold: int, stop: Stop
-    ) -> Iterator[tuple[Member, Judged]]:
+        self, members: Sequence[GridPoint], fold: int, stop: Stop
+    ) -> Iterator[tuple[GridPoint, Judged]]:
         """Judge points that are one path; those it has no answer for are fitted."""
         started = time.perf_counter()
         scored = self._scored(fold)
@@ -172,7 +172,7 @@ class Margins(Group):
             yield member, one or self._refit(member, fold, stop)
 
     def _solve(
-        self, path: FoldPath, feasible: Sequence[int], members: Sequence[Member], stop: Stop
+        self, path: FoldPath, feasible: Sequence[int], members: Sequence[GridPoint], stop: Stop
     ) -> PathDuals | None:
         """Answer the settings that have an answer; None where no solver of paths takes them."""
         problem = path.problem
@@ -205,7 +205,7 @@ class Margins(Group):
 
     def _path(
         self,
-        members: Sequence[Member],
+        members: Sequence[GridPoint],
         fold: int,
         scored: Sequence[tuple[Array, tuple[Any, ...]]],
     ) -> tuple[FoldPath | None, list[int]]:
@@ -218,8 +218,8 @@ class Margins(Group):
         places = places[rows.weight[places] > 0]
         if gram is None or not len(places):
             return None, []
-        wanted = rows.place[np.concatenate([index for index, _ in scored])]
-        asked = Fold(gram, places, rows.targets[places], rows.weight[places], wanted)
+        evaluation_rows = rows.place[np.concatenate([index for index, _ in scored])]
+        asked = Fold(gram, places, rows.targets[places], rows.weight[places], evaluation_rows)
         try:
             path = members[0].sharing.path(asked, [member.machine for member in members])
         except ValueError:
@@ -252,7 +252,7 @@ class Margins(Group):
         seen = found[1] if self.task.train_scores else {}
         return Judged(found[0], seen, seconds, time.perf_counter() - started)
 
-    def _refit(self, member: Member, fold: int, stop: Stop) -> Judged:
+    def _refit(self, member: GridPoint, fold: int, stop: Stop) -> Judged:
         def rows() -> Rows:
             return Rows.of(self.task.machine_at(member.point), self.task.X)
 
@@ -286,14 +286,14 @@ def margins(task: Task, points: Sequence[Point]) -> list[Group]:
         machine = task.machine_at(point)
         sharing = machine.sharing()
         if sharing is not None and sharing.problem is MarginPath:
-            members.append(Member(position, point, machine, sharing))
+            members.append(GridPoint(position, point, machine, sharing))
     try:
         return _grouped(task, members)
     except (TypeError, ValueError, MemoryError):
         return []  # fits will say, each, what is wrong
 
 
-def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
+def _grouped(task: Task, members: Sequence[GridPoint]) -> list[Group]:
     by_kernel: list[OneKernel] = []
     rows: dict[bool, Sorted] = {}
     resolved: dict[Any, list[tuple[Kernel, tuple[int, ...]]]] = {}
@@ -324,7 +324,7 @@ def _grouped(task: Task, members: Sequence[Member]) -> list[Group]:
 
 def _kernels(
     task: Task,
-    member: Member,
+    member: GridPoint,
     rows: Sorted,
     known: dict[Any, list[tuple[Kernel, tuple[int, ...]]]],
 ) -> list[tuple[Kernel, tuple[int, ...]]]:
@@ -375,15 +375,15 @@ def _parts(kernels: Sequence[Kernel], rows: Sorted | None) -> Parts:
 def _answer_bytes(task: Task, rows: Sorted, count: int) -> float:
     """Return the bytes of coefficients, gradients and values of all units at work."""
     classes = max(2, rows.classes)
-    wanted = len(rows.place) if task.train_scores else max(len(test) for _, test in task.splits)
+    values = len(rows.place) if task.train_scores else max(len(test) for _, test in task.splits)
     programmes = max(1, classes * (classes - 1) // 2)
-    each = 16.0 * classes * len(rows.place) + 24.0 * programmes * wanted
+    each = 16.0 * classes * len(rows.place) + 24.0 * programmes * values
     return min(len(task.splits), call_threads(np.inf)) * count * each
 
 
-def _alike(members: Sequence[Member]) -> list[list[Member]]:
+def _alike(members: Sequence[GridPoint]) -> list[list[GridPoint]]:
     """Take members together that differ only in the parameters of their path."""
-    found: list[tuple[Any, list[Member]]] = []
+    found: list[tuple[Any, list[GridPoint]]] = []
     for member in members:
         sharing = member.sharing
         varied = {*sharing.parameters, *sharing.kernel_parameters}

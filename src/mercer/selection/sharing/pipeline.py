@@ -53,7 +53,7 @@ class SharedSteps(Group):
         started = time.perf_counter()
         try:
             task = self._transformed(fold, stop)
-        except _Unusual:
+        except _NotShareable:
             raise
         except Exception as error:
             failure = failed(self.task, error, started)
@@ -91,7 +91,7 @@ class SharedSteps(Group):
         with listening(steps, stop):
             learnt = steps.fit_transform(rows, y)
         if self.task.train_scores and not _same(learnt, steps.transform(rows)):
-            raise _Unusual("steps transform rows they were fitted to in another way")
+            raise _NotShareable("steps transform rows they were fitted to in another way")
         X = _stacked(learnt, steps.transform(given.test(test, train)))
         order = np.concatenate([train, test])
         places = np.arange(len(order))
@@ -105,7 +105,7 @@ class SharedSteps(Group):
         )
 
 
-class _Unusual(TypeError):  # noqa: N818  it is no error
+class _NotShareable(TypeError):  # noqa: N818  it is no error
     """Something that cannot be shared: these points are refitted."""
 
 
@@ -124,7 +124,7 @@ def by_steps(task: Task, points: Sequence[Point]) -> list[Group]:
             machine = task.machine_at(point)
         except (TypeError, AttributeError, RecursionError, ValueError):
             continue  # refitting will say what is wrong with it
-        if not _is_usual(machine):
+        if not is_shareable(machine):
             continue
         settings.setdefault(key, (outer, {}))[1][position] = inner
     return [
@@ -133,7 +133,8 @@ def by_steps(task: Task, points: Sequence[Point]) -> list[Group]:
     ]
 
 
-def _is_usual(pipeline: Pipeline) -> bool:
+def is_shareable(pipeline: Pipeline) -> bool:
+    """Return whether the steps before the last are those that a fit of the whole would make."""
     last = pipeline.steps[-1][1]
     return (
         hasattr(last, "fit")
@@ -156,7 +157,7 @@ def _stacked(upper: Any, lower: Any) -> Any:
         import pandas as pd  # noqa: PLC0415  only where somebody uses its tables
 
         return pd.concat([upper, lower])
-    raise _Unusual(f"rows of type {type(upper).__name__} are not stacked")
+    raise _NotShareable(f"rows of type {type(upper).__name__} are not stacked")
 
 
 def _same(A: Any, B: Any) -> bool:

@@ -78,7 +78,7 @@ class Lloyd(Solver):
         best = answers[int(np.argmax(ends <= ends.min() + _EQUAL * abs(ends.min())))]
         if not watch.stopped:
             watch.tick(len(best.trace) - 1, ends.min())  # a callback hears of the shortest fit, too
-        status = Status.SOLVED if best.settled else Status.ITERATION_LIMIT
+        status = Status.SOLVED if best.converged else Status.ITERATION_LIMIT
         watch.trace[:] = [Progress(i, t, f) for i, (f, t) in enumerate(best.trace.tolist())]
         value = Clusters(best.labels.astype(np.int64), _side_by_side(answers))
         return report(self, value, watch.stopped or status, max(0, len(best.trace) - 1), watch)

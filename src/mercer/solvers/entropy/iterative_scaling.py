@@ -58,7 +58,7 @@ class IterativeScaling(Solver):
         free = (width > problem.noise) & (low < 0)
         F = np.where(used[:, None], (G - low)[:, free] / width[free], 0.0)
         largest = max(float(F.sum(axis=1).max(initial=0.0)), 1e-300)
-        wanted = -low[free] / width[free]  # the targets are zero in gaps
+        targets = -low[free] / width[free]  # the targets are zero in gaps
         for step in range(self.max_iter + 1):
             p = tilted(log_prior, G, pull)[1]
             beyond = np.abs(p @ G) - hidden
@@ -68,7 +68,7 @@ class IterativeScaling(Solver):
             if step % _NOTED == 0 and watch.tick(step, off):
                 return pull, p, watch.stopped or Status.STOPPED, step
             if step < self.max_iter:
-                moved = np.log(wanted / np.maximum(p @ F, 1e-300)) / largest
+                moved = np.log(targets / np.maximum(p @ F, 1e-300)) / largest
                 pull = pull.copy()
                 pull[free] += moved / width[free]
         return pull, p, Status.ITERATION_LIMIT, self.max_iter

@@ -47,7 +47,7 @@ class Point:
     duals : Duals
         The answers to the programmes on the sum.
     value : float
-        The sum of their objectives, p'b - b'K(d)b/2 - kink'|b|.
+        The sum of their objectives, p'b - b'K(d)b/2 - epsilon'|b|.
     machine_gap : float
         How far that is from J(d) at most.
     halves : (m,) array
@@ -127,7 +127,7 @@ def answered(
         shift = programme.unwrapped.shift
         Kb = weights @ own + (0.0 if shift is None else shift * b)
         F = programme.linear - Kb
-        lost = float(programme.kinks @ np.abs(b))
+        lost = float(programme.epsilons @ np.abs(b))
         value += float(b @ programme.linear - 0.5 * b @ Kb) - lost
         gap += programme.gap(b, F - programme.spread(dual.intercept))
         halves += 0.5 * own @ b
@@ -140,9 +140,9 @@ def answered(
 
 
 def is_linear(problem: BoxQP) -> bool:
-    """Return whether there is neither a bound nor a kink: the answer solves a linear system."""
+    """Return whether there is neither a bound nor an epsilon: the answer solves a linear system."""
     free = np.isinf(problem.lower).all() and np.isinf(problem.upper).all()
-    return bool(free and not np.any(problem.kink) and not np.any(problem.totals))
+    return bool(free and not np.any(problem.epsilon) and not np.any(problem.totals))
 
 
 def _descended(
@@ -213,7 +213,7 @@ def _curvature(problem: BoxQP, b: Array, products: Array) -> Array:
     """Return (K_k b)' A^-1 (K_l b) over the free variables of a programme."""
     slack = _AT_BOUND * np.minimum(problem.upper - problem.lower, np.abs(b).max(initial=0.0))
     inside = (b > problem.lower + slack) & (b < problem.upper - slack)
-    free = np.flatnonzero(inside & ((problem.kinks == 0) | (np.abs(b) > slack)))
+    free = np.flatnonzero(inside & ((problem.epsilons == 0) | (np.abs(b) > slack)))
     count = len(products)
     if len(free) < 2:
         return np.zeros((count, count))

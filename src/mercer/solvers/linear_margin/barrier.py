@@ -2,11 +2,11 @@
 
 The programme, for unknowns v = (weights, offsets) and rows A_i,
 
-    min v'Mv/2 - g'v + sum_i max over l <= b <= u of (p_i - A_i v) b - kink_i |b| - s_i b^2/2,
+    min v'Mv/2 - g'v + sum_i max over l <= b <= u of (p_i - A_i v) b - epsilon_i |b| - s_i b^2/2,
 
 has the box programme as its dual: M v = g + A'b. A Newton step on the optimality conditions
 eliminates every b_i, so that its cost is one weighted A'A and a system of the size of v. A
-variable with a kink inside its box is a difference of two that are not negative.
+variable with epsilon > 0 and zero inside its box is a difference of two that are not negative.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mercer.solvers.spd import factor_spd
 _MOST_STEPS = 100
 _STEP_SHARE = 0.995  # of the way to the boundary
 _CLEAN = 1e-9  # residual of the equations
-_ASTRAY = 10.0  # times what sums that are off could make of the gain along a ray
+_INFEASIBILITY = 10.0  # times what sums that are off could make of the gain along a ray
 _LEAST = 1e-6  # of |w| and |w|^2 if every row were answered by itself: less is nothing
 _SELF = 1e-4  # of what rows do to themselves: an objective that comes out smaller has cancelled
 _NEAR = 1e-7  # gap and residual of a run that did not fail
-_SPRING = 1e-8  # of the force of a row on itself
+_SPRING = 1e-8  # of what a row does to its own residual
 _STALLED = 12  # steps that bring nothing, in a row
 
 
@@ -40,8 +40,8 @@ class RowBlock:
     ----------
     rows : LinearRows
         A.
-    linear, lower, upper, shift, kink : (n,) array
-        p, the box, s and the kink of each row.
+    linear, lower, upper, shift, epsilon : (n,) array
+        p, the box, s and epsilon of each row.
     matrix : (m, m) array
         M.
     pulled : (m,) array
@@ -53,38 +53,38 @@ class RowBlock:
     lower: Array
     upper: Array
     shift: Array
-    kink: Array
+    epsilon: Array
     matrix: Array
     pulled: Array
 
 
 class Halves:
-    """The variables of the barrier: one for each row, and one more where a kink splits it.
+    """The variables of the barrier: one for each row, and one more where |b| splits it.
 
     Distances to the two bounds are kept as variables of their own: near a bound they would
     cancel.
     """
 
-    def __init__(self, part: RowBlock, F: Array, mu: float, usual: float, own: float) -> None:
+    def __init__(self, part: RowBlock, F: Array, mu: float, coef_size: float, own: float) -> None:
         n = len(part.linear)
-        self.split = np.flatnonzero((part.kink > 0) & (part.lower < 0) & (part.upper > 0))
+        self.split = np.flatnonzero((part.epsilon > 0) & (part.lower < 0) & (part.upper > 0))
         self.sign = np.concatenate([np.ones(n), -np.ones(len(self.split))])
         low = part.lower.copy()
         low[self.split] = 0.0
         self.low = np.concatenate([low, np.zeros(len(self.split))])
         self.high = np.concatenate([part.upper, -part.lower[self.split]])
-        cost = np.where(part.upper > 0, part.kink, -part.kink)
-        self.cost = np.concatenate([cost, part.kink[self.split]])
+        cost = np.where(part.upper > 0, part.epsilon, -part.epsilon)
+        self.cost = np.concatenate([cost, part.epsilon[self.split]])
         self.has_low, self.has_high = np.isfinite(self.low), np.isfinite(self.high)
         self.bounds = max(1, int(self.has_low.sum() + self.has_high.sum()))
         bent = np.where(part.shift > 0, part.shift + own, 0.0)
-        self._start(self.sign * self.spread(F) - self.cost, self.spread(bent), mu, usual)
+        self._start(self.sign * self.spread(F) - self.cost, self.spread(bent), mu, coef_size)
 
-    def _start(self, f: Array, shift: Array, mu: float, usual: float) -> None:
-        """Put every variable where the barrier alone holds the force f in balance."""
+    def _start(self, f: Array, shift: Array, mu: float, coef_size: float) -> None:
+        """Put every variable where the barrier alone holds the residual f in balance."""
         both = self.has_low & self.has_high
         width = np.where(both, self.high - self.low, 0.0)
-        least = mu / usual  # of a multiplier, where no bound is on the other side
+        least = mu / coef_size  # of a multiplier, where no bound is on the other side
         from_low = _balanced(f, shift, mu, least)
         from_high = _balanced(-f, shift, mu, least)
         half = 0.5 * width
@@ -205,7 +205,7 @@ Tick = Callable[[float], bool]
 
 
 def barrier(
-    part: RowBlock, v: Array, mu: float, usual: float, goal: Goal, tick: Tick
+    part: RowBlock, v: Array, mu: float, coef_size: float, goal: Goal, tick: Tick
 ) -> BarrierAnswer:
     """Follow the central path until the gap is at most `goal`, or nothing moves any more.
 
@@ -224,7 +224,7 @@ def barrier(
     tick : callable
         Told the relative gap after each step; true ends the iteration.
     """
-    newton = _Newton(part, v, mu, usual)
+    newton = _Newton(part, v, mu, coef_size)
     clean = max(_CLEAN, 0.01 * goal.relative)
     best, idle = (np.inf, np.inf), 0
     answer = newton.answer(0)
@@ -247,14 +247,14 @@ def barrier(
 
 
 class _Newton:
-    def __init__(self, part: RowBlock, v: Array, mu: float, usual: float) -> None:
+    def __init__(self, part: RowBlock, v: Array, mu: float, coef_size: float) -> None:
         self.part, self.v = part, v.copy()
         self.Av = part.rows.matvec(v)
         self.length = part.rows.length()
-        own = 0.0 if v.any() else self.length**2  # forces that nothing answers yet will fall
-        self.halves = Halves(part, part.linear - self.Av, mu, usual, own)
+        own = 0.0 if v.any() else self.length**2  # residuals that nothing answers yet will fall
+        self.halves = Halves(part, part.linear - self.Av, mu, coef_size, own)
         self.longest = part.rows.longest()
-        # what nothing bends is held by a spring, reset at each step: its force is not changed
+        # what nothing bends is held by a spring, reset at each step: the solution is not changed
         loose = self.halves.spread(part.shift) > 0
         spring = _SPRING * max(self.length**2, np.finfo(float).tiny)
         self.least_stiff = np.where(
@@ -271,20 +271,20 @@ class _Newton:
         self.pulled = pulled
         self.unbalanced = Mv - part.pulled - pulled
         size = np.abs(Mv) + np.abs(part.pulled) + np.abs(pulled)
-        forces = float(np.abs(part.linear).max(initial=0.0) + np.abs(self.Av).max(initial=0.0))
-        usual = _LEAST * forces / self.length  # of w; where all of it vanishes
-        size += usual
+        largest = float(np.abs(part.linear).max(initial=0.0) + np.abs(self.Av).max(initial=0.0))
+        least = _LEAST * largest / self.length  # of w; where all of it vanishes
+        size += least
         if part.rows.offsets:
-            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b)) + usual / self.length
+            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b)) + least / self.length
         top = float(size.max(initial=0.0))
         residual = float(np.abs(self.unbalanced).max(initial=0.0) / top) if top else 0.0
         self.slack = h.z_high - h.z_low - (h.sign * h.spread(self.F) - h.cost)
-        wrong = float(np.abs(self.slack).max(initial=0.0) / forces) if forces else 0.0
+        wrong = float(np.abs(self.slack).max(initial=0.0) / largest) if largest else 0.0
         self.residual = max(residual, wrong)
         self.gap, tiny = h.gap(), np.finfo(float).tiny
         alone = _SELF * self.length**2 * _dot(self.b, self.b)
         objective = float(abs(0.5 * self.v @ Mv) + abs(_dot(part.linear, self.b)))
-        self.size = max(objective, alone, _LEAST * (forces / self.length) ** 2, tiny)
+        self.size = max(objective, alone, _LEAST * (largest / self.length) ** 2, tiny)
 
     def answer(self, steps: int) -> BarrierAnswer:
         """Return where the iteration stands."""
@@ -302,13 +302,14 @@ class _Newton:
         grows = self.hard & np.isinf(np.where(b > 0, part.upper, part.lower))
         pulled = self.pulled if grows.all() else part.rows.rmatvec(np.where(grows, b, 0.0))
         b = np.where(grows, b, 0.0)
-        gain = _dot(part.linear, b) - _dot(part.kink, np.abs(b))
+        gain = _dot(part.linear, b) - _dot(part.epsilon, np.abs(b))
         asked = float(np.abs(part.linear).max(initial=0.0))
         weights, sums = np.split(pulled, [len(pulled) - part.rows.offsets])
         pull = float(np.linalg.norm(weights)) * np.sqrt(HARDEST)
         level = asked + float(np.abs(self.Av).max(initial=0.0))
-        astray = level * float(np.abs(sums).max(initial=0.0))
-        return gain > 0 and gain * self.longest >= asked * pull and gain >= _ASTRAY * astray
+        infeasibility = level * float(np.abs(sums).max(initial=0.0))
+        clear = gain >= _INFEASIBILITY * infeasibility
+        return gain > 0 and gain * self.longest >= asked * pull and clear
 
     def step(self) -> None:
         """Predict, choose the centring, correct, move."""

@@ -1,7 +1,7 @@
 """From a point inside the box to a vertex-like answer: bounds assigned, free variables solved.
 
 An interior point method ends a little inside every bound. Here each row is told to be at a bound,
-at its kink, on a curved piece, or free; the free ones are then solved for exactly, all others
+at zero, on a curved piece, or free; the free ones are then solved for exactly, all others
 being what they are.
 """
 
@@ -20,9 +20,9 @@ _ROUNDS = 20
 _NARROW = 128  # unknowns up to which a round costs next to nothing
 _MORE_ROUNDS = 200
 _REPEATS = 12  # of a solution with what is left over
-_AT_CORNER = 1e-8  # of the largest force
+_AT_CORNER = 1e-8  # of the largest residual
 _SHORTEST = 1e-6  # step along a direction that leads to other pieces
-_CANCELLED = 1e-8  # of the force of a row on itself
+_CANCELLED = 1e-8  # of what a row does to its own residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def crossover(
     near: Array,
     piece: Piece,
     answer: BarrierAnswer,
-    told: float,
+    residual_tol: float,
 ) -> Vertex:
     """Assign the bounds of the rows `near`, keep the pieces of all others.
 
@@ -64,13 +64,13 @@ def crossover(
     answer : BarrierAnswer
         Where the solver ended.
     told : float
-        A force that the solver can tell from none.
+        A residual that the solver can tell from none.
     """
     local = FeatureProgramme(
-        part.rows, part.linear, part.lower, part.upper, part.shift, part.kink, P.totals
+        part.rows, part.linear, part.lower, part.upper, part.shift, part.epsilon, P.totals
     )
     v, inside = answer.v, np.clip(answer.b, part.lower, part.upper)
-    active_set = _ActiveSet(local, part, v, inside, told)
+    active_set = _ActiveSet(local, part, v, inside, residual_tol)
     for _ in range(_ROUNDS if len(v) > _NARROW else _MORE_ROUNDS):
         active_set.solve()
         if active_set.least <= active_set.enough or not active_set.exchange():
@@ -79,23 +79,24 @@ def crossover(
 
 
 class _ActiveSet:
-    """Which rows are free, changed one at a time until all are where their forces put them."""
+    """Which rows are free, changed one at a time until all are where their residuals put them."""
 
     def __init__(
-        self, local: FeatureProgramme, part: RowBlock, v: Array, inside: Array, told: float
+        self, local: FeatureProgramme, part: RowBlock, v: Array, inside: Array, residual_tol: float
     ) -> None:
         self.local, self.part, self.v = local, part, v
-        t = local.forces(v)
-        self.at = local.settle(t)
-        self.force = _force(part, t, inside)
+        t = local.residuals(v)
+        self.at = local.duals_at(t)
+        self.residual_size = _residual_size(part, t, inside)
         rounding = 4 * np.finfo(float).eps * part.rows.length() ** 2 * float(np.abs(inside).sum())
-        self.enough = max(1e-12 * self.force, rounding)
-        self.width = _widths(part, inside, self.force)
+        self.enough = max(1e-12 * self.residual_size, rounding)
+        self.width = _widths(part, inside, self.residual_size)
         self.bottom, self.top = _room(part, inside)
-        doubt = min(self.force, np.sqrt(told * self.force))
+        resolution = min(self.residual_size, np.sqrt(residual_tol * self.residual_size))
         with np.errstate(invalid="ignore"):
-            doubtful = np.abs(inside - self.at.b) / self.width > self.at.distance_to_corner / doubt
-        self.free = doubtful & (part.shift == 0) & (part.lower < part.upper)
+            distance = self.at.distance_to_corner / resolution
+            undecided = np.abs(inside - self.at.b) / self.width > distance
+        self.free = undecided & (part.shift == 0) & (part.lower < part.upper)
         b = np.where(self.free, inside, self.at.b)
         self.b = np.where(np.isfinite(b), b, inside)
         self.best, self.least = (v, self.b), _error(local, part, v, self.b, self.free)
@@ -112,13 +113,13 @@ class _ActiveSet:
             self.free, np.maximum(self.bottom - b, b - self.top) / self.width, -np.inf
         )
         b = np.where(self.free, np.clip(b, self.bottom, self.top), b)
-        self.at = self.local.settle(self.local.forces(self.v))
+        self.at = self.local.duals_at(self.local.residuals(self.v))
         bent = (self.part.shift > 0) & ~self.free
         left = bent & ~(curved & self.at.curved)
         self.turned = bool((bent & (curved != self.at.curved)).any())
         if self.turned and not self.free.any():
             self.v = self._shortened(before, self.v)
-            self.at = self.local.settle(self.local.forces(self.v))
+            self.at = self.local.duals_at(self.local.residuals(self.v))
             left, self.turned = bent, bool((self.v != before).any())
         self.b = np.where(left, self.at.b, b)
         error = _error(self.local, self.part, self.v, self.b, self.free)
@@ -135,9 +136,9 @@ class _ActiveSet:
         return v
 
     def _value(self, v: Array) -> float:
-        part, t = self.part, self.local.forces(v)
-        b = self.local.settle(t).b
-        loss = t * b - part.kink * np.abs(b) - 0.5 * part.shift * b * b
+        part, t = self.part, self.local.residuals(v)
+        b = self.local.duals_at(t).b
+        loss = t * b - part.epsilon * np.abs(b) - 0.5 * part.shift * b * b
         return float(0.5 * v @ part.matrix @ v - part.pulled @ v + loss.sum())
 
     def exchange(self) -> bool:
@@ -150,9 +151,9 @@ class _ActiveSet:
             return True
         wrong = np.where(~free & ~at.curved & (at.b != b), at.distance_to_corner, 0.0)
         # rows that depend on other free ones do not reach their corner
-        astray = np.where(free & np.isfinite(at.b), at.distance_to_corner, 0.0)
-        if astray.max(initial=0.0) > max(1e-9 * self.force, wrong.max(initial=0.0)):
-            k = int(np.argmax(astray))
+        off_corner = np.where(free & np.isfinite(at.b), at.distance_to_corner, 0.0)
+        if off_corner.max(initial=0.0) > max(1e-9 * self.residual_size, wrong.max(initial=0.0)):
+            k = int(np.argmax(off_corner))
             self.b = b.copy()
             free[k], self.b[k] = False, at.b[k]
             return True
@@ -162,16 +163,16 @@ class _ActiveSet:
         return False
 
 
-def _force(part: RowBlock, t: Array, b: Array) -> float:
-    """Return the size of forces; where all vanish, what rounding leaves of those that cancel."""
+def _residual_size(part: RowBlock, t: Array, b: Array) -> float:
+    """Return the size of residuals; where all vanish, what rounding leaves of those that cancel."""
     rounding = _CANCELLED * part.rows.length() ** 2 * float(np.abs(b).sum())
     sizes = np.abs(part.linear).max(initial=0.0), np.abs(t).max(initial=0.0), rounding
     return float(max(sizes)) or 1.0
 
 
 def _error(local: FeatureProgramme, part: RowBlock, v: Array, b: Array, free: Array) -> float:
-    """Return the largest force that is wrong for where its row is, or that v and b disagree by."""
-    at = local.settle(local.forces(v))
+    """Return the largest residual wrong for where its row is, or that v and b disagree by."""
+    at = local.duals_at(local.residuals(v))
     off = np.where(
         free, at.distance_to_corner, np.where((at.b != b) & ~at.curved, at.distance_to_corner, 0.0)
     )
@@ -185,7 +186,7 @@ def assembled(P: FeatureProgramme, near: Array, piece: Piece, v: Array, b: Array
     """Put the rows `near` and all others together, their sums repaired."""
     every = piece.b.copy()
     if len(near) < len(every):
-        moved = P.settle(P.forces(v)).b if piece.curved.any() else every
+        moved = P.duals_at(P.residuals(v)).b if piece.curved.any() else every
         every = np.where(piece.curved, moved, every)
     every[near] = b
     return Vertex(with_sums(P, every), v)
@@ -196,7 +197,7 @@ def with_sums(P: FeatureProgramme, b: Array) -> Array:
     inside = np.flatnonzero((b > P.lower) & (b < P.upper))
     room = np.minimum(b[inside] - P.lower[inside], P.upper[inside] - b[inside])
     room = np.where(np.isfinite(room), room, np.abs(b[inside]))
-    room = np.where(P.kink[inside] > 0, np.minimum(room, np.abs(b[inside])), room)
+    room = np.where(P.epsilon[inside] > 0, np.minimum(room, np.abs(b[inside])), room)
     for g, total in enumerate(P.totals):
         of_group = P.rows.group[inside] == g
         m, share = inside[of_group], room[of_group]
@@ -210,24 +211,25 @@ def with_sums(P: FeatureProgramme, b: Array) -> Array:
 
 
 def _room(part: RowBlock, b: Array) -> tuple[Array, Array]:
-    """Return the box of each row, cut at the kink on the side that b is on."""
-    split = (part.kink > 0) & (part.lower < 0) & (part.upper > 0)
+    """Return the box of each row, cut at zero on the side that b is on."""
+    split = (part.epsilon > 0) & (part.lower < 0) & (part.upper > 0)
     bottom = np.where(split & (b > 0), 0.0, part.lower)
     return bottom, np.where(split & (b <= 0), 0.0, part.upper)
 
 
-def _widths(part: RowBlock, b: Array, force: float) -> Array:
+def _widths(part: RowBlock, b: Array, residual_size: float) -> Array:
     width = part.upper - part.lower
-    usual = max(float(np.abs(b).max(initial=0.0)), _CANCELLED * force / part.rows.length() ** 2)
-    return np.maximum(np.where(np.isfinite(width), width, usual), np.finfo(float).tiny)
+    cancelled = _CANCELLED * residual_size / part.rows.length() ** 2
+    coef_size = max(float(np.abs(b).max(initial=0.0)), cancelled)
+    return np.maximum(np.where(np.isfinite(width), width, coef_size), np.finfo(float).tiny)
 
 
 def _solve_free(
     local: FeatureProgramme, part: RowBlock, v: Array, b: Array, free: Array
 ) -> tuple[Vertex, Array]:
     """Solve M v = g + A'b with t at its corner on free rows; repeated against rounding."""
-    which, t = np.flatnonzero(free), local.forces(v)
-    at = local.settle(t)
+    which, t = np.flatnonzero(free), local.residuals(v)
+    at = local.duals_at(t)
     curved = at.curved & ~free
     inverse = np.where(curved, 1.0 / np.where(curved, part.shift, 1.0), 0.0)
     # rows at the corner resist as soon as it is passed: without them steps overshoot
@@ -252,15 +254,15 @@ def _solve_free(
             break
         least = left
         dv, dx = saddle.solve(-unbalanced, -off)
-        v, t = v + dv, local.forces(v + dv)
+        v, t = v + dv, local.residuals(v + dv)
         b = b - inverse * part.rows.matvec(dv)  # not from t, whose rounding the inverse multiplies
         b[which] += dx
     return Vertex(b, v), curved
 
 
 def _corners(part: RowBlock, which: Array, t: Array) -> Array:
-    """Return the force at which each free row rests: its kink, signed by the side it is on."""
-    kink = part.kink[which]
+    """Return the residual at which each free row rests: epsilon, signed by the side it is on."""
+    epsilon = part.epsilon[which]
     split = (part.lower[which] < 0) & (part.upper[which] > 0)
-    one_sided = np.where(part.upper[which] > 0, kink, -kink)
-    return np.where(split, np.where(t[which] > 0, kink, -kink), one_sided)
+    one_sided = np.where(part.upper[which] > 0, epsilon, -epsilon)
+    return np.where(split, np.where(t[which] > 0, epsilon, -epsilon), one_sided)

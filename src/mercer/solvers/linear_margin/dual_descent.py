@@ -20,7 +20,7 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.linear_margin.feature_box import feature_box
 from mercer.solvers.linear_margin.linear_answer import (
     admissible,
-    exact_forces,
+    exact_gradient,
     fallen_short,
     linear_refusal,
     meets,
@@ -66,7 +66,7 @@ class DualDescent(Solver):
         n = len(problem.linear)
         b = problem.feasible_near(np.zeros(n) if start is None else start.coef)
         offsets = np.zeros(len(P.totals))
-        F, epochs, most = exact_forces(problem, P, b), 0, self.max_iter or _EPOCHS
+        F, epochs, most = exact_gradient(problem, P, b), 0, self.max_iter or _EPOCHS
         within, status = _FIRST * self.criterion.first(problem, F, self.tol), Status.INACCURATE
         if watch.tick(0, np.inf):
             return self._report(problem, b, F, watch.stopped or Status.STOPPED, 0, watch)
@@ -75,7 +75,7 @@ class DualDescent(Solver):
             found = rows.descend(box, within, most - epochs, watch.tick)
             epochs, offsets = epochs + found.epochs, found.offsets
             b = admissible(problem, P, found.b)
-            F = exact_forces(problem, P, b)
+            F = exact_gradient(problem, P, b)
             status = meets(self.criterion, problem, P, b, F, self.tol)
             if status.ok or status is Status.NOT_FINITE or watch.stopped:
                 break
@@ -101,5 +101,5 @@ def _contradictory(P: FeatureProgramme, b: Array) -> bool:
     if not (np.isinf(P.upper - P.lower) & (P.shift == 0)).any():
         return False
     pull = float(np.linalg.norm(P.rows.rmatvec(b))) / P.rows.length()
-    gain = float(P.linear @ b - P.kink @ np.abs(b))
+    gain = float(P.linear @ b - P.epsilon @ np.abs(b))
     return gain > 0 and pull <= _NO_PULL * float(np.abs(b).sum())

@@ -18,5 +18,5 @@ def feature_box(P: FeatureProgramme, b: Array, offsets: Array) -> FeatureBox:
         b,
         offsets,
         P.shift if P.shift.any() else None,
-        P.kink if P.kink.any() else None,
+        P.epsilon if P.epsilon.any() else None,
     )

@@ -21,7 +21,7 @@ from mercer.solvers.linear_margin.crossover import Vertex, assembled, crossover
 from mercer.solvers.linear_margin.fallback import fall_back
 from mercer.solvers.linear_margin.linear_answer import (
     admissible,
-    exact_forces,
+    exact_gradient,
     fallen_short,
     linear_refusal,
     meets,
@@ -33,23 +33,23 @@ from mercer.solvers.margin.descent import VIOLATION, Criterion
 _GROWTH = 8  # of one sample to the next
 _SMALLEST_SAMPLE = 2000
 _ROWS_PER_UNKNOWN = 20  # of the first sample
-_BAND = 2.0  # standard errors of the forces within which a row counts as near its corner
-_WARM = 0.7  # of the band times a usual b: where the central path is joined
+_BAND = 2.0  # standard errors of the residuals within which a row counts as near its corner
+_WARM = 0.7  # of the band times the size of b: where the central path is joined
 _WIDEN = 4.0  # the band, when it was too narrow
 _ROUNDS = 12  # of screening, before all rows are taken
-_FINE = 1e-15  # of the objective: gap at which bounds can be told
-_CLEARLY = 0.1  # of the force that could be told: so much finer is worth another search
-_TOLD = 1e-3  # of the violation allowed: the force of its bounds on a row that is in doubt
+_FINE = 1e-15  # of the objective: gap at which bounds are decided
+_CLEARLY = 0.1  # of the last tolerance of residuals: so much finer is worth another search
+_RESIDUAL_TOL = 1e-3  # of the violation allowed: what a residual is compared with to decide a bound
 _ROUGHLY = 1e-6  # at which the rows near a corner are few
 _ROUGH = 1e-4  # for samples
-_AGAIN = (1e3, 1e6)  # times a usual force: where a run that failed is begun again
+_AGAIN = (1e3, 1e6)  # times the size of residuals: where a run that failed is begun again
 _SHARPER = 0.9  # of the tolerance, for descents that are judged by another sum
 _FEW_OF = 50  # one of so many rows near a corner is few enough to be fine at once
 
 
 @dataclass(frozen=True)
 class InteriorPoint(Solver):
-    """Predictor-corrector steps on the rows that are not settled; exact for all rows.
+    """Predictor-corrector steps on the rows that are not decided; exact for all rows.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class InteriorPoint(Solver):
         b = problem.feasible_near(np.zeros(len(problem.linear)))
         F = problem.linear
         if problem.scale is None and self.criterion is VIOLATION:
-            F = exact_forces(problem, programme, b)
-        told = _TOLD * self.criterion.first(problem, F, self.tol)
-        search = _InteriorPointRun(programme, watch, told, self.max_iter)
+            F = exact_gradient(problem, programme, b)
+        residual_tol = _RESIDUAL_TOL * self.criterion.first(problem, F, self.tol)
+        search = _InteriorPointRun(programme, watch, residual_tol, self.max_iter)
         if watch.tick(0, np.inf):
             b, status, F = self._found(problem, b, search)
         else:
@@ -100,12 +100,13 @@ class InteriorPoint(Solver):
             with np.errstate(all="ignore"), search.watch.keeping():  # judged below, on all rows
                 b = search.run().b
             b, status, F = self._found(problem, b, search)
-            if status is not Status.INACCURATE or self.criterion.settled(problem):
+            if status is not Status.INACCURATE or self.criterion.is_known_before(problem):
                 return b, status, F
-            told = _TOLD * self.criterion.allowed(problem, b, F, self.tol)
-            if self.criterion is not VIOLATION or not 0 < told < _CLEARLY * search.told:
+            residual_tol = _RESIDUAL_TOL * self.criterion.allowed(problem, b, F, self.tol)
+            finer = 0 < residual_tol < _CLEARLY * search.residual_tol
+            if self.criterion is not VIOLATION or not finer:
                 return b, status, F
-            search.told = told
+            search.residual_tol = residual_tol
 
     def _found(
         self, problem: BoxQP, b: Array, search: _InteriorPointRun
@@ -114,7 +115,7 @@ class InteriorPoint(Solver):
         return b, *self._judge(problem, b, search)
 
     def _judge(self, problem: BoxQP, b: Array, search: _InteriorPointRun) -> tuple[Status, Array]:
-        F = exact_forces(problem, search.programme, b)
+        F = exact_gradient(problem, search.programme, b)
         if search.unbounded:
             return Status.INFEASIBLE, F
         met = meets(self.criterion, problem, search.programme, b, F, self.tol)
@@ -129,10 +130,10 @@ class InteriorPoint(Solver):
         found, steps = fall_back(problem, P, b, criterion, _SHARPER * self.tol, search.watch, left)
         search.steps += steps
         found = admissible(problem, P, found)
-        ending, forces = self._judge(problem, found, search)
+        ending, gradient = self._judge(problem, found, search)
         before = criterion.measure(problem, b, F) if np.isfinite(F).all() else np.inf
-        if ending.ok or criterion.measure(problem, found, forces) < before:
-            return found, ending, forces
+        if ending.ok or criterion.measure(problem, found, gradient) < before:
+            return found, ending, gradient
         return b, search.stopped or status, F
 
 
@@ -140,19 +141,19 @@ class InteriorPoint(Solver):
 class _InteriorPointRun:
     programme: FeatureProgramme
     watch: Watch
-    told: float
+    residual_tol: float
     limit: int | None = None
     steps: int = 0
     unbounded: bool = False
-    usual: float = 1.0
-    force: float = 0.0
+    coef_size: float = 1.0
+    residual_size: float = 0.0
     spread: float = np.inf
 
     def run(self) -> Vertex:
         """Return the answer, or the best known when asked to stop."""
         P = self.programme
-        self.usual = _usual(P)
-        self.force = float(np.abs(P.linear).mean())
+        self.coef_size = _coef_size(P)
+        self.residual_size = float(np.abs(P.linear).mean())
         v, before = np.zeros(P.rows.width), None
         sizes = self._sizes()
         lottery = _StratifiedSample.of(P) if sizes else _StratifiedSample(())
@@ -186,16 +187,16 @@ class _InteriorPointRun:
         return self.watch.stopped or (Status.ITERATION_LIMIT if limited else None)
 
     def _barrier(self, part: RowBlock, v: Array, band: float, goal: float) -> BarrierAnswer:
-        usual = _usual_width(part.upper - part.lower) or self.usual
-        told = _told(part, self.told) if goal == _FINE else np.inf
-        answer = barrier(part, v, band * usual, usual, Goal(goal, told), self._tick)
+        coef_size = _mean_width(part.upper - part.lower) or self.coef_size
+        residual_tol = _absolute_gap(part, self.residual_tol) if goal == _FINE else np.inf
+        answer = barrier(part, v, band * coef_size, coef_size, Goal(goal, residual_tol), self._tick)
         self.unbounded = answer.unbounded
         return answer
 
     def _rough(self, P: FeatureProgramme, v: Array, before: int | None) -> Array:
         """Improve v on a sample."""
-        t = P.forces(v)
-        piece = P.settle(t)
+        t = P.residuals(v)
+        piece = P.duals_at(t)
         value = P.value(v, t, piece.b)
         size = self._size(P, t)
         band = size if before is None else self._band(before, t)
@@ -204,14 +205,14 @@ class _InteriorPointRun:
             if before is None or self._too_many(near, piece, band):
                 return self._barrier(P.everything(piece)[1], v, min(size, band), _ROUGH).v
             at = self._barrier(P.near(near, piece), v, _WARM * band, _ROUGH).v
-            force = P.forces(at)
-            if not P.value(at, force, P.settle(force).b) > value:
+            residual = P.residuals(at)
+            if not P.value(at, residual, P.duals_at(residual).b) > value:
                 return at
             band *= _WIDEN  # so few rows did not hold the others where they were
         return v
 
     def _band(self, before: int, t: Array) -> float:
-        """Say how far forces may still move, from how far they moved when the sample grew."""
+        """Say how far residuals may still move, from how far they moved when the sample grew."""
         if np.isfinite(self.spread):
             return float(_BAND * self.spread / np.sqrt(_GROWTH))
         share = np.sqrt(self.programme.rows.width / before)
@@ -220,8 +221,8 @@ class _InteriorPointRun:
     def _exact(self, v: Array, before: int | None) -> Vertex:
         """Screen and solve until every row is where it was thought to be."""
         P, goal = self.programme, _ROUGHLY
-        t = P.forces(v)
-        piece, wrong = P.settle(t), np.zeros(0, dtype=np.int64)
+        t = P.residuals(v)
+        piece, wrong = P.duals_at(t), np.zeros(0, dtype=np.int64)
         band = np.inf if before is None else self._band(before, t)
         for done in range(_ROUNDS + 1):
             value = P.value(v, t, piece.b)
@@ -233,11 +234,13 @@ class _InteriorPointRun:
             answer = self._barrier(part, v, _WARM * band, goal)
             if self.stopped or self.unbounded:
                 return assembled(P, near, piece, v, answer.b)
-            vertex = crossover(P, part, near, piece, answer, self.told) if goal == _FINE else None
+            vertex = None
+            if goal == _FINE:
+                vertex = crossover(P, part, near, piece, answer, self.residual_tol)
             v_new = answer.v if vertex is None else vertex.v
-            t_new = P.forces(v_new)
+            t_new = P.residuals(v_new)
             wrong, depth = _crossed(piece, near, t, t_new)
-            if vertex is not None and depth <= 1e-9 * (1.0 + self.force):
+            if vertex is not None and depth <= 1e-9 * (1.0 + self.residual_size):
                 return vertex
             v, t, piece, halved = self._descend(v, t, v_new, t_new, value)
             band *= _WIDEN if halved else (0.1 if goal == _ROUGHLY else 0.5)
@@ -252,7 +255,7 @@ class _InteriorPointRun:
     def _all(self, v: Array, t: Array, band: float) -> Vertex:
         P = self.programme
         band = min(band, self._size(P, t))
-        piece = P.settle(t)
+        piece = P.duals_at(t)
         every, part = P.everything(piece)
         answer = self._barrier(part, v, band, _FINE)
         for larger in _AGAIN:
@@ -263,12 +266,12 @@ class _InteriorPointRun:
             answer = self._barrier(part, fresh, larger * self._size(P, P.linear), _FINE)
         if self.stopped or self.unbounded:
             return assembled(P, every, piece, answer.v, answer.b)
-        return crossover(P, part, every, piece, answer, self.told)
+        return crossover(P, part, every, piece, answer, self.residual_tol)
 
     def _size(self, P: FeatureProgramme, t: Array) -> float:
-        """Return a usual force: what is asked, what is there, or what a usual b makes."""
+        """Return the size of residuals: what is asked, what is there, or what b makes."""
         asked = float(np.abs(P.linear).mean()) or float(np.abs(t).mean())
-        return asked or P.rows.length() ** 2 * self.usual or 1.0
+        return asked or P.rows.length() ** 2 * self.coef_size or 1.0
 
     def _descend(
         self, v: Array, t: Array, v_new: Array, t_new: Array, value: float
@@ -276,45 +279,45 @@ class _InteriorPointRun:
         """Go to the new point, or as far towards it as the objective falls."""
         P, step = self.programme, 1.0
         while step > 1e-6:
-            at, force = v + step * (v_new - v), t + step * (t_new - t)
-            piece = P.settle(force)
-            if not P.value(at, force, piece.b) >= value or not np.isfinite(value):
-                return at, force, piece, step < 1.0
+            at, residual = v + step * (v_new - v), t + step * (t_new - t)
+            piece = P.duals_at(residual)
+            if not P.value(at, residual, piece.b) >= value or not np.isfinite(value):
+                return at, residual, piece, step < 1.0
             step *= 0.5
-        return v, t, P.settle(t), True
+        return v, t, P.duals_at(t), True
 
 
 def _crossed(piece: Piece, near: Array, t: Array, t_new: Array) -> tuple[Array, float]:
-    """Return the rows that were thought to be settled but went beyond a corner, and how far."""
+    """Return the rows that were thought to be decided but went beyond a corner, and how far."""
     depth = np.abs(t_new - t) - piece.distance_to_corner
     depth[near] = -np.inf
     wrong = np.flatnonzero(depth > 0)
     return wrong, float(depth[wrong].max(initial=0.0))
 
 
-def _usual(P: FeatureProgramme) -> float:
-    """Guess the size of a coefficient where no bound tells it: forces over curvature."""
-    width = _usual_width(P.upper - P.lower)
+def _coef_size(P: FeatureProgramme) -> float:
+    """Guess the size of a coefficient where no bound tells it: residuals over curvature."""
+    width = _mean_width(P.upper - P.lower)
     if width:
         return width
-    force, tiny = float(np.abs(P.linear).mean() or 1.0), np.finfo(float).tiny
-    alone = force / max(P.rows.length() ** 2, tiny)
+    size, tiny = float(np.abs(P.linear).mean() or 1.0), np.finfo(float).tiny
+    alone = size / max(P.rows.length() ** 2, tiny)
     bent = P.shift[P.shift > 0]
-    return min(1e8 * alone, force * float((1.0 / bent).mean())) if len(bent) else 10.0 * alone
+    return min(1e8 * alone, size * float((1.0 / bent).mean())) if len(bent) else 10.0 * alone
 
 
-def _told(part: RowBlock, force: float) -> float:
+def _absolute_gap(part: RowBlock, residual_tol: float) -> float:
     """Return the gap at which even the narrowest boxes are far from the middle.
 
-    Where there is no width, a variable is small that makes no such force on a row like itself.
+    Where there is no width, a variable is small that makes no such residual on a row like itself.
     """
     width = part.upper - part.lower
-    width = np.where(np.isinf(width), force / part.rows.length() ** 2, width)
-    return force * float(width[width > 0].min(initial=np.inf)) * len(width)
+    width = np.where(np.isinf(width), residual_tol / part.rows.length() ** 2, width)
+    return residual_tol * float(width[width > 0].min(initial=np.inf)) * len(width)
 
 
-def _usual_width(width: Array) -> float:
-    """Return the mean width of boxes, each counting by its own: the wide ones decide forces."""
+def _mean_width(width: Array) -> float:
+    """Return the mean width of boxes, each counting by its own: the wide ones decide residuals."""
     width = width[np.isfinite(width) & (width > 0)]
     top = float(width.max(initial=0.0))
     return top * float(np.square(width / top).sum() / (width / top).sum()) if top else 0.0

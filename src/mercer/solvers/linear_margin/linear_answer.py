@@ -19,8 +19,8 @@ from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.margin.descent import Criterion, filled
 
 _ROUNDING = 1e-12  # of a sum
-_NOTHING = 1e-13  # of the linear terms: all that b could do to a force
-_DOUBTFUL = 1e-2  # of the tolerance: rounding that needs a second look
+_NOTHING = 1e-13  # of the linear terms: all that b could do to F
+_NEAR_TOL = 1e-2  # of the tolerance: rounding that needs a second look
 
 
 def linear_refusal(name: str, problem: BoxQP) -> str | None:
@@ -42,12 +42,12 @@ def admissible(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     weight = np.maximum(len(b) * P.rows.longest() ** 2 + P.shift, np.finfo(float).tiny)
     nothing = np.abs(b) <= _NOTHING * float(np.abs(P.linear).max(initial=0.0)) / weight
     b = with_sums(P, np.where(nothing, np.clip(0.0, P.lower, P.upper), b))
-    if _astray(shut, b):
-        b = _filled(shut, b, exact_forces(problem, P, b))
+    if _misses_sums(shut, b):
+        b = _filled(shut, b, exact_gradient(problem, P, b))
     return _with_idle(problem, P, np.clip(shut.feasible_near(b), P.lower, P.upper))
 
 
-def _astray(problem: BoxQP, b: Array) -> bool:
+def _misses_sums(problem: BoxQP, b: Array) -> bool:
     """Return whether sums are off by more than rounding."""
     groups = zip(problem.members(), problem.totals, strict=True)
     return any(
@@ -73,18 +73,18 @@ def _with_idle(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     shift = problem.unwrapped.shift
     if shift is None or not (idle := shift > P.shift).any():
         return b
-    F = exact_forces(problem, P, b)
+    F = exact_gradient(problem, P, b)
     others = np.flatnonzero(~idle)
     offsets = problem.among(others, b).offsets(b[others], F[others])
     t = (F - problem.spread(offsets))[idle]
-    past = np.sign(t) * np.maximum(np.abs(t) - problem.kinks[idle], 0.0)
+    past = np.sign(t) * np.maximum(np.abs(t) - problem.epsilons[idle], 0.0)
     b = b.copy()
     b[idle] = np.clip(past / shift[idle], problem.lower[idle], problem.upper[idle])
     b[others] = problem.among(others, b).feasible_near(b[others])
     return b
 
 
-def exact_forces(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
+def exact_gradient(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     """Return F = p - K b from the features, nothing else being trusted."""
     rows, shift = P.rows, problem.unwrapped.shift
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
@@ -98,12 +98,12 @@ def meets(
     """Judge an answer by the criterion, F being exact; where rounding could matter, twice."""
     if not (np.isfinite(F).all() and np.isfinite(b).all()):
         return Status.NOT_FINITE
-    forces = [F]
-    if rounding_of(P, b) > _DOUBTFUL * tol:
-        forces.append(problem.linear - exact(problem.gram) @ b)  # in another order
+    gradients = [F]
+    if rounding_of(P, b) > _NEAR_TOL * tol:
+        gradients.append(problem.linear - exact(problem.gram) @ b)  # in another order
     met = all(
         criterion.measure(problem, b, each) <= criterion.allowed(problem, b, each, tol)
-        for each in forces
+        for each in gradients
     )
     return Status.SOLVED if met else Status.INACCURATE
 
@@ -115,5 +115,5 @@ def fallen_short(status: Status, problem: BoxQP, b: Array, F: Array) -> Status:
 
 
 def rounding_of(P: FeatureProgramme, b: Array) -> float:
-    """Return what forces made of sums of this size are known to."""
+    """Return what gradients made of sums of this size are known to."""
     return float(np.finfo(float).eps * P.rows.length() ** 2 * np.abs(b).sum())

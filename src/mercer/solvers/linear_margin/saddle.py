@@ -1,6 +1,6 @@
 """A symmetric system with constraints, H dv - A'dx = r and A dv = s, by the null space of A.
 
-Elimination squares A: where rows are nearly dependent, or coefficients are large beside forces,
+Elimination squares A: where rows are nearly dependent, or coefficients are large beside residuals,
 that costs all digits. Here A is factored by itself, and rows that depend on others drop out.
 """
 

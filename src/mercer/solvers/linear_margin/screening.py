@@ -1,7 +1,7 @@
-"""The primal side of a box programme whose Gram is factored, and what its rows can be told from.
+"""The primal side of a box programme whose Gram is factored, and which of its rows are decided.
 
-With unknowns v = (weights, offsets) and the force t = p - A v on each row, the answer of a row is
-known at once: b(t), piecewise linear. Far from the corners of b(t) a row stays on its piece while v
+With unknowns v = (weights, offsets) and residuals t = p - A v, the dual variable of a row is
+known: b(t), piecewise linear. Far from the corners of b(t) a row stays on its piece while v
 moves a little, so it acts as a constant pull (flat pieces) or a fixed quadratic (where slack is
 squared). Only rows near a corner need a solver. What was assumed is checked afterwards, on all
 rows.
@@ -34,7 +34,7 @@ class Piece:
     ----------
     b : (n,) array
         b(t); infinite beyond the last corner of a row without bound or shift.
-    apart : (n,) array
+    distance_to_corner : (n,) array
         Distance from t to the nearest corner; infinite where there is none.
     curved : (n,) bool array
         Whether b moves with t here.
@@ -53,7 +53,7 @@ class FeatureProgramme:
     ----------
     rows : LinearRows
         A.
-    linear, lower, upper, shift, kink : (n,) array
+    linear, lower, upper, shift, epsilon : (n,) array
         As in the box programme.
     totals : (groups,) array
         What the variables of each group sum to.
@@ -64,7 +64,7 @@ class FeatureProgramme:
     lower: Array
     upper: Array
     shift: Array
-    kink: Array
+    epsilon: Array
     totals: Array
 
     @classmethod
@@ -78,14 +78,14 @@ class FeatureProgramme:
         if len(problem.totals) and group.min(initial=0) >= 0 and not is_sparse(F):
             centre = np.asarray(F[:: max(1, len(F) // _FEW)].mean(axis=0))  # any will do
         rows = LinearRows(F, index, group.astype(np.int8), len(problem.totals), centre)
-        kinks = np.array(problem.kinks)
+        epsilons = np.array(problem.epsilons)
         shift = np.zeros(n) if under.shift is None else under.shift
         lower, upper = _decided(problem)
         idle = _idle(rows, shift)
         if idle.any():
             lower, upper = np.where(idle, 0.0, lower), np.where(idle, 0.0, upper)
             shift = np.where(idle, 0.0, shift)
-        return cls(rows, problem.linear, lower, upper, shift, kinks, problem.totals)
+        return cls(rows, problem.linear, lower, upper, shift, epsilons, problem.totals)
 
     def sample(self, which: Array, ratio: Array) -> FeatureProgramme:
         """Take some rows, each counting `ratio` times."""
@@ -96,12 +96,12 @@ class FeatureProgramme:
             lower=self.lower[which] * ratio,
             upper=self.upper[which] * ratio,
             shift=self.shift[which] / ratio,
-            kink=self.kink[which],
+            epsilon=self.epsilon[which],
         )
 
     @cached_property
     def _is_split(self) -> Array:
-        return np.asarray((self.kink > 0) & (self.lower < 0) & (self.upper > 0))
+        return np.asarray((self.epsilon > 0) & (self.lower < 0) & (self.upper > 0))
 
     @cached_property
     def _split(self) -> Array:
@@ -109,14 +109,14 @@ class FeatureProgramme:
 
     @cached_property
     def _corners(self) -> tuple[Array, Array]:
-        """Return the forces at which rows reach their upper and their lower bounds."""
-        kinked = bool(self.kink.any())
-        up = np.where(self.upper > 0, self.kink, -self.kink) if kinked else self.kink
-        down = np.where(self.lower < 0, -self.kink, self.kink) if kinked else self.kink
+        """Return the residuals at which rows reach their upper and their lower bounds."""
+        epsilon, any_epsilon = self.epsilon, bool(self.epsilon.any())
+        up = np.where(self.upper > 0, epsilon, -epsilon) if any_epsilon else epsilon
+        down = np.where(self.lower < 0, -epsilon, epsilon) if any_epsilon else epsilon
         return _corner(self.shift, self.upper, up), _corner(self.shift, self.lower, down)
 
-    def settle(self, t: Array) -> Piece:
-        """Read b(t) and the distance to its corners."""
+    def duals_at(self, t: Array) -> Piece:
+        """Compute b(t), the dual variables at residuals t, and the distance to its corners."""
         high, low = self._corners
         above, below = t >= high, t <= low
         b = np.where(above, self.upper, self.lower)
@@ -124,17 +124,17 @@ class FeatureProgramme:
         curved = np.zeros(len(t), dtype=bool)
         between = np.flatnonzero(~(above | below))
         if len(between):
-            kink = self.kink[between]
+            epsilon = self.epsilon[between]
             sides = (self.lower[between] < 0) & (self.upper[between] > 0)
             sign = np.where(sides, t[between] > 0, self.upper[between] > 0)
-            past = t[between] - np.where(sign, kink, -kink)
-            beyond = (past * np.where(sign, 1.0, -1.0) > 0) | (kink == 0)
+            past = t[between] - np.where(sign, epsilon, -epsilon)
+            beyond = (past * np.where(sign, 1.0, -1.0) > 0) | (epsilon == 0)
             moves = (self.shift[between] > 0) & beyond
             bent = np.where(moves, self.shift[between], 1.0)
             b[between] = np.where(moves, past / bent, 0.0)
             curved[between] = moves
         if len(self._split):
-            inner = np.abs(np.abs(t[self._split]) - self.kink[self._split])
+            inner = np.abs(np.abs(t[self._split]) - self.epsilon[self._split])
             distance_to_corner[self._split] = np.minimum(distance_to_corner[self._split], inner)
         fixed = self._fixed
         if len(fixed):
@@ -145,15 +145,15 @@ class FeatureProgramme:
     def _fixed(self) -> Array:
         return np.flatnonzero(self.lower == self.upper)
 
-    def forces(self, v: Array) -> Array:
-        """Return t = p - A v."""
+    def residuals(self, v: Array) -> Array:
+        """Return the residuals t = p - A v."""
         return np.asarray(self.linear - self.rows.matvec(v))
 
     def value(self, v: Array, t: Array, b: Array) -> float:
         """Return the primal objective at v, where t and b belong to it."""
         w = v[: len(v) - len(self.totals)]
         with np.errstate(invalid="ignore", over="ignore"):
-            loss = t * b - self.kink * np.abs(b) - 0.5 * self.shift * b * b
+            loss = t * b - self.epsilon * np.abs(b) - 0.5 * self.shift * b * b
         return float(0.5 * w @ w - self._pull_of_totals() @ v + np.nan_to_num(loss, nan=0.0).sum())
 
     def _pull_of_totals(self) -> Array:
@@ -178,7 +178,7 @@ class FeatureProgramme:
             self.lower,
             self.upper,
             self.shift,
-            self.kink,
+            self.epsilon,
             matrix,
             self._pull_of_totals(),
         )
@@ -195,8 +195,8 @@ class FeatureProgramme:
             # b = (t - beyond)/shift, so p - beyond = shift b + A v is what the quadratic aims at
             inverse = np.zeros(len(self.linear))
             inverse[curved] = 1.0 / self.shift[curved]
-            aim = np.where(self.upper > 0, self.kink, -self.kink)
-            aim = np.where((self.lower < 0) & (piece.b < 0), -self.kink, aim)
+            aim = np.where(self.upper > 0, self.epsilon, -self.epsilon)
+            aim = np.where((self.lower < 0) & (piece.b < 0), -self.epsilon, aim)
             pull[curved] = (self.linear - aim)[curved] * inverse[curved]
             part = self.rows if 2 * len(curved) > len(inverse) else self.rows.take(curved)
             matrix = matrix + part.gram(inverse if part is self.rows else inverse[curved])
@@ -206,7 +206,7 @@ class FeatureProgramme:
             self.lower[which],
             self.upper[which],
             self.shift[which],
-            self.kink[which],
+            self.epsilon[which],
             matrix,
             whole.pulled + self.rows.rmatvec(pull),
         )
@@ -233,7 +233,7 @@ def _decided(problem: BoxQP) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _corner(shift: Array, bound: Array, kink: Array) -> Array:
-    """Return the force at which a row reaches its bound; at once where nothing bends it."""
+def _corner(shift: Array, bound: Array, epsilon: Array) -> Array:
+    """Return the residual at which a row reaches its bound; at once where nothing bends it."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(shift > 0, shift * bound, 0.0) + kink)
+        return np.asarray(np.where(shift > 0, shift * bound, 0.0) + epsilon)

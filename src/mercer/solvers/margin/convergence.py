@@ -93,7 +93,7 @@ def _smallest(part: BoxState) -> float:
 
 
 def _refined(engine: Engine, part: BoxState, criterion: Criterion, tol: float) -> Status:
-    if not criterion.settled(part.problem):
+    if not criterion.is_known_before(part.problem):
         return _finish(engine, part, criterion, tol)
     done = refine(engine, part, part.aim).confirmed
     return Status.SOLVED if done else _ending(engine, part)

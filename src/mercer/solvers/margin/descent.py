@@ -66,7 +66,7 @@ class BoxState:
             self.b,
             problem.lower,
             problem.upper,
-            problem.kinks if np.any(problem.kink) else None,
+            problem.epsilons if np.any(problem.epsilon) else None,
             held.shift,
             problem.group,
             held.index,
@@ -76,7 +76,7 @@ class BoxState:
         """Return which variables can move both ways at the same price."""
         problem = self.problem
         inside = (self.b > problem.lower) & (self.b < problem.upper)
-        return np.asarray(inside & ((self.b != 0) | (problem.kinks == 0)))
+        return np.asarray(inside & ((self.b != 0) | (problem.epsilons == 0)))
 
     def near(self, width: float) -> Array:
         """Return the variables that move, or would if F were wrong by `width`."""
@@ -197,7 +197,7 @@ class Violation:
         spread = float(np.ptp(F)) if problem.scale is None and len(F) else 0.0
         return tol * (problem.scale or spread or 1.0)
 
-    def settled(self, problem: BoxQP) -> bool:
+    def is_known_before(self, problem: BoxQP) -> bool:
         """Return whether what is allowed is known before there is an answer."""
         return problem.scale is not None
 
@@ -212,10 +212,10 @@ class Gap:
 
     def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
         """Return what the gap may be: `tol` of the objective."""
-        objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.kinks @ np.abs(b))
+        objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.epsilons @ np.abs(b))
         return tol * max(abs(objective), problem.rounding(b))
 
-    def settled(self, problem: BoxQP) -> bool:
+    def is_known_before(self, problem: BoxQP) -> bool:
         """Return whether what is allowed is known before there is an answer."""
         return False
 
@@ -235,7 +235,7 @@ _START = 1e-3 / 2  # of the spread of F; for a classifier, whose F is from -1 to
 # With infinite bounds the objective may fall for ever: then no function meets all constraints.
 # Along the ray through b it falls at most to -h with
 #
-#     h = (p'b - kink'|b|)^2 / (2 b'K b),
+#     h = (p'b - epsilon'|b|)^2 / (2 b'K b),
 #
 # and for a classifier sqrt(2/h) is the distance of two points of the convex hulls of the classes.
 # So descents are made under a finite bound that is raised while variables press against it, until
@@ -285,7 +285,7 @@ def unbounded(problem: BoxQP, b: Array) -> bool:
     if ((b > 0) & ~up | (b < 0) & ~down).any():
         return False  # what has a bound cannot go on for ever
     used = np.flatnonzero(b)
-    gain = float(problem.linear @ b - problem.kinks @ np.abs(b))
+    gain = float(problem.linear @ b - problem.epsilons @ np.abs(b))
     bend = float(b[used] @ exact_rows(problem.gram, used, b))
     limit = 0.5 * HARDEST * unit(problem) * float(np.abs(problem.linear).max(initial=0.0))
     return gain > 0 and gain >= np.sqrt(2 * limit) * np.sqrt(max(bend, 0.0))

@@ -3,7 +3,7 @@
 Near the optimum it is almost known which variables are at a bound. With those held, the rest solve
 a linear system, one Cholesky factor for it:
 
-    K_WW s + r_g = F_W - kink * sign,    sum of s over each group = 0.
+    K_WW s + r_g = F_W - epsilon * sign,    sum of s over each group = 0.
 
 Variables that would leave the box are put on its edge, and the others solved for again, until all
 are inside; then comes a step towards that point, never beyond the best on the way, and held
@@ -105,13 +105,13 @@ def _step(problem: BoxQP, b: Array, F: Array) -> Array | None:
     W = np.flatnonzero(inside | (rising > r + least) | (falling < r - least))
     if not len(W) or len(W) > largest():
         return None
-    # at the kink a variable moves to the side that its condition pulls it to
+    # at zero a variable moves to the side that its condition pulls it to
     side = np.where(inside[W], np.sign(b[W]), np.where(rising[W] > r[W], 1.0, -1.0))
-    kink, lower, upper = problem.kinks[W], problem.lower[W], problem.upper[W]
-    lower = np.where((kink > 0) & (side > 0), np.maximum(lower, 0.0), lower) - b[W]
-    upper = np.where((kink > 0) & (side < 0), np.minimum(upper, 0.0), upper) - b[W]
+    epsilon, lower, upper = problem.epsilons[W], problem.lower[W], problem.upper[W]
+    lower = np.where((epsilon > 0) & (side > 0), np.maximum(lower, 0.0), lower) - b[W]
+    upper = np.where((epsilon > 0) & (side < 0), np.minimum(upper, 0.0), upper) - b[W]
     group = np.zeros(len(W), np.int64) if problem.group is None else problem.group[W]
-    K, g = exact_block(problem.gram, W), F[W] - kink * side
+    K, g = exact_block(problem.gram, W), F[W] - epsilon * side
     owed = problem.totals - [b[m].sum() for m in problem.members()]  # by rounding
     move = _inside(K, g - r[W], group, owed, lower, upper)
     if move is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Chain, ChainAnswer, Stage
+from mercer.backends.boxes import BoxPath, BoxPathAnswer, PathStep
 from mercer.gram import DenseGram, PrecomputedGram
 from mercer.problems import BoxQP, MarginPath, PathDuals, PathSetting
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -92,8 +92,8 @@ def path_refusal(problem: MarginPath) -> str | None:
         return "the programmes of a path must share a Gram"
     for number, setting in enumerate(problem.settings):
         least = min(setting.bound, setting.shift, setting.total)
-        together = setting.bound + setting.shift + setting.total + setting.kink
-        if not (least > 0 and setting.kink >= 0 and isfinite(together)):
+        together = setting.bound + setting.shift + setting.total + setting.epsilon
+        if not (least > 0 and setting.epsilon >= 0 and isfinite(together)):
             return f"settings[{number}]: factors must be positive and finite, got {setting}"
         if problem.summed and problem.infeasible(setting):
             return (
@@ -134,7 +134,8 @@ def warm_starts(
     """
     summed = bool(problem.summed)
     key = {
-        setting: (-setting.kink, *_share_and_cost(setting, summed)) for setting in problem.settings
+        setting: (-setting.epsilon, *_share_and_cost(setting, summed))
+        for setting in problem.settings
     }
     ordered = sorted(key, key=lambda setting: key[setting])
     starts, first = [], -1
@@ -163,16 +164,16 @@ def _descend(
     settings: Sequence[PathSetting],
     starts: Sequence[int],
     tol: float,
-) -> Sequence[ChainAnswer]:
-    stages = [
-        Stage(setting.bound, setting.kink, setting.shift, setting.total, start)
+) -> Sequence[BoxPathAnswer]:
+    steps = [
+        PathStep(setting.bound, setting.epsilon, setting.shift, setting.total, start)
         for setting, start in zip(settings, starts, strict=True)
     ]
-    chains = [
-        Chain(_begun(engine, one).box(), one.totals, stages, problem.wanted)
+    paths = [
+        BoxPath(_begun(engine, one).box(), one.totals, steps, problem.evaluation_rows)
         for one in problem.problems
     ]
-    return choose_backend().box_chains(engine.K, chains, tol, engine.limit, engine.watch.tick)
+    return choose_backend().box_paths(engine.K, paths, tol, engine.limit, engine.watch.tick)
 
 
 def _begun(engine: StoredEngine, problem: BoxQP) -> BoxState:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Chain, ChainAnswer, Stage
+from mercer.backends.boxes import BoxPath, BoxPathAnswer, PathStep
 from mercer.gram.exact_parts import exact_sums
 from mercer.problems import BoxQP, MarginPath, PathSetting
 from mercer.solvers.margin.convergence import DOUBLE, EXACT, SHARE, note_error, refine
@@ -60,7 +60,7 @@ class PathState:
         self,
         problem: MarginPath,
         settings: Sequence[PathSetting],
-        ends: Sequence[ChainAnswer],
+        ends: Sequence[BoxPathAnswer],
         tol: float,
     ) -> None:
         self.problem, self.settings, self.ends, self.tol = problem, settings, ends, tol
@@ -160,22 +160,22 @@ def mend(
         if engine.watch.stopped:
             state.solved[:] = False
             return
-        values = _values([part], state.problem.wanted)[:, 0]
+        values = _values([part], state.problem.evaluation_rows)[:, 0]
         state.keep(s, k, part, part.problem.offsets(part.b, part.F), values)
         state.solved[s] &= confirmed
 
 
 def _mend_on(K: Array, engine: StoredEngine, state: PathState, found: Sequence[Mended]) -> None:
     """Take pair steps on K in float64; F is computed anew at their start."""
-    chains = []
+    paths = []
     for s, k, _ in found:
         problem = state.programme(s, k)
         box = BoxState(problem, state.ends[k].b[s], problem.linear).box()
-        chains.append(Chain(box, problem.totals, [Stage()], state.problem.wanted))
+        paths.append(BoxPath(box, problem.totals, [PathStep()], state.problem.evaluation_rows))
     aim = min(float(state.allowed[s, k]) for s, k, _ in found)
     if any(state.problem.problems[k].scale is None for _, k, _ in found):
         aim *= SHARE
-    ends = choose_backend().box_chains(K, chains, aim, engine.limit, engine.watch.tick)
+    ends = choose_backend().box_paths(K, paths, aim, engine.limit, engine.watch.tick)
     if engine.watch.stopped:
         state.solved[:] = False
         return
@@ -198,9 +198,9 @@ def _errors(state: PathState, looks: Sequence[tuple[int, int]], K: Array | None)
     """
     parts = [state.part(s, k) for s, k in looks]
     own = [_some_used(part) for part in parts]
-    others = _some(np.arange(len(state.problem.wanted)))
+    others = _some(np.arange(len(state.problem.evaluation_rows)))
     rows = [part.points(index) for part, index in zip(parts, own, strict=True)]
-    true = _values(parts, np.concatenate([*rows, state.problem.wanted[others]]), K)
+    true = _values(parts, np.concatenate([*rows, state.problem.evaluation_rows[others]]), K)
     ends = np.cumsum([len(index) for index in own])
     errors = np.empty((2, len(looks)))
     for number, ((s, k), part, index) in enumerate(zip(looks, parts, own, strict=True)):

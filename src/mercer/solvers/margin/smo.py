@@ -130,7 +130,7 @@ def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: flo
     if tubes:
         largest = max(len(parts[k].b) for k in tubes)
         engine.limit = min(limit, max(STEPS_FIRST, STEPS_FIRST_PER_VARIABLE * largest))
-    ends = _settle(engine, parts, criterion, tol)
+    ends = _converge_all(engine, parts, criterion, tol)
     left = [k for k in tubes if ends[k] is Status.ITERATION_LIMIT and parts[k].steps < limit]
     for k in left:
         engine.limit = (parts[k].steps + limit) // 2  # if in vain, the other half is left
@@ -138,16 +138,16 @@ def answer(engine: Engine, parts: list[BoxState], criterion: Criterion, tol: flo
             restart(engine, parts[k], criterion, tol)
     engine.limit = limit
     if left:
-        again = _settle(engine, [parts[k] for k in left], criterion, tol)
+        again = _converge_all(engine, [parts[k] for k in left], criterion, tol)
         for k, end in zip(left, again, strict=True):
             ends[k] = end
     return ends
 
 
-def _settle(
+def _converge_all(
     engine: Engine, parts: list[BoxState], criterion: Criterion, tol: float
 ) -> list[Status]:
-    """Settle all parts; where bounds are infinite, under ones that are raised while they press."""
+    """Converge all parts; infinite bounds are stood for by ones that are raised while active."""
     problems, ends = [part.problem for part in parts], [Status.SOLVED] * len(parts)
     left = list(range(len(parts)))
     for level in range(LEVELS):
@@ -196,15 +196,16 @@ def conclude(
 def _negative_curvatures(parts: list[BoxState], ends: list[Status]) -> dict[int, float]:
     """Return the negative curvature that was seen in parts that think they are done."""
     done = (Status.SOLVED, Status.INACCURATE, Status.NO_MARGIN)
-    settled = [k for k, end in enumerate(ends) if end in done]
+    finished = [k for k, end in enumerate(ends) if end in done]
     size = largest_diagonal(parts[0].unwrapped.base)
-    curvatures = {k: bend for k in settled if (bend := curvature_along(parts[k], size)) is not None}
+    found = {k: curvature_along(parts[k], size) for k in finished}
+    curvatures = {k: curvature for k, curvature in found.items() if curvature is not None}
     if (
-        settled
+        finished
         and not curvatures
-        and (bend := curvature_among([parts[k] for k in settled])) is not None
+        and (shared := curvature_among([parts[k] for k in finished])) is not None
     ):
-        return dict.fromkeys(settled, bend)
+        return dict.fromkeys(finished, shared)
     return curvatures
 
 

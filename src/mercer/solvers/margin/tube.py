@@ -35,7 +35,7 @@ def is_nu_tube(problem: BoxQP) -> bool:
     """Return whether each row has a variable above a tube and one below, with opposite sums."""
     n, odd = divmod(len(problem.linear), 2)
     index, totals = problem.unwrapped.index, problem.totals
-    if odd or problem.group is None or index is None or len(totals) != 2 or np.any(problem.kink):
+    if odd or problem.group is None or index is None or len(totals) != 2 or np.any(problem.epsilon):
         return False
     return bool(
         totals[0] == -totals[1] > 0

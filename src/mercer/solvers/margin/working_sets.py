@@ -35,7 +35,7 @@ from mercer.solvers.margin.smo import (
 )
 
 _DIRECT = 2048  # variables: up to here all of them are the set
-_SMALLEST, _USUAL, _FIRST = 256, 1536, 512  # size of a set, unless the free variables ask for more
+_SMALLEST, _SET_SIZE, _FIRST = 256, 1536, 512  # unless the free variables ask for more
 _OF_VIOLATORS = 8  # one in so many is taken
 _SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
 _INNER = 0.1  # of the violation: how far a set is solved
@@ -172,8 +172,8 @@ class Sets(Engine):
         while part.violation > tol and not self.is_spent(part):
             if self.watch.tick(self.steps, part.violation):
                 return
-            usual = _FIRST if outer == 0 else _USUAL
-            chosen = choose_set(part, chosen, usual, self._largest)
+            set_size = _FIRST if outer == 0 else _SET_SIZE
+            chosen = choose_set(part, chosen, set_size, self._largest)
             moved = self._solve(part, chosen, max(0.5 * tol, _INNER * part.violation))
             outer, part.rounds = outer + 1, part.rounds + 1
             if not moved:
@@ -190,7 +190,7 @@ class Sets(Engine):
             part.b[W],
             problem.lower[W],
             problem.upper[W],
-            problem.kinks[W] if np.any(problem.kink) else None,
+            problem.epsilons[W] if np.any(problem.epsilon) else None,
             None if held.shift is None else held.shift[W],
             None if problem.group is None else problem.group[W],
             rows,
@@ -219,10 +219,10 @@ def _distinct(index: Array) -> tuple[Array, Array | None]:
     return (index, None) if len(points) == len(index) else (points, rows.astype(np.int64))
 
 
-def choose_set(part: BoxState, last: Array, usual: int, largest: int) -> Array:
+def choose_set(part: BoxState, last: Array, set_size: int, largest: int) -> Array:
     """Choose the next set: the free of the last, the worst violators, others of the last.
 
-    Of `usual` size, unless the free variables ask for more; never more than `largest`, which is
+    Of `set_size` size, unless the free variables ask for more; never more than `largest`, which is
     what fits the memory: then it takes more sets.
     """
     problem, n = part.problem, len(part.b)
@@ -234,7 +234,7 @@ def choose_set(part: BoxState, last: Array, usual: int, largest: int) -> Array:
     top = problem.spread(np.array([rising[m].max(initial=-np.inf) for m in members]))
     bottom = problem.spread(np.array([falling[m].min(initial=np.inf) for m in members]))
     up, down = np.flatnonzero(rising > bottom), np.flatnonzero(falling < top)
-    size = min(usual, max(_SMALLEST, (len(up) + len(down)) // _OF_VIOLATORS))
+    size = min(set_size, max(_SMALLEST, (len(up) + len(down)) // _OF_VIOLATORS))
     size = min(n, largest, max(size, int(_SPARE * np.count_nonzero(free)) + _SMALLEST))
     level = problem.spread(problem.offsets(part.b, part.F))
     taken = np.zeros(n, dtype=bool)

@@ -53,8 +53,8 @@ class StreamPreconditioner:
         """Return the step that a batch of these rows surely bears."""
         total = float(weights.sum())
         if not self.full:
-            usual = self._moments(F, weights / total)
-            return float(self._axes / max(self._axes, usual))
+            batch_scatter = self._moments(F, weights / total)
+            return float(self._axes / max(self._axes, batch_scatter))
         rows = (_with_ones(F) / self._scales) @ self._axes
         longer = float(weights @ (np.square(rows) / self._sizes).sum(axis=1)) / total / self._width
         # few rows in many directions: their own scatter is that much larger than that of all

@@ -30,7 +30,7 @@ class Eigh(Solver):
 
     def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
         """Decompose the smaller of the two matrices."""
-        gram, k = problem.gram, problem.wanted
+        gram, k = problem.gram, problem.n_pairs
         plain = problem.known is None
         if plain and isinstance(gram, FactoredGram) and k <= gram.rank < gram.shape[0]:
             modes, sound = _from_features(gram, k), True

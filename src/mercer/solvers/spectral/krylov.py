@@ -142,7 +142,7 @@ class _BlockLanczosRun:
     ) -> None:
         self._basis, self._count, self._width = basis, count, width
         (self._tol, self._noise), self._longest = aim, longest
-        self._doubted: tuple[Array, int] | None = None  # values to be seen again, since when
+        self._candidate: tuple[Array, int] | None = None  # values to be seen again, since when
         self._tried: Array | None = None  # values that random directions came in at
         self._ratio = np.inf  # of the worst residual to what is allowed, at the last look
         self._last = self._next_look = 0
@@ -185,28 +185,28 @@ class _BlockLanczosRun:
             return Status.NOT_FINITE
         limits = allowed(values, self._tol, basis.norm, self._noise)
         ratio = float((residuals / limits).max(initial=0.0))
-        if self._settled(values, iteration) and ratio <= 1.0:
+        if self._is_reliable(values, iteration) and ratio <= 1.0:
             if not self._may_hide_copies(values):
                 return Status.SOLVED
             basis.add_random(self._width)
-            self._doubted, self._tried = (values, iteration), values
+            self._candidate, self._tried = (values, iteration), values
         self._plan(iteration, ratio)
         stopped = watch.tick(iteration, ratio * self._tol)
         return (watch.stopped or Status.STOPPED) if stopped else None
 
-    def _settled(self, values: Array, iteration: int) -> bool:
+    def _is_reliable(self, values: Array, iteration: int) -> bool:
         """Return whether values may be believed.
 
         Where the space closed on itself, random directions came in, and along them further copies
         of an eigenvalue may show up: the same values must be seen again some passes later.
         """
         closed, self._basis.closed = self._basis.closed, False
-        if self._doubted is None and not closed:
+        if self._candidate is None and not closed:
             return True
-        if self._doubted is None or not self._same(values, self._doubted[0]):
-            self._doubted = values, iteration
+        if self._candidate is None or not self._same(values, self._candidate[0]):
+            self._candidate = values, iteration
             return False
-        return iteration - self._doubted[1] >= _PASSES_TO_SHOW
+        return iteration - self._candidate[1] >= _PASSES_TO_SHOW
 
     def _same(self, values: Array, before: Array) -> bool:
         slack = float(allowed(values, self._tol, self._basis.norm, self._noise).max(initial=0.0))

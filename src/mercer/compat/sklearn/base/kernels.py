@@ -92,8 +92,8 @@ def gamma_of(machine: Any, X: Points, weights: Array) -> float:
         variance = spread_of_entries(take(X, rows.first), rows.weight, owner, "a number as gamma")
     except ValueError as error:
         if machine.kernel != "linear":
-            told = "The dual coefficients or intercepts are not finite"
-            raise ValueError(f"{error} {told} with this gamma.") from error
+            message = "The dual coefficients or intercepts are not finite"
+            raise ValueError(f"{error} {message} with this gamma.") from error
         return 1.0  # the linear kernel does not ask for it
     if variance > 0.0:
         return 1.0 / (float(X.shape[1]) * variance)

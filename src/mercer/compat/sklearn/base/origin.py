@@ -60,9 +60,9 @@ class OriginProgramme:
     def problem(self, gram: Gram) -> BoxQP:
         """Write the programme with an equality; the last row of the Gram is the row of zeros."""
         written = self.write(gram, np.append(self.targets, 0.0), np.append(self.costs, np.inf))
-        lower, upper, kinks = written.lower.copy(), written.upper.copy(), written.kinks.copy()
-        lower[-1], upper[-1], kinks[-1] = -self.reach, self.reach, 0.0
-        return replace(written, lower=lower, upper=upper, kink=kinks)
+        lower, upper, epsilons = written.lower.copy(), written.upper.copy(), written.epsilons.copy()
+        lower[-1], upper[-1], epsilons[-1] = -self.reach, self.reach, 0.0
+        return replace(written, lower=lower, upper=upper, epsilon=epsilons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ class OriginMachine(Certified):
             warnings.filterwarnings("ignore", ".*the iteration limit", ConvergenceWarning)
             solution = solve(problem, self._solver(choose(problem)))
         if solution.status is Status.ITERATION_LIMIT:
-            told = "Liblinear failed to converge, increase the number of iterations."
-            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+            message = "Liblinear failed to converge, increase the number of iterations."
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self._keep_answer(gram, question, solution)
         coefs = np.column_stack([dual.coef for dual in parts_of(solution.value)])
         weights = np.asarray(padded.T @ coefs).T

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.boxes import Box, BoxAnswer, Chain, ChainAnswer, Stage
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer, PathStep
 from mercer.backends.contract import Poll
 from mercer.backends.reference.smo import low, on_stored, up
 
@@ -19,20 +19,20 @@ _MOST_AT_BOUND = 0.5  # of the support vectors: with more, b is scaled with the 
 _ROUNDING = 1e-12  # relative: a sum this far off needs no repair
 
 
-def solve_chain(
-    K: Array, chain: Chain, tol: float, max_iter: int, poll: Poll | None
-) -> ChainAnswer:
-    """Solve the stages of a chain in turn."""
-    own = np.arange(len(K)) if chain.box.rows is None else chain.box.rows
-    judged = K[np.ix_(chain.judged, own)].astype(np.float64)
-    stages, m = len(chain.stages), len(own)
-    answer = ChainAnswer(
-        np.zeros((stages, m)),
-        np.zeros((stages, m)),
-        np.zeros((stages, len(chain.totals))),
-        np.zeros((stages, len(chain.judged))),
-        np.zeros(stages, dtype=np.int64),
-        np.full(stages, np.inf),
+def solve_path(
+    K: Array, path: BoxPath, tol: float, max_iter: int, poll: Poll | None
+) -> BoxPathAnswer:
+    """Solve the steps of a path in turn."""
+    own = np.arange(len(K)) if path.box.rows is None else path.box.rows
+    cross = K[np.ix_(path.evaluation_rows, own)].astype(np.float64)
+    steps, m = len(path.steps), len(own)
+    answer = BoxPathAnswer(
+        np.zeros((steps, m)),
+        np.zeros((steps, m)),
+        np.zeros((steps, len(path.totals))),
+        np.zeros((steps, len(path.evaluation_rows))),
+        np.zeros(steps, dtype=np.int64),
+        np.full(steps, np.inf),
     )
     stopped = False
 
@@ -41,37 +41,37 @@ def solve_chain(
         stopped = stopped or (poll is not None and bool(poll(steps, violation)))
         return stopped
 
-    for s, stage in enumerate(chain.stages):
-        box = _box(K, own, chain, stage, answer.b)
+    for s, step in enumerate(path.steps):
+        box = _box(K, own, path, step, answer.b)
         done = on_stored(K, box, tol, max_iter, asked)
         answer.b[s], answer.gradient[s] = done.b, done.gradient
         answer.iterations[s] = done.iterations
         if stopped:
             break
         answer.violation[s] = done.violation
-        answer.offsets[s] = _offsets(box, done, len(chain.totals))
-        answer.values[s] = judged @ done.b
+        answer.offsets[s] = _offsets(box, done, len(path.totals))
+        answer.values[s] = cross @ done.b
     return answer
 
 
-def _box(K: Array, own: Array, chain: Chain, stage: Stage, earlier: Array) -> Box:
-    base = chain.box
-    lower, upper = _times(stage.bound, base.lower), _times(stage.bound, base.upper)
-    start = base.start if stage.start < 0 else earlier[stage.start]
-    if stage.start >= 0:
-        before = chain.stages[stage.start].bound
+def _box(K: Array, own: Array, path: BoxPath, step: PathStep, earlier: Array) -> Box:
+    base = path.box
+    lower, upper = _times(step.bound, base.lower), _times(step.bound, base.upper)
+    start = base.start if step.start < 0 else earlier[step.start]
+    if step.start >= 0:
+        before = path.steps[step.start].bound
         low_end, high_end = _times(before, base.lower), _times(before, base.upper)
         used = start != 0
         at_low, at_high = used & (start == low_end), used & (start == high_end)
         if np.count_nonzero(at_low | at_high) > _MOST_AT_BOUND * np.count_nonzero(used):
-            start = np.where(at_low, lower, start * (stage.bound / before))
+            start = np.where(at_low, lower, start * (step.bound / before))
             start = np.where(at_high, upper, start)
     start = np.clip(start, lower, upper)
     groups = np.zeros(len(own), dtype=np.int64) if base.group is None else base.group
-    for g, total in enumerate(chain.totals):
+    for g, total in enumerate(path.totals):
         m = np.flatnonzero(groups == g)
-        start[m] = _with_sum(start[m], lower[m], upper[m], stage.total * float(total))
-    shift = None if base.shift is None else stage.shift * base.shift
+        start[m] = _with_sum(start[m], lower[m], upper[m], step.total * float(total))
+    shift = None if base.shift is None else step.shift * base.shift
     F = base.gradient - K[np.ix_(own, own)].astype(np.float64) @ start
     return replace(
         base,
@@ -79,7 +79,7 @@ def _box(K: Array, own: Array, chain: Chain, stage: Stage, earlier: Array) -> Bo
         start=start,
         lower=lower,
         upper=upper,
-        kink=None if base.kink is None else stage.kink * base.kink,
+        epsilon=None if base.epsilon is None else step.epsilon * base.epsilon,
         shift=shift,
     )
 
@@ -98,9 +98,9 @@ def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
 
 
 def _offsets(box: Box, done: BoxAnswer, groups: int) -> Array:
-    kink = np.zeros(len(done.b)) if box.kink is None else box.kink
-    rising = done.gradient + up(done.b, box.upper, kink)
-    falling = done.gradient + low(done.b, box.lower, kink)
+    epsilon = np.zeros(len(done.b)) if box.epsilon is None else box.epsilon
+    rising = done.gradient + up(done.b, box.upper, epsilon)
+    falling = done.gradient + low(done.b, box.lower, epsilon)
     group = np.zeros(len(done.b), dtype=np.int64) if box.group is None else box.group
     found = np.zeros(groups)
     for g in range(groups):
