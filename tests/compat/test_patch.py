@@ -34,7 +34,9 @@ def held():
 
 
 def test_every_class_has_its_place():
-    assert set(MODULES) == set(CLASSES)
+    assert set(MODULES) == set(CLASSES), (
+        "list each drop-in in MODULES of src/mercer/compat/sklearn/patch.py, and in __all__"
+    )
 
 
 def test_all_are_swapped_and_all_come_back():

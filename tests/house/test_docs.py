@@ -51,13 +51,16 @@ def is_listed(module, name):
 def test_every_public_name_is_in_the_reference(module):
     public = importlib.import_module(module).__all__
     missing = [name for name in public if not is_listed(module, name)]
-    assert not missing, f"add these to docs/api: {missing}"
+    page = f"docs/api/{module.split('.')[1] if '.' in module else module}.rst"
+    assert not missing, f"add these to a table of {page}: {missing}"
 
 
 @pytest.mark.parametrize("entry", sorted(NAMES))
 def test_every_entry_of_the_reference_exists(entry):
     home, name = entry.rsplit(".", 1)
-    assert name in importlib.import_module(home).__all__
+    assert name in importlib.import_module(home).__all__, (
+        f"export {name} in {home}, or take it off docs/api"
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -66,7 +69,8 @@ def test_every_public_name_has_a_docstring(module):
     assert room.__doc__
     public = {name: getattr(room, name) for name in room.__all__}
     described = {n: x for n, x in public.items() if inspect.isclass(x) or inspect.isroutine(x)}
-    assert not [name for name, x in described.items() if not (inspect.getdoc(x) or "").strip()]
+    silent = [name for name, x in described.items() if not (inspect.getdoc(x) or "").strip()]
+    assert not silent, "these need a docstring: formula, parameters, an example that runs"
 
 
 def test_pictures_and_pages_that_are_linked_exist():
@@ -87,4 +91,5 @@ def test_coverage_names_tests_that_exist():
     text = (DOCS / "coverage.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(tests/[^`]+)`", text))
     assert named
-    assert not [name for name in named if not (ROOT / name).is_file()]
+    missing = sorted(name for name in named if not (ROOT / name).is_file())
+    assert not missing, "docs/coverage.md names tests that have moved or gone"

@@ -86,12 +86,14 @@ def test_only_backends_touch_the_compiled_module(file):
         for line, module in imported(file.read_text(encoding="utf-8"))
         if module.split(".")[1:2] == ["_native"]
     ]
-    assert not touching or room_of(file) in NATIVE_ALLOWED
+    assert not touching or room_of(file) in NATIVE_ALLOWED, (
+        f"{touching}: call a verb of backends/contract.py instead"
+    )
 
 
 def test_every_room_is_in_the_order():
     rooms = {room_of(file) for file in FILES} - {"__init__"}
-    assert rooms <= set(HEIGHT)
+    assert rooms <= set(HEIGHT), "give each room its place in LAYERS, above"
 
 
 def test_the_test_sees_a_wrong_import():
@@ -139,7 +141,8 @@ def storage_named(source: str) -> list[str]:
     ids=lambda f: f.relative_to(SOURCE).as_posix(),
 )
 def test_machines_never_name_how_the_gram_is_held(file):
-    assert not storage_named(file.read_text(encoding="utf-8"))
+    named = storage_named(file.read_text(encoding="utf-8"))
+    assert not named, "ask the Gram (source, factor, rank, csr, raw) in place of its class"
 
 
 def test_all_storage_classes_are_known():
@@ -148,7 +151,9 @@ def test_all_storage_classes_are_known():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and node.name.endswith("Gram"):
                 held.add(node.name)
-    assert held - {"Gram"} == STORAGE
+    assert held - {"Gram"} == STORAGE, (
+        "list each class of src/mercer/gram that ends in Gram in STORAGE, above, and no other"
+    )
 
 
 # Selection groups, schedules, keeps journals and scores; numerics belong to solvers.

@@ -13,7 +13,7 @@ import mercer
 from mercer import solve
 from mercer.compat import sklearn as drop_in
 from mercer.gram import Need, make_gram
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Precomputed
 from mercer.problems import BoxQP, MarginPath, PathSetting
 from mercer.selection import Fold, FoldPath, KnownRegressor, Sharing, tune
 from mercer.solvers import SMO
@@ -164,6 +164,12 @@ def test_a_subclass_that_says_nothing_is_fitted():
 
     found = tune(Shy(Gaussian(1.0)), X, T, grid={"C": [1.0, 2.0]}, cv=FOLDS)
     assert set(found.work) == {"Refit"}
+
+
+def test_a_given_matrix_has_to_be_said():
+    """The rows of a given matrix are sorted in both directions."""
+    with pytest.raises(RuntimeError, match=r"QuantileRegressor\.sharing says precomputed=False"):
+        tune(QuantileRegressor(Precomputed()), X @ X.T, T, grid={"C": [1.0, 2.0]}, cv=FOLDS)
 
 
 def test_a_machine_may_decline_some_points():

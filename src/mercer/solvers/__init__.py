@@ -1,7 +1,7 @@
 """How a question is answered: one algorithm per file, each returning a `Solution`.
 
-`solve` is the door; `auto.choose` the only choice of algorithm. A solver is a value that holds
-options; problem, start and clock are passed to it.
+`solve` is the door; `choose`, beside it in `solve.py`, is the only choice of algorithm. A solver is
+a value that holds options; problem, start and clock are passed to it.
 """
 
 from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch

@@ -308,10 +308,13 @@ def _grouped(task: Task, members: Sequence[GridPoint]) -> list[Group]:
             several = looks_indefinite(asked.X)
         if given and several:
             continue
-        held = [
-            _entry(by_kernel, kernel, folds, asked, budget)
-            for kernel, folds in _kernels(task, member, asked, resolved)
-        ]
+        kernels = _kernels(task, member, asked, resolved)
+        if any(isinstance(kernel, Precomputed) is not given for kernel, _ in kernels):
+            raise RuntimeError(
+                f"{type(member.machine).__name__}.sharing says precomputed={given}, which its "
+                "kernel is not: pass Sharing(..., precomputed=self._is_precomputed())"
+            )
+        held = [_entry(by_kernel, kernel, folds, asked, budget) for kernel, folds in kernels]
         if all(member.sharing.cost < one.below for one in held):
             for one in held:
                 one.members.append(member)

@@ -65,7 +65,10 @@ class SMO(Solver):
         if refused is not None:
             return refused
         if not isinstance(programmes(problem)[0].unwrapped.base, DenseGram | PrecomputedGram):
-            return "SMO is for a stored Gram; use WorkingSets() or InteriorPoint()"
+            return (
+                "SMO is for a stored Gram; use WorkingSets() or InteriorPoint(), or store a Gram "
+                "of your own: PrecomputedGram(gram.dense())"
+            )
         return None
 
     def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:

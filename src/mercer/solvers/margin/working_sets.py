@@ -73,7 +73,10 @@ class WorkingSets(Solver):
         if refused is not None:
             return refused
         if not isinstance(programmes(problem)[0].unwrapped.base, LazyGram | CachedGram):
-            return "WorkingSets is for a Gram that is not stored; use SMO()"
+            return (
+                "WorkingSets is for a Gram that is not stored; use SMO(), and store a Gram of your "
+                "own for it: PrecomputedGram(gram.dense())"
+            )
         return None
 
     def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:
