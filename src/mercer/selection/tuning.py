@@ -75,7 +75,8 @@ def tune(
         The folds, as in scikit-learn; "loo" leaves out one row at a time (regressors are then
         judged by the mean squared error unless `scoring` says otherwise).
     scoring : str, callable, list, dict or None
-        As in scikit-learn.
+        As in scikit-learn; None takes the `score` of the machine, and `ArtificialOutliers` for
+        detectors of novelty without `y`.
     metric : str or None
         With several scores, the name of the one that decides.
     search : Search or None
