@@ -82,7 +82,7 @@ MACHINES = {
     "FisherDiscriminant": (lambda k: FisherDiscriminant(k, penalty=5.0), y),
     "KMeans": (lambda k: KMeans(3, k), None),
     "NearestMean": (NearestMean, y),
-    "NearestNeighbors": (NearestNeighbors, y),
+    "NearestNeighbors": (lambda k: NearestNeighbors(kernel=k), y),
     "Perceptron": (lambda k: Perceptron(k, max_epochs=20), y),
 }
 OPTIMISERS = [name for name in MACHINES if name.startswith(("SV", "One", "Encl", "Kern", "Log"))]

@@ -37,7 +37,7 @@ def test_equals_scikit_learn(which, scale):
     y = y[:, 0] if which == "one target" else y
     count = 1 if which == "one target" else 2
     options = {"scale": scale, "max_iter": 100_000, "tol": 1e-20}
-    ours = CCA(kernel_x=count, **options).fit(X, y)
+    ours = CCA(count, **options).fit(X, y)
     theirs = cross_decomposition.CCA(count, **options).fit(X, y)
     for name in ATTRIBUTES:
         expected = getattr(theirs, name)

@@ -145,10 +145,19 @@ def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
     s, w = problem.row_weights[:, None], cast(Array, value.weights)
     difference = np.asarray(F.T @ value.coef) - w
     rounding = _SUMS * _EPS * (abs(F.T) @ np.abs(value.coef))
-    moved = F.T @ (s * (F @ difference)) + problem.penalties * difference
-    least = abs(F.T) @ (s * (abs(F) @ rounding)) + problem.penalties * rounding
-    right = F.T @ (s * _centred(problem, problem.targets))
-    return np.maximum(_beyond(difference, rounding, w), _beyond(moved, least, right))
+    shift, most = F @ difference, abs(F) @ rounding
+    level = s[:, 0] @ shift / s.sum() if problem.bias else np.zeros(shift.shape[1])
+    # a constant has no place in the equations of the weights: it is one of the bias's
+    moved = F.T @ (s * (shift - level)) + problem.penalties * difference
+    least = abs(F.T) @ (s * most) + problem.penalties * rounding
+    targets = _centred(problem, problem.targets)
+    return np.maximum.reduce(
+        [
+            _beyond(difference, rounding, w),
+            _beyond(moved, least, F.T @ (s * targets)),
+            _beyond(level[None, :], s.T @ most / s.sum(), np.sqrt(s.T @ targets**2 / s.sum())),
+        ]
+    )
 
 
 def _beyond(difference: Array, rounding: Array, size: Array) -> Array:

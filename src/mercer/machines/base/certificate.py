@@ -45,7 +45,7 @@ class LazyPointsCertificate:
         The answer.
     judge : callable
         Judges a problem and its answer.
-    doubtful : bool
+    eager : bool
         Whether rounding could decide, so that the ending of the fit must wait for the verdict.
     """
 
@@ -318,7 +318,7 @@ def _known(machine: Any) -> Certificate | None:
     found: Any = next((held[name] for name in _CERTIFICATES if name in held), None)
     # a time limit is kept: what takes longer to judge is judged when it is read
     limited = getattr(machine, "time_limit", None) is not None
-    if getattr(found, "doubtful", False) and not (limited and found.rows > _QUICK):
+    if getattr(found, "eager", False) and not (limited and found.rows > _QUICK):
         found = held["_judgement"] = found.compute()
     if not isinstance(found, Certificate) or isinstance(found.quantities, StreamQuantities):
         return None

@@ -262,7 +262,8 @@ class SVC(ClassifierMixin, MarginMachine):
         array of shape (n_samples,)
             Labels; ties go to the class that comes first in `classes_`.
         """
-        return labels_of(self.classes_, self.decision_function(X))
+        decision = self.decision_function(X)  # which refuses a machine that is not fitted
+        return labels_of(self.classes_, decision)
 
     @offered_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> Array:
