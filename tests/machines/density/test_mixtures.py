@@ -27,7 +27,8 @@ from mercer import (
     config,
     deadline,
 )
-from mercer.machines.density import gaussian_mixture, mixture
+from mercer.machines.density import gaussian_mixture
+from mercer.machines.density import mixture as mixture_machine
 from mercer.problems import GaussianMix, GaussianParts, TableParts, TopicMix
 from mercer.problems.mixture.covariance import Diagonal, Full, Shared, Spherical
 from mercer.problems.mixture.topics import folded
@@ -836,7 +837,7 @@ def test_the_time_limit_is_looked_at_before_rows_are_copied(monkeypatch, machine
     def late(*args, **options):
         raise AssertionError("after the time limit")
 
-    monkeypatch.setattr(mixture, "take", late)
+    monkeypatch.setattr(mixture_machine, "take", late)
     X = np.random.default_rng(0).integers(0, 2, (50, 2)).astype(float)
     monkeypatch.setattr(deadline, "clock", Ticking(1.0))
     with pytest.raises(deadline.TimeLimitError):
