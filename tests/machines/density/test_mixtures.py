@@ -28,6 +28,7 @@ from mercer import (
     deadline,
 )
 from mercer.machines.density import gaussian_mixture
+from mercer.machines.density import mixture as mixture_machine
 from mercer.problems import GaussianMix, GaussianParts, TableParts, TopicMix
 from mercer.problems.mixture.covariance import Diagonal, Full, Shared, Spherical
 from mercer.problems.mixture.topics import folded
@@ -827,3 +828,29 @@ def test_the_time_limit_is_looked_at_while_rows_are_put_in_units(monkeypatch):
     monkeypatch.setattr(deadline, "clock", Ticking(1.0))
     with pytest.raises(deadline.TimeLimitError):
         GaussianMixture(2, time_limit=0.5).fit(X)
+
+
+@pytest.mark.parametrize("machine", [MultinomialMixture, BernoulliMixture, GaussianMixture])
+def test_the_time_limit_is_looked_at_before_rows_are_copied(monkeypatch, machine):
+    """Of many rows each copy is a while, and so is a table of counts made of them."""
+
+    def late(*args, **options):
+        raise AssertionError("after the time limit")
+
+    monkeypatch.setattr(mixture_machine, "take", late)
+    X = np.random.default_rng(0).integers(0, 2, (50, 2)).astype(float)
+    monkeypatch.setattr(deadline, "clock", Ticking(1.0))
+    with pytest.raises(deadline.TimeLimitError):
+        machine(2, time_limit=0.5).fit(X)
+
+
+@pytest.mark.parametrize("far", [3.0, 1e200])
+def test_a_part_of_share_zero_takes_no_row(far):
+    """Not even where all others are next to nothing: its logarithm was that of 1e-300."""
+    rows = np.array([[0.0], [1.0]])
+    parts = GaussianParts(np.array([1.0, 0.0]), np.zeros((2, 1)), np.array([[[1e-6]], [[1.0]]]))
+    density, taken = GaussianMix(rows, np.ones(2), 2, Full(), 1e-9).posterior(
+        parts, np.array([[far]])
+    )
+    np.testing.assert_array_equal(taken, [[1.0, 0.0]])
+    assert density[0] < -4e6

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates import certify
@@ -100,8 +101,11 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
         self._check_parameters()
         rows = self._rows(X, fitting=True)
         weights = check_weights(self, sample_weight, rows.shape[0])
+        deadline.check()  # of many rows each of these is a while
         merged = distinct_rows(rows, np.zeros(len(weights)), weights)
+        deadline.check()
         rows, weights = take(rows, merged.first), merged.weight  # copies: the fit's own
+        deadline.check()
         self._refuse_many(int(np.count_nonzero(weights)))
         problem, solution = self._chosen(rows, weights)
         self.solution_: Solution = solution

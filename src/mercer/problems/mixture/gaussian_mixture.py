@@ -17,6 +17,7 @@ from mercer.problems.mixture.mixture import (
     Mixture,
     extrapolated,
     log_shares,
+    packed_shares,
     simplex,
     simplex_fault,
     softened,
@@ -274,7 +275,7 @@ class GaussianMix(Mixture):
 
 def _packed(parts: GaussianParts) -> Array:
     return np.concatenate(
-        [log_shares(parts.shares), parts.means.ravel(), parts.covariances.ravel()]
+        [packed_shares(parts.shares), parts.means.ravel(), parts.covariances.ravel()]
     )
 
 
@@ -296,7 +297,8 @@ def _far_scores(parts: GaussianParts, roots: Array, X: Array) -> Array:
     """
     rows = X / np.abs(X).max(axis=1, keepdims=True)
     squares = [np.square(rows * r if r.ndim == 1 else rows @ r.T).sum(axis=1) for r in roots]
-    behind = np.array(squares) > np.min(squares, axis=0)
+    lengths = np.where(parts.shares[:, None] > 0, np.array(squares), np.inf)
+    behind = lengths > lengths.min(axis=0)
     return np.where(behind, -np.finfo(float).max, log_shares(parts.shares)[:, None])
 
 

@@ -100,8 +100,17 @@ EMPTY = 1e-12
 """Share of all rows below which a part has nothing to learn from."""
 
 
+_NEVER = -1e300  # stands for log 0: finite, and no density outweighs it
+
+
 def log_shares(shares: Array) -> Array:
-    """Return logarithms of shares; those of zero become very small, not infinite."""
+    """Return logarithms of shares; a part of share zero adds to no density, however far a row."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(np.maximum(shares, 0.0)), _NEVER)
+
+
+def packed_shares(shares: Array) -> Array:
+    """Return shares as `extrapolated` takes them: logarithms, of a size that can be squared."""
     return np.log(np.maximum(shares, 1e-300))
 
 

@@ -19,6 +19,7 @@ from mercer.problems.mixture.mixture import (
     Mixture,
     extrapolated,
     log_shares,
+    packed_shares,
     simplex,
     simplex_fault,
     softened,
@@ -258,7 +259,7 @@ def _scores(X: Points, coefficients: Array, constants: Array) -> Array:
 
 
 def _packed(parts: TableParts) -> Array:
-    return np.concatenate([log_shares(parts.shares), parts.table.ravel()])
+    return np.concatenate([packed_shares(parts.shares), parts.table.ravel()])
 
 
 def _shares(logs: Array) -> Array:
