@@ -65,7 +65,7 @@ def first_argument(kind: Any) -> str:
 
 
 def unknown(kind: Any, name: str, value: Any) -> str:
-    """Say that there is no such argument, and what stands for it.
+    """Return a message that there is no such argument, and what stands for it.
 
     Examples
     --------

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mercer.array_types import Array
+
+_ROUNDING = 1e-12  # relative: a sum this far off needs no repair
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +141,29 @@ class BoxPathAnswer:
     values: Array
     iterations: Array
     violation: Array
+
+
+def with_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:
+    """Return a point of the box with the required sum, if it has one; each gives by its room."""
+    missing = total - float(point.sum())
+    if not abs(missing) > _ROUNDING * (float(np.abs(point).sum()) + abs(total)):
+        return point
+    room = (upper if missing > 0 else lower) - point
+    room = np.where(np.isfinite(room), room, missing)
+    if room.sum() == 0:
+        return point
+    return np.asarray(point + room * min(1.0, missing / float(room.sum())))
+
+
+def multiplier(rising: Array, falling: Array) -> float:
+    """Return the multiplier of a sum, from the two sides of the optimality conditions.
+
+    The mean over free variables, where both are the same, held between the two ends; the middle of
+    these where no variable is free, and zero where nothing can move.
+    """
+    top, bottom = float(rising.max(initial=-np.inf)), float(falling.min(initial=np.inf))
+    free = rising == falling
+    if free.any():
+        return float(np.clip(rising[free].mean(), min(top, bottom), max(top, bottom)))
+    finite = [side for side in (top, bottom) if np.isfinite(side)]
+    return float(np.mean(finite)) if finite else 0.0

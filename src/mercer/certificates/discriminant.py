@@ -67,30 +67,30 @@ class _Space(NamedTuple):
         """Hold Phi'coefficients."""
         return coefficients if self.F is None else np.asarray(self.F.T @ coefficients)
 
-    def values(self, held: Array) -> Array:
+    def values(self, coef: Array) -> Array:
         """Return values at the rows."""
-        return np.asarray((self.gram if self.F is None else self.F) @ held)
+        return np.asarray((self.gram if self.F is None else self.F) @ coef)
 
-    def lengths(self, held: Array, f: Array) -> Array:
+    def lengths(self, coef: Array, f: Array) -> Array:
         """Return W'W."""
-        return np.asarray(held.T @ (f if self.F is None else held))
+        return np.asarray(coef.T @ (f if self.F is None else coef))
 
-    def inside(self, held: Array, f: Array) -> Array:
+    def inside(self, coef: Array, f: Array) -> Array:
         """Hold (S_W + penalty) W."""
-        return self.pulled(self.problem.within(f)) + self.problem.penalty * held
+        return self.pulled(self.problem.within(f)) + self.problem.penalty * coef
 
-    def rounding(self, held: Array) -> Array:
+    def rounding(self, coef: Array) -> Array:
         """Return what rounding of values at the rows can make of each one's square."""
         if self.F is not None:
-            return np.zeros(held.shape[1])  # their lengths count, and are as exact as they are
-        largest, n = float(np.abs(self.gram.diag()).max(initial=0.0)), len(held)
-        squares = np.einsum("ij,ij->j", held, held)
+            return np.zeros(coef.shape[1])  # their lengths count, and are as exact as they are
+        largest, n = float(np.abs(self.gram.diag()).max(initial=0.0)), len(coef)
+        squares = np.einsum("ij,ij->j", coef, coef)
         return np.asarray(n * _EPS * largest * (largest + self.problem.penalty) * squares)
 
-    def sizes(self, held: Array) -> Array:
+    def sizes(self, coef: Array) -> Array:
         """Return the length of each."""
-        f = held if self.F is not None else self.values(held)
-        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ij->j", held, f), 0.0)))
+        f = coef if self.F is not None else self.values(coef)
+        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ij->j", coef, f), 0.0)))
 
 
 @certify.register
@@ -165,14 +165,14 @@ def _residual(space: _Space, W: Array, f: Array, values: Array) -> float:
 def _gain(space: _Space, W: Array, f: Array, values: Array) -> float:
     """Find the best directions in a space that holds the answer and more; return what they gain."""
     problem, B = space.problem, space.problem.contrasts
-    held, block = [W], space.pulled(B)
+    blocks, block = [W], space.pulled(B)
     at_rows = [f]
     for _ in range(_STEPS):
         block = np.linalg.qr(block)[0]
-        held.append(block)
+        blocks.append(block)
         at_rows.append(space.values(block))
         block = space.inside(block, at_rows[-1])
-    V, fV = np.hstack(held), np.hstack(at_rows)
+    V, fV = np.hstack(blocks), np.hstack(at_rows)
     metric = problem.metric(fV, space.lengths(V, fV))
     resolved = metric.diagonal() > space.rounding(V) / _RESOLVED
     V, fV, metric = V[:, resolved], fV[:, resolved], metric[np.ix_(resolved, resolved)]

@@ -92,8 +92,8 @@ def _mismatch(gram: Gram, value: Separator) -> float:
     """Compare both forms of the last function and of the average."""
     forms = [(value.coef, value.weights), (value.mean_coef, value.mean_weights)]
     found = 0.0
-    for coef, held in forms:
-        weights = RKHSFunction(gram, coef, held).weights
+    for coef, own_weights in forms:
+        weights = RKHSFunction(gram, coef, own_weights).weights
         if weights is None or not len(coef):
             continue
         largest = max(float(np.abs(weights).max(initial=0.0)), np.finfo(float).tiny)

@@ -213,8 +213,8 @@ def _for_passes(source: Source, copies: int) -> Gram:
     """
     size = float(np.abs(source.diag()).max(initial=0.0))
     single = np.dtype(np.float32)
-    held = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
-    kinds = {source.dtype, single} if held else {np.dtype(np.float64)}
+    in_range = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
+    kinds = {source.dtype, single} if in_range else {np.dtype(np.float64)}
     preferred = source.dtype if source.dtype in kinds else np.dtype(np.float64)
     for dtype in sorted(kinds, key=lambda kind: kind != preferred):
         if within_budget(dense_bytes(source.n, dtype) * copies):

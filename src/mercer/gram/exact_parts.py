@@ -75,13 +75,13 @@ def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
     (m,) array
         The rows of the product.
     """
-    held, used = gram.unwrapped(), np.flatnonzero(coef)
-    shifted = 0.0 if held.shift is None else held.shift[rows] * coef[rows]
-    if held.index is None:
-        return exact_sums(held.base, rows, used, coef[used])[:, 0] + shifted
-    points, where = np.unique(held.index[used], return_inverse=True)
+    unwrapped, used = gram.unwrapped(), np.flatnonzero(coef)
+    shifted = 0.0 if unwrapped.shift is None else unwrapped.shift[rows] * coef[rows]
+    if unwrapped.index is None:
+        return exact_sums(unwrapped.base, rows, used, coef[used])[:, 0] + shifted
+    points, where = np.unique(unwrapped.index[used], return_inverse=True)
     merged = np.bincount(where, coef[used], len(points))
-    return exact_sums(held.base, held.index[rows], points, merged)[:, 0] + shifted
+    return exact_sums(unwrapped.base, unwrapped.index[rows], points, merged)[:, 0] + shifted
 
 
 def exact_block(gram: Gram, index: Array) -> Array:
@@ -99,14 +99,14 @@ def exact_block(gram: Gram, index: Array) -> Array:
     (m, m) array
         The block, with the shift on its diagonal.
     """
-    held = gram.unwrapped()
-    points = index if held.index is None else held.index[index]
-    if held.base.source is not None:
-        block = np.array(held.base.source.in_float64().only(points).pairs().dense())
+    unwrapped = gram.unwrapped()
+    points = index if unwrapped.index is None else unwrapped.index[index]
+    if unwrapped.base.source is not None:
+        block = np.array(unwrapped.base.source.in_float64().only(points).pairs().dense())
     else:
-        block = np.array(held.base.exact().rows(points)[:, points], dtype=np.float64)
-    if held.shift is not None:
-        block.flat[:: len(block) + 1] += held.shift[index]
+        block = np.array(unwrapped.base.exact().rows(points)[:, points], dtype=np.float64)
+    if unwrapped.shift is not None:
+        block.flat[:: len(block) + 1] += unwrapped.shift[index]
     return block
 
 

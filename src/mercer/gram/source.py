@@ -129,10 +129,43 @@ class KernelExpansion(Expansion):
         return replace(self, offset=self.offset + offset)
 
 
+# --- what all of them have from their source -----------------------------------------------------
+
+
+class SourceGram(Gram):
+    """K of a kernel on points: new points and float64 come from the source, however K is stored.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel, points and type of the entries.
+    """
+
+    source: Source
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.shape = (source.n,) * 2
+        self.dtype = source.dtype
+        self.valid = source.valid
+
+    def cross(self, Z: Points) -> Cross:
+        """Bind new points."""
+        return self.source.cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Expand over the points."""
+        return self.source.expand(coef)
+
+    def exact(self) -> Gram:
+        """Evaluate anew from the points."""
+        return self.source.exact()
+
+
 # --- k stored whole ------------------------------------------------------------------------------
 
 
-class DenseGram(Gram):
+class DenseGram(SourceGram):
     """The matrix in memory, evaluated once.
 
     Parameters
@@ -143,13 +176,8 @@ class DenseGram(Gram):
         The matrix, if it has been evaluated already.
     """
 
-    source: Source
-
     def __init__(self, source: Source, matrix: Array | None = None) -> None:
-        self.source = source
-        self.shape = (source.n,) * 2
-        self.dtype = source.dtype
-        self.valid = source.valid
+        super().__init__(source)
         self._matrix = source.pairs().dense() if matrix is None else matrix
         self._matrix.setflags(write=False)
         self._diag: Array | None = None
@@ -178,23 +206,11 @@ class DenseGram(Gram):
         """Return the stored matrix, read-only."""
         return self._matrix
 
-    def cross(self, Z: Points) -> Cross:
-        """Bind new points."""
-        return self.source.cross(Z)
-
-    def expand(self, coef: Array) -> Expansion:
-        """Expand over the points."""
-        return self.source.expand(coef)
-
-    def exact(self) -> Gram:
-        """Evaluate anew from the points."""
-        return self.source.exact()
-
 
 # --- k never stored: products are made tile by tile ----------------------------------------------
 
 
-class LazyGram(Gram):
+class LazyGram(SourceGram):
     """Fused products: an entry of K lives only inside the tile that uses it.
 
     Parameters
@@ -203,13 +219,9 @@ class LazyGram(Gram):
         Kernel, points and type of the tiles.
     """
 
-    source: Source
-
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.shape = (source.n,) * 2
+        super().__init__(source)
         self.dtype = np.dtype(source.dtype)
-        self.valid = source.valid
 
     @cached_property
     def _pairs(self) -> Pairs:
@@ -245,23 +257,11 @@ class LazyGram(Gram):
         )
         return self._pairs.dense()
 
-    def cross(self, Z: Points) -> Cross:
-        """Bind new points."""
-        return self.source.cross(Z)
-
-    def expand(self, coef: Array) -> Expansion:
-        """Expand over the points."""
-        return self.source.expand(coef)
-
-    def exact(self) -> Gram:
-        """Evaluate anew from the points."""
-        return self.source.exact()
-
 
 # --- rows of K on demand, the least recently used forgotten first, under a byte budget -----------
 
 
-class CachedGram(Gram):
+class CachedGram(SourceGram):
     """A row cache.
 
     Parameters
@@ -277,13 +277,8 @@ class CachedGram(Gram):
         Rows computed so far.
     """
 
-    source: Source
-
     def __init__(self, source: Source, budget: int) -> None:
-        self.source = source
-        self.shape = (source.n,) * 2
-        self.dtype = source.dtype
-        self.valid = source.valid
+        super().__init__(source)
         self.evaluated = 0
         self._lazy = LazyGram(source)
         self._capacity = max(2, budget // max(1, source.n * np.dtype(source.dtype).itemsize))
@@ -320,15 +315,3 @@ class CachedGram(Gram):
     def dense(self) -> Array:
         """Evaluate everything, if the memory budget allows it."""
         return self._lazy.dense()
-
-    def cross(self, Z: Points) -> Cross:
-        """Bind new points."""
-        return self.source.cross(Z)
-
-    def expand(self, coef: Array) -> Expansion:
-        """Expand over the points."""
-        return self.source.expand(coef)
-
-    def exact(self) -> Gram:
-        """Evaluate anew from the points."""
-        return self.source.exact()

@@ -26,7 +26,7 @@ from mercer.array_types import Array
 from mercer.expression import Expression
 from mercer.kernels import checks
 from mercer.kernels.base import Kernel, proven
-from mercer.kernels.language.text import Binding, held
+from mercer.kernels.language.text import Binding, in_parentheses
 
 _NEGATIVE = "a negative multiple of a kernel is not positive semidefinite"
 
@@ -48,7 +48,7 @@ class Sum(Kernel):
         return ex.add(*(part.expression() for part in self.parts))
 
     def __repr__(self) -> str:
-        return " + ".join(held(part, Binding.SUM) for part in self.parts)
+        return " + ".join(in_parentheses(part, Binding.SUM) for part in self.parts)
 
 
 @proven
@@ -74,7 +74,7 @@ class Product(Kernel):
         return ex.multiply(self.factor, *(part.expression() for part in self.parts))
 
     def __repr__(self) -> str:
-        factors = [held(part, Binding.POWER) for part in self.parts]
+        factors = [in_parentheses(part, Binding.POWER) for part in self.parts]
         # a single part keeps its factor even when it is one, or the product would not show
         number = [repr(self.factor)] if self.factor != 1.0 or len(factors) == 1 else []
         return " * ".join(number + factors)
@@ -101,7 +101,7 @@ class Power(Kernel):
         return ex.Pow(self.kernel.expression(), float(self.exponent))
 
     def __repr__(self) -> str:
-        return f"{held(self.kernel, Binding.ATOM)} ** {self.exponent}"
+        return f"{in_parentheses(self.kernel, Binding.ATOM)} ** {self.exponent}"
 
 
 @proven

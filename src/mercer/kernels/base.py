@@ -214,10 +214,10 @@ def _refuse_undefined(kernel: Kernel, values: Array, *tables: Points | None) -> 
 
 
 def _largest(X: Points) -> float:
-    held = X.data if is_sparse(X) else X
-    if is_objects(X) or held.dtype.kind != "f" or not held.size:
+    entries = X.data if is_sparse(X) else X
+    if is_objects(X) or entries.dtype.kind != "f" or not entries.size:
         return 0.0
-    return float(max(held.max(), -held.min()))
+    return float(max(entries.max(), -entries.min()))
 
 
 # --- parameters by name, through any depth: what grid searches reach ------------------------------

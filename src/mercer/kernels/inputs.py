@@ -21,7 +21,7 @@ from mercer.expression import Expression
 from mercer.kernels.base import Kernel, proven
 from mercer.kernels.columns import as_columns
 from mercer.kernels.language import text
-from mercer.kernels.language.text import Binding, held
+from mercer.kernels.language.text import Binding, in_parentheses
 
 
 @proven
@@ -40,7 +40,7 @@ class On(Kernel):
         return ex.after(self.kernel.expression(), ex.Columns(self.columns))
 
     def __repr__(self) -> str:
-        return f"{held(self.kernel, Binding.ATOM)}.on({list(self.columns)!r})"
+        return f"{in_parentheses(self.kernel, Binding.ATOM)}.on({list(self.columns)!r})"
 
 
 @proven
@@ -59,7 +59,7 @@ class After(Kernel):
         return ex.after(self.kernel.expression(), ex.Mapped(self.phi))
 
     def __repr__(self) -> str:
-        return f"{held(self.kernel, Binding.ATOM)}.after({text.name(self.phi)})"
+        return f"{in_parentheses(self.kernel, Binding.ATOM)}.after({text.name(self.phi)})"
 
 
 @proven
@@ -78,7 +78,7 @@ class ScaledBy(Kernel):
         return ex.multiply(self.kernel.expression(), ex.RowProduct(ex.RowFunction(self.f)))
 
     def __repr__(self) -> str:
-        return f"{held(self.kernel, Binding.ATOM)}.scaled_by({text.name(self.f)})"
+        return f"{in_parentheses(self.kernel, Binding.ATOM)}.scaled_by({text.name(self.f)})"
 
 
 @proven
@@ -96,7 +96,7 @@ class Normalized(Kernel):
         return ex.multiply(k, ex.RowProduct(ex.SelfValue(k, -0.5)))
 
     def __repr__(self) -> str:
-        return f"{held(self.kernel, Binding.ATOM)}.normalized()"
+        return f"{in_parentheses(self.kernel, Binding.ATOM)}.normalized()"
 
 
 def _is_homogeneous(e: Expression) -> bool:

@@ -47,7 +47,7 @@ def widened(grid: Grid, point: Mapping[str, Any], name: str, side: int) -> tuple
 
 
 def note_on_edge(name: str, side: int, value: Any, steps: int) -> str:
-    """Say that the best point is the outermost one."""
+    """Return a message that the best point is the outermost one."""
     end = "largest" if side > 0 else "smallest"
     tried = f", after {steps} steps beyond the first grid" if steps else ""
     return (

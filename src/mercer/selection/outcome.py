@@ -236,7 +236,7 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
 
 
 def _why_no_scores(evaluator: Evaluator) -> str:
-    """Say where scores are missing though nothing failed."""
+    """Return where scores are missing though nothing failed."""
     text = f"no point has a score on every fold: {evaluator.metric!r} is not a number"
     least = min(len(test) for _, test in evaluator.task.splits)
     if least < 2:

@@ -66,10 +66,10 @@ def _columns(evaluator: Evaluator) -> dict[str, Any]:
 
 
 def _column(evaluator: Evaluator, name: str) -> Any:
-    held = {k: point[name] for k, point in enumerate(evaluator.points) if name in point}
-    numbers = all(isinstance(value, bool | int | float | np.number) for value in held.values())
-    dtype = np.array(list(held.values())).dtype if numbers else object
+    tried = {k: point[name] for k, point in enumerate(evaluator.points) if name in point}
+    numbers = all(isinstance(value, bool | int | float | np.number) for value in tried.values())
+    dtype = np.array(list(tried.values())).dtype if numbers else object
     column = MaskedArray(np.empty(len(evaluator.points), dtype=dtype), mask=True)
-    for k, value in held.items():
+    for k, value in tried.items():
         column[k] = value
     return column

@@ -205,7 +205,7 @@ class Solver(ABC):
     answers: ClassVar[type | tuple[type, ...]]
 
     def refuses(self, problem: Any) -> str | None:
-        """Say why this solver cannot take the problem, with the remedy; None if it can."""
+        """Return why this solver cannot take the problem, with the remedy; None if it can."""
         if isinstance(problem, self.answers):
             return self._obstacle(problem)
         kinds = self.answers if isinstance(self.answers, tuple) else (self.answers,)
@@ -213,7 +213,7 @@ class Solver(ABC):
         return f"{type(self).__name__} answers {names} problems, not {type(problem).__name__}"
 
     def _obstacle(self, problem: Any) -> str | None:
-        """Say what stands in the way of a problem of the right type; None if nothing does."""
+        """Return what stands in the way of a problem of the right type; None if nothing does."""
         return None
 
     @abstractmethod

@@ -165,7 +165,7 @@ def solve(
 
 
 def _advice(status: Status, solver: Solver) -> str:
-    """Say which of the solver's own options would let it go on: only those that it has."""
+    """Return which of the solver's own options would let it go on: only those that it has."""
     if status is not Status.ITERATION_LIMIT:
         return ""
     has = {field.name for field in fields(solver)}  # type: ignore[arg-type]

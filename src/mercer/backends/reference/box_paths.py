@@ -11,12 +11,19 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer, PathStep
+from mercer.backends.boxes import (
+    Box,
+    BoxAnswer,
+    BoxPath,
+    BoxPathAnswer,
+    PathStep,
+    multiplier,
+    with_sum,
+)
 from mercer.backends.contract import Poll
 from mercer.backends.reference.smo import low, on_stored, up
 
 _MOST_AT_BOUND = 0.5  # of the support vectors: with more, b is scaled with the bounds
-_ROUNDING = 1e-12  # relative: a sum this far off needs no repair
 
 
 def solve_path(
@@ -70,7 +77,7 @@ def _box(K: Array, own: Array, path: BoxPath, step: PathStep, earlier: Array) ->
     groups = np.zeros(len(own), dtype=np.int64) if base.group is None else base.group
     for g, total in enumerate(path.totals):
         m = np.flatnonzero(groups == g)
-        start[m] = _with_sum(start[m], lower[m], upper[m], step.total * float(total))
+        start[m] = with_sum(start[m], lower[m], upper[m], step.total * float(total))
     shift = None if base.shift is None else step.shift * base.shift
     F = base.gradient - K[np.ix_(own, own)].astype(np.float64) @ start
     return replace(
@@ -88,27 +95,10 @@ def _times(factor: float, bounds: Array) -> Array:
     return np.asarray(factor * bounds)
 
 
-def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
-    missing = total - float(start.sum())
-    if not abs(missing) > _ROUNDING * (float(np.abs(start).sum()) + abs(total)):
-        return start
-    room = (upper if missing > 0 else lower) - start
-    room = np.where(np.isfinite(room), room, missing)
-    return start if room.sum() == 0 else start + room * min(1.0, missing / float(room.sum()))
-
-
 def _offsets(box: Box, done: BoxAnswer, groups: int) -> Array:
     epsilon = np.zeros(len(done.b)) if box.epsilon is None else box.epsilon
     rising = done.gradient + up(done.b, box.upper, epsilon)
     falling = done.gradient + low(done.b, box.lower, epsilon)
     group = np.zeros(len(done.b), dtype=np.int64) if box.group is None else box.group
-    found = np.zeros(groups)
-    for g in range(groups):
-        high, below = rising[group == g], falling[group == g]
-        ends = np.array([high.max(), below.min()])
-        free = high[high == below]
-        if len(free):
-            found[g] = np.clip(free.mean(), ends.min(), ends.max())
-        elif np.isfinite(ends).any():
-            found[g] = ends[np.isfinite(ends)].mean()
-    return found
+    members = [group == g for g in range(groups)]
+    return np.array([multiplier(rising[m], falling[m]) for m in members])

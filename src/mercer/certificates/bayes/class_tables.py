@@ -86,13 +86,13 @@ def _slope(counts: Array, logs: Array, alpha: float) -> float:
 
 def _bells(problem: ClassTables, value: ClassModel) -> float:
     """Return the largest slope along means and log-variances of the Gaussian columns."""
-    held = problem.moments
-    known = held.weight > 0
+    moments = problem.moments
+    known = moments.weight > 0
     if not known.any():
         return 0.0
-    n, variance = held.weight[known], value.variance[known]
-    off = (held.mean[known] - value.mean[known]) / np.sqrt(variance)
-    by_width = (held.scatter[known] / (n * variance) + off**2 - 1.0) / 2
+    n, variance = moments.weight[known], value.variance[known]
+    off = (moments.mean[known] - value.mean[known]) / np.sqrt(variance)
+    by_width = (moments.scatter[known] / (n * variance) + off**2 - 1.0) / 2
     floors = np.broadcast_to(problem.floors, known.shape)[known]
     at_floor = variance <= floors * (1 + 1e-9)
     by_width = np.where(at_floor, np.maximum(by_width, 0.0), np.abs(by_width))

@@ -133,7 +133,7 @@ def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness)
 def bound_of_objective(
     relative_gap: float, convex: Definiteness, objective: str = "the objective"
 ) -> str:
-    """Say how near the optimum the objective is, or that nothing is shown about that."""
+    """Return how near the optimum the objective is, or that nothing is shown about that."""
     if not convex.shown:
         return f"{convex.obstacle}, so other points may be better by any amount"
     if not relative_gap < VACUOUS:

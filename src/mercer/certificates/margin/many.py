@@ -137,31 +137,32 @@ def _convexity(problem: Many) -> Definiteness:
 
 def _products(problem: Many, value: Duals) -> list[Array]:
     """Return K b of every programme, by one product of the shared Gram where that is less work."""
-    held = [p.unwrapped for p in problem.problems]
-    base = held[0].base
+    unwrapped = [p.unwrapped for p in problem.problems]
+    base = unwrapped[0].base
     n = base.shape[0]
-    columns = [_on_base(h, dual, n) for h, dual in zip(held, value.parts, strict=True)]
+    columns = [_on_base(h, dual, n) for h, dual in zip(unwrapped, value.parts, strict=True)]
     alone = sum(
         len(p.linear) * np.count_nonzero(c) for p, c in zip(problem.problems, columns, strict=True)
     )
     used = np.flatnonzero(np.any(columns, axis=0))
-    if any(h.base is not base for h in held) or alone <= n * len(used):
+    if any(h.base is not base for h in unwrapped) or alone <= n * len(used):
         return [_product(p, dual) for p, dual in zip(problem.problems, value.parts, strict=True)]
     shared = np.asarray(exact(base) @ np.stack(columns, axis=1))
     return [
-        _part(shared[:, k], h, d) for k, (h, d) in enumerate(zip(held, value.parts, strict=True))
+        _part(column, h, dual)
+        for column, h, dual in zip(shared.T, unwrapped, value.parts, strict=True)
     ]
 
 
-def _on_base(held: Unwrapped, dual: Dual, n: int) -> Array:
-    if held.index is None:
+def _on_base(unwrapped: Unwrapped, dual: Dual, n: int) -> Array:
+    if unwrapped.index is None:
         return np.asarray(dual.coef, dtype=np.float64)
-    return np.bincount(held.index, np.asarray(dual.coef, dtype=np.float64), n)
+    return np.bincount(unwrapped.index, np.asarray(dual.coef, dtype=np.float64), n)
 
 
-def _part(product: Array, held: Unwrapped, dual: Dual) -> Array:
-    product = product if held.index is None else product[held.index]
-    return product if held.shift is None else product + held.shift * dual.coef
+def _part(product: Array, unwrapped: Unwrapped, dual: Dual) -> Array:
+    product = product if unwrapped.index is None else product[unwrapped.index]
+    return product if unwrapped.shift is None else product + unwrapped.shift * dual.coef
 
 
 def _product(problem: BoxQP, dual: Dual) -> Array:

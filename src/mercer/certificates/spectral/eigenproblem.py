@@ -72,7 +72,7 @@ def _(problem: Eigenproblem, value: Modes, tol: float | None = None) -> Certific
 
 
 def _share(problem: Eigenproblem, share: float) -> str:
-    """Say how much of K they are: a trace is all variance where no eigenvalue is negative."""
+    """Return how much of K they are: a trace is all variance where no eigenvalue is negative."""
     if np.isnan(share):
         return "belong to a matrix whose trace is negative"
     verb = "explain" if problem.gram.valid else "add up to"

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
+from mercer.compat.sklearn.base.kernels import check_kernel
 from mercer.compat.sklearn.base.pairwise import kernel_matrix, known_kernel
 from mercer.compat.sklearn.base.parameters import check_random_state, check_whole
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
@@ -332,14 +333,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
 
     def _check_parameters(self) -> None:
         check_optional_count(self, "n_components")
-        if isinstance(self.kernel, str):
-            check_choice(self, "kernel", _KERNELS)
-        elif not callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            refuse(self, "kernel", self.kernel, "be a name, a function, or a Mercer kernel")
-        if self.gamma is not None:
-            check_real(self, "gamma", least=0)
-        check_real(self, "degree", least=0)
-        check_real(self, "coef0")
+        check_kernel(self, _KERNELS)
         check_real(self, "alpha", least=0)
         check_real(self, "tol", least=0)
         for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):

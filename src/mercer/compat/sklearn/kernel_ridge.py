@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array
+from mercer.compat.sklearn.base.kernels import check_kernel
 from mercer.compat.sklearn.base.pairwise import kernel_matrix, known_kernel
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Precomputed
 from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_choice, check_real, refuse
+from mercer.machines.base.parameters import check_real, refuse
 
 _KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 
@@ -152,13 +153,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
     def _check_parameters(self) -> None:
         if np.ndim(self.alpha) == 0:
             check_real(self, "alpha", least=0)
-        if isinstance(self.kernel, str):
-            check_choice(self, "kernel", _KERNELS)
-        elif not callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            refuse(self, "kernel", self.kernel, "be a name, a function, or a Mercer kernel")
-        if self.gamma is not None:
-            check_real(self, "gamma", least=0)
-        check_real(self, "degree", least=0)
-        check_real(self, "coef0")
+        check_kernel(self, _KERNELS)
         if not isinstance(self.kernel_params, dict | None):
             refuse(self, "kernel_params", self.kernel_params, "be a dictionary or None")

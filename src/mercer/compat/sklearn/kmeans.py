@@ -325,7 +325,7 @@ default="k-means++"
         return centres
 
     def _tell(self) -> None:
-        """Say what scikit-learn says of the end."""
+        """Warn in scikit-learn's words of how the fit ended."""
         found = len(np.unique(self.labels_))
         if found < self.n_clusters:
             warnings.warn(

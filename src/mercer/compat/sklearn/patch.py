@@ -68,7 +68,7 @@ def patch(names: Iterable[str] | str | None = None, *, verbose: bool = True) -> 
 
 
 def unpatch(names: Iterable[str] | str | None = None) -> None:
-    """Give scikit-learn its own classes back.
+    """Restore scikit-learn's own classes.
 
     Modules of scikit-learn that were imported meanwhile get them as well. What a program imported
     under its own names stays: import it again.

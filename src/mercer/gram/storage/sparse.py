@@ -112,8 +112,8 @@ def _(gram: SparseGram, scale: Array) -> Gram:
     # one factor for a pair, so that both orders round alike
     both = scale[matrix.row] * scale[matrix.col]
     data = np.asarray(matrix.data * both)
-    held = gram.csr
-    return SparseGram.of(sparse.csr_array((data, held.indices, held.indptr), shape=held.shape))
+    csr = gram.csr
+    return SparseGram.of(sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape))
 
 
 @with_diagonal.register

@@ -147,7 +147,7 @@ def spread_of_entries(X: Points, sample_weight: Any, owner: str, remedy: str) ->
 
 
 def no_scale(owner: str, X: Points, remedy: str) -> ValueError:
-    """Say that the data suggest no scale that is a number, and what to do."""
+    """Return a message that the data suggest no scale that is a number, and what to do."""
     return ValueError(
         f"{owner}: entries of X of size {float(abs(X).max()):.0e} suggest a scale that float64 "
         f"cannot hold. Scale the features, or pass {remedy}."

@@ -79,7 +79,7 @@ def maker(name: str, of_kernel: bool) -> Callable[..., Kernel] | None:
 
 
 def unknown(name: str) -> str:
-    """Say that there is no such kernel, and which one may be meant."""
+    """Return a message that there is no such kernel, and which one may be meant."""
     known = sorted({*KERNELS, *_FUNCTIONS})
     near = get_close_matches(plain(name), [*known, *_ALIASES], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

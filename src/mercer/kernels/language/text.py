@@ -29,7 +29,7 @@ def call(kernel: Kernel) -> str:
     return f"{type(kernel).__name__}({', '.join(arguments)})"
 
 
-def held(kernel: Kernel, binding: Binding) -> str:
+def in_parentheses(kernel: Kernel, binding: Binding) -> str:
     """Write a kernel, in brackets if it binds more weakly than asked."""
     return repr(kernel) if kernel.binding >= binding else f"({kernel!r})"
 

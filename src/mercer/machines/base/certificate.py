@@ -144,7 +144,7 @@ def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
 
 
 def not_convex(solution: Solution, gram: Gram) -> Solution:
-    """Say so where K is not positive semidefinite and the solver did not see it.
+    """Return the solution as NOT_CONVEX, with a warning, if K has negative curvature.
 
     A positive definite K + penalty I, which is all that a solver of equations needs, hides it.
     """

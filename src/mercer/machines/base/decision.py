@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,81 @@ def decisions(scores: Array, loss: Array | None, threshold: float = 0.0) -> Arra
     margin = margins(scores, loss, threshold)
     chosen = (margin > 0).astype(np.intp) if margin.ndim == 1 else np.argmax(margin, axis=1)
     return np.asarray(chosen)
+
+
+class PosteriorDecisions:
+    """Predictions of a classifier from the logarithms of p(x, class) that `_scores` returns."""
+
+    classes_: Array
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Return the logarithm of p(x, class), up to a constant of each row."""
+
+    def predict(self, X: Any) -> Array:
+        """Label new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows, of any kind that `fit` takes.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels; the first of the classes where there is a tie.
+        """
+        found = self._scores(X)
+        chosen = decisions(found, *rule_of(self, len(self.classes_)))
+        return np.asarray(self.classes_[chosen])
+
+    def decision_function(self, X: Any) -> Array:
+        """Return what the decision compares.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows, of any kind that `fit` takes.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes log-odds of the second, less the threshold if there is one; for more,
+            log-probabilities. With a loss matrix, less the threshold it means, or expected costs
+            with their sign turned.
+        """
+        found = self._scores(X)
+        return margins(found, *rule_of(self, len(self.classes_)))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the posterior probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows, of any kind that `fit` takes.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Rows add up to one.
+        """
+        return probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the posterior probabilities, all finite.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows, of any kind that `fit` takes.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Log-probabilities.
+        """
+        return normalised(self._scores(X))
 
 
 def _numbers(given: Any) -> Array | None:

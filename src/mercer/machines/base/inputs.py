@@ -172,7 +172,7 @@ def refuse_dates(owner: str, X: Any) -> None:
 
 
 def dates(owner: str, column: Any) -> TypeError:
-    """Say that a column holds dates, and what to do."""
+    """Return a message that a column holds dates, and what to do."""
     return TypeError(
         f"{owner}: column {column!r} of X holds dates or times; turn them into numbers (days since "
         "an origin) or categories (the month) first"
@@ -249,7 +249,7 @@ def _called(machine: Any, column: int) -> str:
 
 
 def _explained(owner: str, error: Exception, X: Any, y: Any, what: str) -> Exception:
-    """Say which entry could not be read as a number."""
+    """Return which entry could not be read as a number."""
     unread = "could not convert" in str(error) or isinstance(error, OverflowError)
     if not unread or is_sparse(X):
         return error
@@ -266,7 +266,7 @@ def _explained(owner: str, error: Exception, X: Any, y: Any, what: str) -> Excep
 
 
 def _not_a_number(value: Any) -> str:
-    """Say why a value is no float64, and the remedy; nothing if it is one."""
+    """Return why a value is no float64, and the remedy; nothing if it is one."""
     try:
         float(value)
     except (TypeError, ValueError):

@@ -96,17 +96,17 @@ class NestedKernels(Machine, BaseEstimator):
         nested: dict[str, dict[str, Any]] = defaultdict(dict)
         for name in [name for name in params if "__" in name]:
             outer, _, inner = name.partition("__")
-            held = params.get(outer, getattr(self, outer, None))
-            if isinstance(held, Kernel):
+            kernel = params.get(outer, getattr(self, outer, None))
+            if isinstance(kernel, Kernel):
                 nested[outer][inner] = params.pop(name)
             elif outer.startswith("kernel"):
                 raise ValueError(
-                    f"{type(self).__name__}: {name} cannot be set while {outer}={held!r}; pass a "
+                    f"{type(self).__name__}: {name} cannot be set while {outer}={kernel!r}; pass a "
                     "kernel object that has this parameter, such as Gaussian(scale=1.0)"
                 )
         for outer, inner_params in nested.items():
-            held = params.get(outer, getattr(self, outer))
-            params[outer] = held.with_params(**inner_params)
+            kernel = params.get(outer, getattr(self, outer))
+            params[outer] = kernel.with_params(**inner_params)
         super().set_params(**params)
         return self
 

@@ -182,7 +182,7 @@ class Machine(NamedArguments):
 
     @classmethod
     def check_first(cls, given: Any) -> None:
-        """Say that the kernel is passed by name, where it was the first argument until 0.7."""
+        """Raise if the kernel is not passed by name, where it was the first argument until 0.7."""
         kind: Any = cls
         first = first_argument(kind)
         named = isinstance(given, str) and plain(given.strip()) in KERNELS

@@ -21,7 +21,7 @@ class Store:
     """Results by name: made once, then found."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, Any] = {}
+        self._made: dict[Hashable, Any] = {}
         self._pairs: dict[Hashable, tuple[int, Solution]] = {}
 
     def leave_with(self, machine: Reusing) -> None:
@@ -30,9 +30,9 @@ class Store:
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """Return what goes by a name, made if it is not here."""
-        if name not in self._held:
-            self._held[name] = make()
-        return cast(T, self._held[name])
+        if name not in self._made:
+            self._made[name] = make()
+        return cast(T, self._made[name])
 
     def pairs(
         self, name: Hashable, problem: Eigenproblem, solve: Callable[[Eigenproblem], Solution]

@@ -12,13 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.array_types import Array
 from mercer.machines.base.decision import (
+    PosteriorDecisions,
     check_loss,
     check_prior,
-    decisions,
-    margins,
-    normalised,
     prior_of,
-    probabilities,
     rule_of,
 )
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
@@ -37,7 +34,7 @@ from mercer.machines.bayes.lazy_solution import SolvedLater
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 
 
-class GaussianClassifier(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
+class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, BaseEstimator):
     """Gaussian classes by maximum likelihood: linear and quadratic discriminants.
 
     With one covariance for all classes the border between two of them is a hyperplane, that of
@@ -235,70 +232,6 @@ class GaussianClassifier(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
         if len(offsets) == 2:
             return normals[1:] - normals[:1], offsets[1:] - offsets[:1]
         return normals, offsets
-
-    def predict(self, X: Any) -> Array:
-        """Label new rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Labels; the first of the classes where there is a tie.
-        """
-        found = self._scores(X)
-        chosen = decisions(found, *rule_of(self, len(self.classes_)))
-        return np.asarray(self.classes_[chosen])
-
-    def decision_function(self, X: Any) -> Array:
-        """Return what the decision compares.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            For two classes log-odds of the second, for more log-probabilities; with a loss matrix,
-            less the threshold it means, or expected costs with their sign turned.
-        """
-        found = self._scores(X)
-        return margins(found, *rule_of(self, len(self.classes_)))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the posterior probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Rows add up to one.
-        """
-        return probabilities(self._scores(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the posterior probabilities, all finite.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Log-probabilities.
-        """
-        return normalised(self._scores(X))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
         """Draw rows and labels from the fitted model.

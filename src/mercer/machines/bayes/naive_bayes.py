@@ -12,14 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.machines.base.decision import (
+    PosteriorDecisions,
     check_loss,
     check_prior,
     check_threshold,
-    decisions,
-    margins,
-    normalised,
     prior_of,
-    probabilities,
     rule_of,
 )
 from mercer.machines.base.machine import all_or_nothing
@@ -54,7 +51,7 @@ def _streams(machine: Any) -> bool:
     return True
 
 
-class NaiveBayes(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
+class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, BaseEstimator):
     """Naive Bayes classifier of tables: categories, counts and measurements, with gaps.
 
     The score of class c is S_c = log P(c) + sum_j log P(x_j | c). A categorical attribute with V_j
@@ -238,71 +235,6 @@ class NaiveBayes(SolvedLater, ClassifierMixin, Machine, BaseEstimator):
         for j, values in zip(self._layout.categorical, self._held.values, strict=True):
             found[j] = list(values.listed)
         return found
-
-    def predict(self, X: Any) -> Array:
-        """Label new rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Labels; the first of the classes where there is a tie.
-        """
-        found = self._scores(X)
-        chosen = decisions(found, *rule_of(self, len(self.classes_)))
-        return np.asarray(self.classes_[chosen])
-
-    def decision_function(self, X: Any) -> Array:
-        """Return what the decision compares.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            For two classes log-odds of the second less the threshold; for more, log-probabilities.
-            With a loss matrix, less the threshold it means, or expected costs with their sign
-            turned.
-        """
-        found = self._scores(X)
-        return margins(found, *rule_of(self, len(self.classes_)))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the posterior probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Rows add up to one.
-        """
-        return probabilities(self._scores(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the posterior probabilities, all finite.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Log-probabilities.
-        """
-        return normalised(self._scores(X))
 
     def telling(self, n: int = 10, label: Any = None) -> list[Telling]:
         """List the values of attributes that speak most for a class.

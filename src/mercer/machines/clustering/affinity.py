@@ -102,7 +102,7 @@ def refuse_negative_rows(machine: Any, rows: Points) -> None:
 
 
 def warn_of_strangers(machine: Any, sums: Array) -> None:
-    """Say that new rows have nothing in common with any training row."""
+    """Warn that new rows have nothing in common with any training row."""
     strangers = np.flatnonzero(~sums.any(axis=1))
     if not len(strangers):
         return

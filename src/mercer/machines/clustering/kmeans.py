@@ -271,18 +271,18 @@ class KMeans(
     @property
     def relaxation_(self) -> Relaxation:
         """A bound below every partition; computed when first read."""
-        held = self.__dict__.get("_relaxation")
-        if held is None:
+        relaxation = self.__dict__.get("_relaxation")
+        if relaxation is None:
             raise AttributeError(
                 "KMeans has no relaxation_ before it is fitted, nor in a copy: call fit"
             )
-        if not isinstance(held, Relaxation):
-            self._relaxation = held = held()
-        return held
+        if not isinstance(relaxation, Relaxation):
+            self._relaxation = relaxation = relaxation()
+        return relaxation
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
-        return {name: held for name, held in state.items() if name != "_relaxation"}
+        return {name: relaxation for name, relaxation in state.items() if name != "_relaxation"}
 
     @property
     def _n_features_out(self) -> int:

@@ -160,7 +160,7 @@ def _start(
 
 
 def warn_of_rank(machine: Any, rank: int, count: int) -> None:
-    """Say that there are fewer eigenvectors that mean something than clusters."""
+    """Warn that there are fewer eigenvectors that mean something than clusters."""
     warnings.warn(
         f"{type(machine).__name__}: the similarities have rank {rank} < n_clusters={count}, to "
         "rounding: only so many eigenvectors place the rows, other coordinates are zero. Ask for "
@@ -195,7 +195,8 @@ def certify_stochastic(problem: Eigenproblem, value: Modes, tol: float) -> Certi
     found = certify(problem, value, tol)
     sums = np.asarray(exact(problem.gram) @ np.ones(problem.gram.shape[0]))
     error = float(np.abs(sums - 1.0).max(initial=0.0))
-    held = {field.name: getattr(found.quantities, field.name) for field in fields(EigenQuantities)}
+    names = [field.name for field in fields(EigenQuantities)]
+    common = {name: getattr(found.quantities, name) for name in names}
     statement = f"{found.statement}; every row sums to one within {error:.1e}"
     ok = found.ok and error <= max(tol, 1e-8)
-    return Certificate(ok, StochasticQuantities(**held, row_sum_error=error), tol, statement)
+    return Certificate(ok, StochasticQuantities(**common, row_sum_error=error), tol, statement)

@@ -176,7 +176,7 @@ def _folds(machine: Any, n: int) -> Iterable[tuple[Array, Array]]:
     if machine.cv > n:
         refuse(machine, "cv", machine.cv, f"be at most the number of rows, {n}")
     runs = np.array_split(np.arange(n), machine.cv)
-    return [(np.setdiff1d(np.arange(n), held), held) for held in runs]
+    return [(np.setdiff1d(np.arange(n), test), test) for test in runs]
 
 
 def shared_factor(gram: Gram, rank: int | None, random_state: int) -> Array:

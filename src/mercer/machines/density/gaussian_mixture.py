@@ -203,7 +203,7 @@ class GaussianMixture(MixtureMachine):
         self._warn_of_condition(problem, parts)
 
     def _warn_of_condition(self, problem: GaussianMix, parts: GaussianParts) -> None:
-        """Say when covariances are so close to singular that log-densities lose digits."""
+        """Warn when covariances are so close to singular that log-densities lose digits."""
         if parts.covariances.ndim == 1 or self.covariance == "diagonal":
             return
         each = parts.covariances.reshape(-1, *parts.covariances.shape[-2:])

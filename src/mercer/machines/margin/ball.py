@@ -148,8 +148,7 @@ class EnclosingBall(NoveltyMachine):
 
     def _keep_border(self, question: Callable[[Gram], BoxQP], gram: Gram, dual: Dual) -> None:
         self._centre = svm.ball_centre(question(gram), dual)
-        self.center_norm_ = float(np.sqrt(self._centre)) if self._centre >= 0 else np.nan
-        self.radius_ = float(np.sqrt(max(0.0, self._centre + 2.0 * float(dual.intercept))))
+        self.radius_, self.center_norm_ = svm.ball_lengths(self._centre, dual)
         self.offset_ = -(self.radius_**2)
 
     def _border_width(self) -> float:

@@ -74,9 +74,9 @@ class Fold:
     rows: Array
     signs: Array
     box: TwoClassBox
-    held: Array
-    held_signs: Array
-    held_weights: Array
+    test_rows: Array
+    test_signs: Array
+    test_weights: Array
 
     def has_both_classes(self) -> bool:
         """Return whether there is anything to separate."""
@@ -107,13 +107,13 @@ def out_of_fold(
         mine = slice(i * FOLDS, (i + 1) * FOLDS)
         whole = every if part.rows is None else part.rows
         values = [
-            _values(gram, whole, dual, fold.held)
+            _values(gram, whole, dual, fold.test_rows)
             if machine is None
-            else _values(gram, fold.rows, machine, fold.held)
+            else _values(gram, fold.rows, machine, fold.test_rows)
             for fold, machine in zip(folds[mine], machines[mine], strict=True)
         ]
-        signs = np.concatenate([fold.held_signs for fold in folds[mine]])
-        weights = np.concatenate([fold.held_weights for fold in folds[mine]])
+        signs = np.concatenate([fold.test_signs for fold in folds[mine]])
+        weights = np.concatenate([fold.test_weights for fold in folds[mine]])
         found.append(HeldOut(np.concatenate(values), signs, weights))
     return found
 
@@ -121,9 +121,9 @@ def out_of_fold(
 def _fold(part: TwoClassProgramme, rows: Array, box: TwoClassBox, shares: Array, f: int) -> Fold:
     out, weights = shares[rows, f], shares[rows].sum(axis=1)
     left = 1.0 - out / weights
-    kept, held = np.flatnonzero(left > _NOTHING), np.flatnonzero(out > 0)
+    kept, test = np.flatnonzero(left > _NOTHING), np.flatnonzero(out > 0)
     smaller = box.of(part.rows).of(kept).counting(left[kept]).feasible(part.signs[kept])
-    return Fold(rows[kept], part.signs[kept], smaller, rows[held], part.signs[held], out[held])
+    return Fold(rows[kept], part.signs[kept], smaller, rows[test], part.signs[test], out[test])
 
 
 def _machines(
@@ -152,7 +152,7 @@ def _decision(box: TwoClassBox, dual: Dual) -> Dual | None:
     return machine if np.isfinite(machine.coef).all() else None
 
 
-def _values(gram: Gram, rows: Array, dual: Dual, held: Array) -> Array:
+def _values(gram: Gram, rows: Array, dual: Dual, test_rows: Array) -> Array:
     coef = np.zeros(gram.shape[0])
     coef[rows] = dual.coef
-    return exact_rows(gram, held, coef) + float(dual.intercept)
+    return exact_rows(gram, test_rows, coef) + float(dual.intercept)

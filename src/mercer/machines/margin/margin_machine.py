@@ -67,7 +67,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     def _sharing(
         self, path: PathWriter, parameters: tuple[str, ...], cost: Any = 1.0, nu: Any = None
     ) -> Sharing | None:
-        """Say how this machine shares, where it asks for programmes that differ by factors only."""
+        """Return how this machine shares, where its programmes differ by factors only."""
         try:  # what a fit would refuse is fitted, so that it is refused
             self._check_parameters()
         except (TypeError, ValueError):
@@ -197,8 +197,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         if not self.warm_start or earlier is None:
             return None
         asked = programmes_of(problem)
-        held = duals_of(earlier.value)
-        alike = [len(one.linear) for one in asked] == [len(one.coef) for one in held]
+        earlier_duals = duals_of(earlier.value)
+        alike = [len(one.linear) for one in asked] == [len(one.coef) for one in earlier_duals]
         return earlier.value if alike else None
 
 
@@ -210,7 +210,7 @@ def path_sharing(
     nu: Any,
     **kernel: Any,
 ) -> Sharing | None:
-    """Say how a machine shares whose C, tube or nu are factors; None where one is no such number.
+    """Return how a machine shares whose C, tube or nu are factors; None if one is no number.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def refuse_squared_beside_nu(machine: Any, name: str) -> None:
 
 
 def warn_unused_beside_nu(machine: Any, name: str) -> None:
-    """Say that a parameter which was set has no effect: nu stands in its place."""
+    """Warn that a parameter which was set has no effect: nu stands in its place."""
     if machine.nu is None:
         return
     default = signature(type(machine)).parameters[name].default

@@ -136,7 +136,7 @@ class OneClassSVM(NoveltyMachine):
         return self.tol * abs(self.offset_)
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several nu are solved together."""
+        """Return how fits for several nu are solved together."""
         return self._sharing(self._path, ("nu",), nu=self.nu)
 
     def _path(self, fold: Fold, machines: Sequence[OneClassSVM]) -> FoldPath:

@@ -61,28 +61,28 @@ def calibrate(
 ) -> Calibration:
     """Fit the slopes to values out of sample, from the Gram of the fit."""
     shares = fold_shares(scheme.ends, weights)
-    held = out_of_fold(gram, question, duals, shares, choose, watch)
-    return Calibration(scheme, np.array([slopes_of(one) for one in held]))
+    held_out = out_of_fold(gram, question, duals, shares, choose, watch)
+    return Calibration(scheme, np.array([slopes_of(one) for one in held_out]))
 
 
-def slopes_of(held: HeldOut) -> tuple[float, float]:
+def slopes_of(held_out: HeldOut) -> tuple[float, float]:
     """Return the slopes below and above zero.
 
     Each maximises the likelihood of the rows on its side, with one more row right and one more
     wrong at their mean value: without any other, they leave the probability at 1/2.
     """
-    size = np.abs(held.values)
-    typical = float(np.average(size, weights=held.weights)) if len(size) else 0.0
+    size = np.abs(held_out.values)
+    typical = float(np.average(size, weights=held_out.weights)) if len(size) else 0.0
     typical = typical if typical > 0 else 1.0
     return (
-        _slope(held, held.values <= 0, -1.0, typical),
-        _slope(held, held.values > 0, 1.0, typical),
+        _slope(held_out, held_out.values <= 0, -1.0, typical),
+        _slope(held_out, held_out.values > 0, 1.0, typical),
     )
 
 
-def _slope(held: HeldOut, side: Array, sign: float, typical: float) -> float:
-    size, weights = np.abs(held.values[side]) / typical, held.weights[side]
-    right = (held.signs[side] == sign).astype(np.float64)
+def _slope(held_out: HeldOut, side: Array, sign: float, typical: float) -> float:
+    size, weights = np.abs(held_out.values[side]) / typical, held_out.weights[side]
+    right = (held_out.signs[side] == sign).astype(np.float64)
     middle = float(np.average(size, weights=weights)) if len(size) else 1.0
 
     def gain(slope: float) -> float:

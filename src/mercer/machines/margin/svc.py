@@ -336,7 +336,7 @@ class SVC(ClassifierMixin, MarginMachine):
         return Zones(found.zone[:, 0], found.slack[:, 0]) if self._binary() else found
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several C, or nu, are solved together."""
+        """Return how fits for several C, or nu, are solved together."""
         if self.nu is None:
             return self._sharing(self._path, ("C",), self.C)
         return self._sharing(self._path, ("C", "nu"), nu=self.nu)

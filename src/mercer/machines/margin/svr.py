@@ -206,7 +206,7 @@ class SVR(RegressorMixin, MarginMachine):
         return 1 if self.nu is None else 2
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several C, and tubes or nu, are solved together."""
+        """Return how fits for several C, and tubes or nu, are solved together."""
         if self.nu is None:
             return self._sharing(self._path, ("C", "epsilon"), self.C)
         return self._sharing(self._path, ("C", "epsilon", "nu"), self.C, self.nu)

@@ -111,5 +111,5 @@ class LinearStream(Stream):
 
 
 def unprepared(answer: str) -> str:
-    """Say that something was not kept."""
+    """Return a message that something was not kept."""
     return f"Perceptron: answer={answer!r} was set after the machine began; fit it again"

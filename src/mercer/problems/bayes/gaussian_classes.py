@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 
+from mercer.arguments import renamed_field
 from mercer.array_types import Array
 
 _ROUNDING = 1e-15  # deviation of a constant column that is only rounding, over its value
@@ -93,16 +94,17 @@ class Spread:
         return np.asarray((half * self.values[c]) @ half.T)
 
 
+@renamed_field("moments", "held")
 @dataclass(frozen=True, eq=False)
 class GaussianClasses:
     """Gaussian classes as a question.
 
     Attributes
     ----------
-    held : Scatter
+    moments : Scatter
         What is known of the rows.
     round : bool
-        Whether covariances are multiples of the identity; then `held` has diagonals.
+        Whether covariances are multiples of the identity; then `moments` has diagonals.
     shared : bool
         Whether all classes have one covariance.
     floor : float
@@ -111,7 +113,7 @@ class GaussianClasses:
         Whether to divide by the weight less one (shared: less the number of classes).
     """
 
-    held: Scatter
+    moments: Scatter
     round: bool
     shared: bool
     floor: float
@@ -119,18 +121,18 @@ class GaussianClasses:
 
     def filled(self) -> Scatter:
         """Return each class without rows the mean and scatter of all rows."""
-        held, every = self.held, self.held.total()
-        empty = held.weight == 0
+        moments, every = self.moments, self.moments.total()
+        empty = moments.weight == 0
         if not empty.any():
-            return held
-        weight = np.where(empty, every.weight, held.weight)
-        mean = np.where(empty[:, None], every.mean, held.mean)
-        wide = empty.reshape(-1, *[1] * (held.scatter.ndim - 1))
-        return Scatter(weight, mean, np.where(wide, every.scatter, held.scatter))
+            return moments
+        weight = np.where(empty, every.weight, moments.weight)
+        mean = np.where(empty[:, None], every.mean, moments.mean)
+        wide = empty.reshape(-1, *[1] * (moments.scatter.ndim - 1))
+        return Scatter(weight, mean, np.where(wide, every.scatter, moments.scatter))
 
     def scale(self) -> Array:
         """Return the standard deviation of each column over all rows; wide for constant columns."""
-        every = self.held.total()
+        every = self.moments.total()
         squares = every.scatter[0] if every.scatter.ndim == 2 else np.diagonal(every.scatter[0])
         variance = squares / every.weight[0]
         mean = every.mean[0]
@@ -145,13 +147,14 @@ class GaussianClasses:
 
     def sample(self) -> tuple[Array, Array]:
         """Return the sample covariances, in units of `scale`, and the weight each rests on."""
-        held = self.held.pooled() if self.shared else self.filled()
-        lost = len(self.held.weight) if self.shared else 1
-        weight = np.maximum(held.weight - (lost if self.unbiased else 0), 0.0)
+        moments = self.moments.pooled() if self.shared else self.filled()
+        lost = len(self.moments.weight) if self.shared else 1
+        weight = np.maximum(moments.weight - (lost if self.unbiased else 0), 0.0)
         scale = self.scale()
-        each = np.where(weight > 0, weight, np.inf).reshape(-1, *[1] * (held.scatter.ndim - 1))
+        each = np.where(weight > 0, weight, np.inf).reshape(-1, *[1] * (moments.scatter.ndim - 1))
         # by one scale after the other: their product may be beyond float64
-        found = held.scatter / each / scale / (scale if held.scatter.ndim == 2 else scale[:, None])
+        other = scale if moments.scatter.ndim == 2 else scale[:, None]
+        found = moments.scatter / each / scale / other
         if self.round:
             found = np.repeat(found.mean(axis=1, keepdims=True), found.shape[1], axis=1)
         return found, weight

@@ -195,5 +195,5 @@ class Relevance:
 
     def uphill(self, logs: Array, gradient: Array) -> Array:
         """Return the gradient without what only points out of the bounds."""
-        held = ((logs <= self.lower) & (gradient > 0)) | ((logs >= self.upper) & (gradient < 0))
-        return np.where(held, 0.0, gradient)
+        at_bound = ((logs <= self.lower) & (gradient > 0)) | ((logs >= self.upper) & (gradient < 0))
+        return np.where(at_bound, 0.0, gradient)

@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
+from mercer.backends.boxes import multiplier, with_sum
 from mercer.gram import Gram
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed.part import PartGram
@@ -105,7 +106,7 @@ class BoxQP:
         """Return a point inside the box with the required sums, near the given one."""
         start = np.clip(point, self.lower, self.upper)
         for m, total in zip(self.members(), self.totals, strict=True):
-            start[m] = _with_sum(start[m], self.lower[m], self.upper[m], float(total))
+            start[m] = with_sum(start[m], self.lower[m], self.upper[m], float(total))
         return start
 
     def among(self, index: Array, b: Array) -> BoxQP:
@@ -152,8 +153,7 @@ class BoxQP:
         their middle where no variable is free. One number where there is one group.
         """
         rising, falling = self.rising(b, F), self.falling(b, F)
-        free = rising == falling
-        found = np.array([_offset(rising[m], falling[m], free[m]) for m in self.members()])
+        found = np.array([multiplier(rising[m], falling[m]) for m in self.members()])
         return float(found[0]) if self.group is None else found
 
     def spread(self, multipliers: float | Array) -> Array:
@@ -239,21 +239,3 @@ class BoxQP:
                 gain = np.where(np.isfinite(gain), gain, np.inf)  # overflow is no bound
                 best = np.maximum(best, np.where(low <= high, gain, 0.0))
         return float(best.sum())
-
-
-def _offset(rising: Array, falling: Array, free: Array) -> float:
-    top, bottom = float(rising.max(initial=-np.inf)), float(falling.min(initial=np.inf))
-    if free.any():
-        return float(np.clip(rising[free].mean(), min(top, bottom), max(top, bottom)))
-    finite = [side for side in (top, bottom) if np.isfinite(side)]
-    return float(np.mean(finite)) if finite else 0.0
-
-
-def _with_sum(start: Array, lower: Array, upper: Array, total: float) -> Array:
-    missing = total - start.sum()
-    room = (upper if missing > 0 else lower) - start
-    infeasible = abs(missing) > 1e-12 * (np.abs(start).sum() + abs(total))  # not by rounding
-    if infeasible and np.abs(room).sum() > 0:
-        finite = np.where(np.isfinite(room), room, np.sign(room) * abs(missing))
-        return np.asarray(start + finite * min(1.0, missing / finite.sum()))
-    return start

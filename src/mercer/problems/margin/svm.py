@@ -383,7 +383,11 @@ def ball_radius(problem: BoxQP, dual: Dual) -> tuple[float, float]:
     centre : float
         |c|.
     """
-    squared = ball_centre(problem, dual)
+    return ball_lengths(ball_centre(problem, dual), dual)
+
+
+def ball_lengths(squared: float, dual: Dual) -> tuple[float, float]:
+    """Return the radius of a ball and the norm of its centre from the square of the latter."""
     radius = float(np.sqrt(max(0.0, squared + 2 * float(dual.intercept))))
     return radius, float(np.sqrt(squared)) if squared >= 0 else np.nan
 

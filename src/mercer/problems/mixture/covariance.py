@@ -70,7 +70,7 @@ class CovarianceStructure(ABC):
         """Return the most likely covariances that have no variance below the floor."""
 
     @abstractmethod
-    def held(self, covariances: Array, floor: float, k: int, d: int) -> Array:
+    def at_floor(self, covariances: Array, floor: float, k: int, d: int) -> Array:
         """Count, for each part, the directions in which the variance is at the floor: (k,)."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class CovarianceStructure(ABC):
 class _Axes(CovarianceStructure):
     """Shapes without covariances between columns: roots are (k, d)."""
 
-    def held(self, covariances: Array, floor: float, k: int, d: int) -> Array:
+    def at_floor(self, covariances: Array, floor: float, k: int, d: int) -> Array:
         """Count."""
         each = np.broadcast_to(covariances.reshape(k, -1), (k, d))
         return np.asarray((each <= floor * (1 + 1e-9)).sum(axis=1))
@@ -215,11 +215,11 @@ class Full(CovarianceStructure):
         found = moments.second / moments.mass[:, None, None]
         return self.lifted(found - shift[:, :, None] * shift[:, None, :], floor)
 
-    def held(self, covariances: Array, floor: float, k: int, d: int) -> Array:
+    def at_floor(self, covariances: Array, floor: float, k: int, d: int) -> Array:
         """Count."""
         values = np.linalg.eigvalsh(covariances)
-        held = (values <= floor * (1 + 1e-6)).sum(axis=-1)
-        return np.asarray(np.broadcast_to(held, (k,)))
+        at_floor = (values <= floor * (1 + 1e-6)).sum(axis=-1)
+        return np.asarray(np.broadcast_to(at_floor, (k,)))
 
     def lifted(self, covariances: Array, floor: float) -> Array:
         """Raise eigenvalues: the exact maximum among matrices with none below the floor."""

@@ -139,7 +139,7 @@ class GaussianMix(Mixture):
         return GaussianParts(simplex(np.exp(logs), np.zeros(k)), means, lifted)
 
     def faults(self, parts: GaussianParts) -> float:
-        """Say how far shares are from summing to one, or covariances from being above the floor."""
+        """Return how far shares are from summing to one, or covariances below the floor."""
         k, d = self.count, self.X.shape[1]
         one = self.shape.scatter(np.zeros((0, d)), np.zeros(0)).shape
         form = one if isinstance(self.shape, Shared) else (k, *one)
@@ -160,7 +160,7 @@ class GaussianMix(Mixture):
         return max(simplex_fault(parts.shares), float(skew), float(below - 10 * slack))
 
     def rounding(self, parts: GaussianParts) -> float:
-        """Say how much log-densities lose where a covariance is close to singular."""
+        """Return how much log-densities lose where a covariance is close to singular."""
         k, d = parts.means.shape
         values = np.linalg.eigvalsh(self.shape.expanded(parts.covariances, k, d))
         condition = float((values[:, -1] / np.maximum(values[:, 0], 1e-300)).max())
@@ -169,8 +169,8 @@ class GaussianMix(Mixture):
     def collapsed(self, parts: GaussianParts) -> Array:
         """Return which parts are empty, or at the floor in more directions than all rows are."""
         k, d = parts.means.shape
-        held = self.shape.held(parts.covariances, self.floor, k, d)
-        return np.asarray((held > self._flat) | (parts.shares < EMPTY))
+        at_floor = self.shape.at_floor(parts.covariances, self.floor, k, d)
+        return np.asarray((at_floor > self._flat) | (parts.shares < EMPTY))
 
     def posterior(self, parts: GaussianParts, X: Array) -> tuple[Array, Array]:
         """Return log-densities of rows (m,) and what each part contributed (m, k); exact."""
@@ -208,7 +208,7 @@ class GaussianMix(Mixture):
         pooled = Moments(one.mass, one.first, scatter[0], one.anchor)
         moments = pooled if isinstance(self.shape, Shared) else one
         found = self.shape.covariances(moments, self.floor)
-        return int(self.shape.held(found, self.floor, 1, len(mean))[0])
+        return int(self.shape.at_floor(found, self.floor, 1, len(mean))[0])
 
     @cached_property
     def _scatter(self) -> Array:

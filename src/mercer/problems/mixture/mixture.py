@@ -67,14 +67,14 @@ class Mixture(ABC):
 
     @abstractmethod
     def faults(self, parts: Any) -> float:
-        """Say how far the parts are from being distributions; infinite if they are none."""
+        """Return how far the parts are from being distributions; infinite if they are none."""
 
     def collapsed(self, parts: Any) -> Array:
         """Return which parts have shrunk to nothing, or to a point that the floor holds: (k,)."""
         return np.zeros(self.count, dtype=bool)
 
     def rounding(self, parts: Any) -> float:
-        """Say how much of the mean log-likelihood of the rows rounding may take away."""
+        """Return how much of the mean log-likelihood of the rows rounding may take away."""
         return 0.0
 
     @property
@@ -135,7 +135,7 @@ def simplex(values: Array, least: Array) -> Array:
 
 
 def simplex_fault(values: Array) -> float:
-    """Say how far rows are from being distributions."""
+    """Return how far rows are from being distributions."""
     if not np.isfinite(values).all() or (values < 0).any():
         return np.inf
     return float(np.abs(values.sum(axis=-1) - 1.0).max())

@@ -141,7 +141,7 @@ class TableMix(Mixture):
         return self.X
 
     def faults(self, parts: TableParts) -> float:
-        """Say how far shares and chances are from distributions."""
+        """Return how far shares and chances are from distributions."""
         good = parts.table.shape == (self.count, self.X.shape[1])
         good = good and parts.shares.shape == (self.count,)
         inside = good and np.isfinite(parts.table).all() and (parts.table >= 0).all()
@@ -188,7 +188,7 @@ class BernoulliMix(TableMix):
         return float(self.smoothing * (np.log(p) + np.log1p(-p)).sum())
 
     def faults(self, parts: TableParts) -> float:
-        """Say how far shares are from a distribution; chances must be one at most."""
+        """Return how far shares are from a distribution; chances must be one at most."""
         return np.inf if (parts.table > 1).any() else super().faults(parts)
 
     def extrapolate(self, zero: TableParts, one: TableParts, two: TableParts) -> TableParts | None:
@@ -241,7 +241,7 @@ class MultinomialMix(TableMix):
         return TableParts(_shares(found[:k]), table)
 
     def faults(self, parts: TableParts) -> float:
-        """Say how far shares and chances are from distributions."""
+        """Return how far shares and chances are from distributions."""
         found = super().faults(parts)
         return max(found, simplex_fault(parts.table)) if np.isfinite(found) else found
 

@@ -136,7 +136,7 @@ class TopicMix(Mixture):
         return np.asarray(self.shares(parts) < EMPTY)
 
     def faults(self, parts: TopicParts) -> float:
-        """Say how far topics and proportions are from distributions."""
+        """Return how far topics and proportions are from distributions."""
         n, d = self.X.shape
         if parts.table.shape != (self.count, d) or parts.proportions.shape != (n, self.count):
             return np.inf

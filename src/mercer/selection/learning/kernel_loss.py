@@ -35,7 +35,7 @@ class KernelLoss(ABC):
     copies: ClassVar[int]  # matrices held beside those of the kernels, in float64
 
     def refusal(self, largest: float, weights: Array) -> str | None:
-        """Say what is wrong with the parameters for rows of these weights and largest k(x, x)."""
+        """Return what is wrong with parameters for rows of these weights and largest k(x, x)."""
         return None
 
     @abstractmethod

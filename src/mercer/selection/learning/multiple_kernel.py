@@ -187,8 +187,8 @@ class MultipleKernel(InnerMachineMixin, Machine, BaseEstimator):
                 "for classifiers and 'ridge' for regressors; use None or 'alignment'"
             )
         names = _METHOD_PARAMETERS.get(method, ()) if isinstance(method, str) else ()
-        held = machine.get_params(deep=False)
-        return {"method": method, **{name: held[name] for name in names if name in held}}
+        params = machine.get_params(deep=False)
+        return {"method": method, **{name: params[name] for name in names if name in params}}
 
     @available_if(inner_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
@@ -228,8 +228,8 @@ class MultipleKernel(InnerMachineMixin, Machine, BaseEstimator):
 
 def _own_method(machine: Any) -> str:
     """Return the method that suits a machine."""
-    held = machine.get_params(deep=False)
-    cost, penalty = held.get("C"), held.get("penalty")
+    params = machine.get_params(deep=False)
+    cost, penalty = params.get("C"), params.get("penalty")
     if isinstance(machine, SVC) and machine.nu is None and is_real(cost) and cost < math.inf:
         return "margin"
     if isinstance(machine, KernelRidge) and is_real(penalty) and penalty > 0:

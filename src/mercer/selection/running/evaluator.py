@@ -167,7 +167,7 @@ class Evaluator:
     # --- while it runs ---------------------------------------------------------------------
 
     def progress(self) -> TuningProgress:
-        """Say how far it is."""
+        """Return how far it is."""
         seconds = now() - self.started
         judged = self._asked & self.table.keys()
         lacking = {(subset, place) for subset, place, _ in self._asked - judged}

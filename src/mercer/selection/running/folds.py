@@ -85,7 +85,7 @@ def _positions(index: Any, n: int) -> Array:
 
 
 def note_on_order(folds: tuple[tuple[Array, Array], ...], y: Any) -> str:
-    """Say that folds were cut in the order of rows that look ordered; empty where it is not so."""
+    """Return a note that folds were cut in the order of rows that look ordered; else ""."""
     blocks = all(len(test) > 1 and np.all(np.diff(test) == 1) for _, test in folds)
     if not blocks or y is None or not _look_ordered(np.asarray(y)):
         return ""

@@ -102,12 +102,12 @@ class _Shift:
     def __init__(self, work: Work, pool: _Pool, budget: int) -> None:
         self.work, self.pool, self.budget = work, pool, budget
         self.waiting = deque(work.groups)
-        self.held: dict[int, tuple[Group, int]] = {}  # by identity: the group, units to come
+        self.running: dict[int, tuple[Group, int]] = {}  # by identity: the group, units to come
 
     def work_through(self) -> None:
         while True:
             self._take_up()
-            if not self.held:
+            if not self.running:
                 return
             finished = self.pool.collect(_LISTEN)
             self._record(finished)
@@ -115,9 +115,9 @@ class _Shift:
                 raise Stopped
 
     def clear(self) -> None:
-        for group, _ in self.held.values():
+        for group, _ in self.running.values():
             group.release()
-        self.held.clear()
+        self.running.clear()
 
     def _take_up(self) -> None:
         """Prepare groups until there is work for all threads, or no memory for more."""
@@ -141,18 +141,18 @@ class _Shift:
                 if not self._replaced(group, units, error):
                     raise
                 continue
-            self.held[id(group)] = (group, len(units))
+            self.running[id(group)] = (group, len(units))
             self.pool.give(group, units, last=not self.waiting)
 
     def _can_take(self, group: Group) -> bool:
         """Return whether a thread would be idle otherwise, and the memory suffices."""
-        if group.alone or any(held.alone for held, _ in self.held.values()):
-            return not self.held
+        if group.alone or any(other.alone for other, _ in self.running.values()):
+            return not self.running
         idle = self.pool.idle()
         if type(group).prepare is Group.prepare:  # costs nothing: two units ahead for each thread
             idle += 2 * self.pool.size
-        in_use = sum(held.size for held, _ in self.held.values())
-        return idle > 0 and (not self.held or in_use + group.size <= self.budget)
+        in_use = sum(other.size for other, _ in self.running.values())
+        return idle > 0 and (not self.running or in_use + group.size <= self.budget)
 
     def _prepare(self, group: Group) -> None:
         idle = self.pool.idle()
@@ -174,10 +174,10 @@ class _Shift:
         if good:
             self.work.keep(good)
         for one in finished:
-            group, left = self.held[id(one.group)]
-            self.held[id(group)] = (group, left - 1)
+            group, left = self.running[id(one.group)]
+            self.running[id(group)] = (group, left - 1)
             if left == 1:
-                del self.held[id(group)]
+                del self.running[id(group)]
                 group.release()
             if one.error is None:
                 continue

@@ -119,7 +119,7 @@ class Margins(Group):
             self.size += 8.0 * n**2
 
     def _source(self) -> Source | None:
-        """Say where K comes from, and in which precision; None where it is given."""
+        """Return where K comes from, and in which precision; None where it is given."""
         if isinstance(self.kernel, Precomputed):
             return None
         expression = bind_columns(self.kernel.expression(), self.rows.names)
@@ -314,9 +314,9 @@ def _grouped(task: Task, members: Sequence[GridPoint]) -> list[Group]:
                 f"{type(member.machine).__name__}.sharing says precomputed={given}, which its "
                 "kernel is not: pass Sharing(..., precomputed=self._is_precomputed())"
             )
-        held = [_entry(by_kernel, kernel, folds, asked, budget) for kernel, folds in kernels]
-        if all(member.sharing.cost < one.below for one in held):
-            for one in held:
+        entries = [_entry(by_kernel, kernel, folds, asked, budget) for kernel, folds in kernels]
+        if all(member.sharing.cost < one.below for one in entries):
+            for one in entries:
                 one.members.append(member)
     kept = [one for one in by_kernel if one.members]
     parts = _parts([one.kernel for one in kept], rows.get(False))
@@ -392,8 +392,8 @@ def _alike(members: Sequence[GridPoint]) -> list[list[GridPoint]]:
         varied = {*sharing.parameters, *sharing.kernel_parameters}
         params = member.machine.get_params(deep=False).items()
         same = (sharing.parameters, {name: value for name, value in params if name not in varied})
-        held = next((some for other, some in found if other == same), None)
-        if held is None:
-            found.append((same, held := []))
-        held.append(member)
+        group = next((some for other, some in found if other == same), None)
+        if group is None:
+            found.append((same, group := []))
+        group.append(member)
     return [some for _, some in found]

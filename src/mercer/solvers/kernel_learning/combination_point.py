@@ -217,11 +217,11 @@ def _curvature(problem: BoxQP, b: Array, products: Array) -> Array:
     count = len(products)
     if len(free) < 2:
         return np.zeros((count, count))
-    held = problem.unwrapped
-    rows = free if held.index is None else held.index[free]
-    A = np.asarray(held.base.rows(rows)[:, rows], dtype=np.float64)
-    if held.shift is not None:
-        A.flat[:: len(A) + 1] += held.shift[free]
+    unwrapped = problem.unwrapped
+    rows = free if unwrapped.index is None else unwrapped.index[free]
+    A = np.asarray(unwrapped.base.rows(rows)[:, rows], dtype=np.float64)
+    if unwrapped.shift is not None:
+        A.flat[:: len(A) + 1] += unwrapped.shift[free]
     A.flat[:: len(A) + 1] += _SINGULAR * A.diagonal().mean()
     solve = factor_spd(A)
     Q = products[:, rows].T

@@ -239,9 +239,9 @@ def _solve_free(
     resist = np.where(stiff, 1.0 / np.where(stiff, part.shift, 1.0), 0.0)
     matrix = part.matrix + part.rows.gram(resist) if stiff.any() else part.matrix
     if part.rows.offsets:
-        held = part.rows.sums((free | stiff).astype(np.float64)) == 0  # nothing moves them
-        held &= part.matrix.diagonal()[-part.rows.offsets :] == 0
-        matrix = matrix + np.diag(np.append(np.zeros(len(v) - len(held)), held))
+        fixed = part.rows.sums((free | stiff).astype(np.float64)) == 0  # nothing moves them
+        fixed &= part.matrix.diagonal()[-part.rows.offsets :] == 0
+        matrix = matrix + np.diag(np.append(np.zeros(len(v) - len(fixed)), fixed))
     rows, corner = part.rows.take(which).dense(), _corners(part, which, t)
     saddle = Saddle(matrix, rows)
     b = np.where(curved, at.b, b)

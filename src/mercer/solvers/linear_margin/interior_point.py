@@ -212,7 +212,7 @@ class _InteriorPointRun:
         return v
 
     def _band(self, before: int, t: Array) -> float:
-        """Say how far residuals may still move, from how far they moved when the sample grew."""
+        """Return how far residuals may still move, from how far they moved when the sample grew."""
         if np.isfinite(self.spread):
             return float(_BAND * self.spread / np.sqrt(_GROWTH))
         share = np.sqrt(self.programme.rows.width / before)

@@ -24,7 +24,7 @@ _NEAR_TOL = 1e-2  # of the tolerance: rounding that needs a second look
 
 
 def linear_refusal(name: str, problem: BoxQP) -> str | None:
-    """Say why a box programme is not one in the space of features."""
+    """Return why a box programme is not one in the space of features."""
     if not isinstance(problem.unwrapped.base, FactoredGram):
         return (
             f"{name} needs a kernel with an explicit finite feature map (Linear, low-degree "

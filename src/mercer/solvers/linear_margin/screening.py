@@ -170,8 +170,8 @@ class FeatureProgramme:
         """Return all rows to the solver."""
         d = self.rows.width - len(self.totals)
         # an offset that no row can move with is held
-        held = self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0
-        matrix = np.diag(np.concatenate([np.ones(d), held.astype(np.float64)]))
+        fixed = self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0
+        matrix = np.diag(np.concatenate([np.ones(d), fixed.astype(np.float64)]))
         return RowBlock(
             self.rows,
             self.linear,

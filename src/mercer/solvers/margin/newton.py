@@ -135,10 +135,10 @@ def _inside(
         W = np.flatnonzero(left)
         if not len(W):
             return None
-        held = np.flatnonzero(~left)
-        rest = g[W] - K[np.ix_(W, held)] @ move[held] if len(held) else g[W]
-        missing = owed - np.bincount(group[held], move[held], len(owed))
-        solved = _solve(K[np.ix_(W, W)] if len(held) else K, rest, group[W], missing)
+        fixed = np.flatnonzero(~left)
+        rest = g[W] - K[np.ix_(W, fixed)] @ move[fixed] if len(fixed) else g[W]
+        missing = owed - np.bincount(group[fixed], move[fixed], len(owed))
+        solved = _solve(K[np.ix_(W, W)] if len(fixed) else K, rest, group[W], missing)
         if solved is None:
             return None
         move[W] = np.clip(solved, lower[W], upper[W])

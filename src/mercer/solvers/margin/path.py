@@ -84,7 +84,7 @@ class SMOPath(Solver):
 
 
 def path_refusal(problem: MarginPath) -> str | None:
-    """Say why a path makes no sense, with the setting that is to blame."""
+    """Return why a path makes no sense, with the setting that is to blame."""
     if not problem.problems or not problem.settings:
         return "there is no programme, or no setting, to answer"
     base = problem.base

@@ -87,7 +87,7 @@ class SMO(Solver):
 
 
 def refusal(name: str, problem: BoxQP | Many) -> str | None:
-    """Say why box programmes are not ones with feasible points on one Gram."""
+    """Return why box programmes are not ones with feasible points on one Gram."""
     problems = programmes(problem)
     if not problems:
         return "there is no programme to answer"

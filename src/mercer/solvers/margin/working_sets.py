@@ -127,7 +127,7 @@ class Sets(Engine):
         return super().is_spent(part) or part.rounds >= self.most
 
     def crawled(self, parts: list[BoxState], ends: list[Status]) -> str:
-        """Say so where a limit was reached because sets were too small for the free variables."""
+        """Return whether sets too small for the free variables led to the limit, in words."""
         limited = [
             part for part, end in zip(parts, ends, strict=True) if end is Status.ITERATION_LIMIT
         ]

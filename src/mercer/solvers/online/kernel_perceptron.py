@@ -135,10 +135,10 @@ class Memory:
             self.late_bias[c] += sign * self.steps
 
     def _make_room(self, newest: int) -> None:
-        held = np.flatnonzero((self.coef != 0).any(axis=1))
-        if len(held) <= (self.budget or len(held)):
+        support = np.flatnonzero((self.coef != 0).any(axis=1))
+        if len(support) <= (self.budget or len(support)):
             return
-        others = held[held != newest]
+        others = support[support != newest]
         gone = others[
             self.removal.pick(self.coef[others], self.age[others], self.squares[others], self.steps)
         ]

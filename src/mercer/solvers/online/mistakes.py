@@ -140,8 +140,8 @@ class _InRows:
         return wrong
 
     def value(self) -> Separator:
-        held = self.memory
-        mean, mean_bias = held.mean
-        log = np.array(held.log, dtype=np.int64) if held.log else _NO_LOG
-        counts = held.mistakes, held.forgotten
-        return Separator(held.coef, held.bias, None, mean, mean_bias, None, *counts, log)
+        memory = self.memory
+        mean, mean_bias = memory.mean
+        log = np.array(memory.log, dtype=np.int64) if memory.log else _NO_LOG
+        counts = memory.mistakes, memory.forgotten
+        return Separator(memory.coef, memory.bias, None, mean, mean_bias, None, *counts, log)

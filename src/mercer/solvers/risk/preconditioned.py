@@ -84,7 +84,7 @@ class HessianPreconditioner:
         return space.element(step, step_b), solved
 
     def _share(self, u: Element, g: Element, tol: float) -> float:
-        """Say how exactly to solve: the more, the nearer the end; enough for `tol` if in reach."""
+        """Return how exactly to solve: more near the end; enough for `tol` if in reach."""
         space = self._space
         size, scale = np.sqrt(max(space.inner(g, g), 0.0)), space.tolerance(u)
         left = size / scale if scale > 0 else 0.0

@@ -128,7 +128,7 @@ class Space(ABC):
 
     @abstractmethod
     def answer(self, element: Element) -> Coefficients:
-        """Say an element in the words of the problem."""
+        """Return an element as an answer to the problem."""
 
     def objective(self, u: Element) -> float:
         """Return the weighted loss and the penalty."""

@@ -75,7 +75,7 @@ class DropIn(BaseEstimator):
         check_solving(self)
 
     def _sharing(self, parameters: tuple[str, ...]) -> Sharing | None:
-        """Say how fits that differ in some parameters are solved together, where they can be.
+        """Return how fits that differ in some parameters are solved together, where they can be.
 
         gamma="scale" goes by the rows of a fit, as in scikit-learn: every fold has its own kernel.
         """

@@ -141,7 +141,7 @@ class NuSVC(PairClassifier):
         self.random_state = random_state
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several nu are solved together."""
+        """Return how fits for several nu are solved together."""
         return self._sharing(("nu",))
 
     def _check_parameters(self) -> None:

@@ -186,7 +186,7 @@ class OneClassSVM(OutlierMixin, DropIn):
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several nu are solved together."""
+        """Return how fits for several nu are solved together."""
         return self._sharing(("nu",))
 
     def _check_parameters(self) -> None:

@@ -136,7 +136,7 @@ class SVC(PairClassifier):
         self.random_state = random_state
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several C are solved together."""
+        """Return how fits for several C are solved together."""
         return self._sharing(("C",))
 
     def _check_parameters(self) -> None:

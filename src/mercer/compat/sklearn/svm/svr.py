@@ -112,7 +112,7 @@ class SVR(TubeRegressor):
         self.max_iter = max_iter
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several C and tubes are solved together."""
+        """Return how fits for several C and tubes are solved together."""
         return self._sharing(("C", "epsilon"))
 
     def _check_parameters(self) -> None:
@@ -224,7 +224,7 @@ class NuSVR(TubeRegressor):
         self.max_iter = max_iter
 
     def sharing(self) -> Sharing | None:
-        """Say how fits for several C and nu are solved together."""
+        """Return how fits for several C and nu are solved together."""
         return self._sharing(("C", "nu"))
 
     def _check_parameters(self) -> None:

@@ -104,7 +104,7 @@ def reported(
 
 
 def ended(solver: Solver, value: FoldedPathValue, steps: int, watch: Watch) -> Solution:
-    """Say how it ended, by whether all equations are met; what does not meet them is no number."""
+    """Return how it ended: whether all equations are met; what does not meet them is NaN."""
     unmet = int(np.count_nonzero(~value.met))
     if not unmet:
         return report(solver, value, Status.SOLVED, steps, watch)

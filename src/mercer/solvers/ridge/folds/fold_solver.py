@@ -47,7 +47,7 @@ class DirectFolds(FoldSolver):
 
 
 def refuses(name: str, problem: Any) -> str | None:
-    """Say why a problem is no ridge path over folds, with positive penalties; None if it is."""
+    """Return why a problem is no ridge path over folds, with positive penalties; None if it is."""
     if not isinstance(problem, FoldedRidgePath):
         return f"{name} answers FoldedRidgePath problems, not {type(problem).__name__}"
     if not (problem.penalties > 0).all():
