@@ -381,6 +381,8 @@ def call_threads(work: float) -> int:
     """
     if work < _ENOUGH_FOR_TWO:
         return 1
+    if _native is None:  # NumPy's calls have their own limits; folds and settings still share work
+        return thread_limit()
     return min(thread_limit(), int(_native.thread_cap()))
 
 

@@ -1189,3 +1189,9 @@ def test_d5_quota_of_a_container(tmp_path, monkeypatch):
     (tmp_path / "cpu" / "a" / "cpu.cfs_quota_us").write_text("100000\n")
     (tmp_path / "cpu" / "a" / "cpu.cfs_period_us").write_text("100000\n")
     assert _resources._quota() == 1
+
+
+def test_work_is_shared_without_the_compiled_core(monkeypatch):
+    monkeypatch.setattr(_resources, "_native", None)
+    assert _resources.call_threads(np.inf) == _resources.thread_limit()
+    assert _resources.call_threads(1.0) == 1
