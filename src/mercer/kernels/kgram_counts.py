@@ -322,7 +322,7 @@ def products(left: list[KgramCounts], right: list[KgramCounts], width: int) -> A
 class _Entries(NamedTuple):
     """Nonzero counts of some sequences: where they stand, and what they are."""
 
-    count: int
+    height: int
     rows: Array
     columns: Array
     values: Array
@@ -337,7 +337,7 @@ class _Entries(NamedTuple):
 
     def dense(self, place: Array, width: int) -> Array:
         """Write the columns that have a place as an ordinary array."""
-        out = np.zeros((self.count, width))
+        out = np.zeros((self.height, width))
         columns = place[self.columns]
         chosen = columns >= 0
         out[self.rows[chosen], columns[chosen]] = self.values[chosen]
@@ -346,9 +346,9 @@ class _Entries(NamedTuple):
     def sparse(self, is_chosen: Array) -> sparse.csr_array:
         """Return the chosen columns as a sparse array, the others left empty."""
         chosen = is_chosen[self.columns]
-        ends = np.searchsorted(self.rows[chosen], np.arange(self.count + 1))
+        ends = np.searchsorted(self.rows[chosen], np.arange(self.height + 1))
         values = self.values[chosen].astype(np.float64)
-        shape = (self.count, len(is_chosen))
+        shape = (self.height, len(is_chosen))
         return sparse.csr_array((values, self.columns[chosen], ends), shape=shape)
 
 
