@@ -381,9 +381,9 @@ def call_threads(work: float) -> int:
     """
     if work < _ENOUGH_FOR_TWO:
         return 1
-    if _native is None:  # NumPy's calls have their own limits; folds and settings still share work
-        return thread_limit()
-    return min(thread_limit(), int(_native.thread_cap()))
+    # NumPy's calls have limits of their own; folds and settings share work without the core, too
+    cap: Any = getattr(_native, "thread_cap", thread_limit)
+    return min(thread_limit(), int(cap()))
 
 
 class _Controller(threadpoolctl.LibController):

@@ -151,13 +151,12 @@ def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
     moved = F.T @ (s * (shift - level)) + problem.penalties * difference
     least = abs(F.T) @ (s * most) + problem.penalties * rounding
     targets = _centred(problem, problem.targets)
-    return np.maximum.reduce(
-        [
-            _beyond(difference, rounding, w),
-            _beyond(moved, least, F.T @ (s * targets)),
-            _beyond(level[None, :], s.T @ most / s.sum(), np.sqrt(s.T @ targets**2 / s.sum())),
-        ]
-    )
+    apart = [
+        _beyond(difference, rounding, w),
+        _beyond(moved, least, F.T @ (s * targets)),
+        _beyond(level[None, :], s.T @ most / s.sum(), norms(np.sqrt(s / s.sum()) * targets)[None]),
+    ]
+    return np.asarray(np.maximum.reduce(apart))
 
 
 def _beyond(difference: Array, rounding: Array, size: Array) -> Array:
