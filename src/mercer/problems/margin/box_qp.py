@@ -186,6 +186,8 @@ class BoxQP:
         if self.scale is not None:
             return self.scale
         size = float(np.abs(self.totals).sum())
+        if size == 0.0:  # a share of the rows below the smallest number: only b = 0, and no margin
+            return 0.0
         largest = float(np.abs(self.unwrapped.base.diag()).max(initial=0.0)) * size
         if self.linear.any():
             objective = 0.5 * float(b @ (self.linear + F)) / size
