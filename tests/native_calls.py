@@ -334,7 +334,7 @@ def _box_calls(dtype: Any) -> dict[str, Callable[[], Call]]:
             _native.box_qps, {"K": gram(dtype=dtype), "boxes": [box(), box()], **rest}
         ),
         f"box_chains ({name})": lambda: Call(
-            _native.box_paths, {"K": gram(dtype=dtype), "chains": [_chain(), _chain()], **rest}
+            _native.box_chains, {"K": gram(dtype=dtype), "chains": [_chain(), _chain()], **rest}
         ),
     }
 
