@@ -332,7 +332,7 @@ def lazily(problem):
 @pytest.fixture(params=["rows kept", "few rows kept"])
 def small_sets(request, monkeypatch):
     """Make sets so small that problems of fifty rows need many of them."""
-    sizes = {"_DIRECT": 8, "_SMALLEST": 6, "_USUAL": 16, "_FIRST": 8}
+    sizes = {"_DIRECT": 8, "_SMALLEST": 6, "_SET_SIZE": 16, "_FIRST": 8}
     for name, size in sizes.items():
         monkeypatch.setattr(sets, name, size)
     if request.param == "few rows kept":

@@ -318,7 +318,8 @@ def _known(machine: Any) -> Certificate | None:
     found: Any = next((held[name] for name in _CERTIFICATES if name in held), None)
     # a time limit is kept: what takes longer to judge is judged when it is read
     limited = getattr(machine, "time_limit", None) is not None
-    if getattr(found, "eager", False) and not (limited and found.rows > _QUICK):
+    lazy = isinstance(found, LazyPointsCertificate | LazyDataCertificate)
+    if lazy and found.eager and not (limited and found.rows > _QUICK):
         found = held["_judgement"] = found.compute()
     if not isinstance(found, Certificate) or isinstance(found.quantities, StreamQuantities):
         return None
