@@ -113,6 +113,7 @@ STORAGE = {
     "GraphGram",
     "LazyGram",
     "WeightedSumGram",
+    "SourceGram",
     "PartGram",
     "PrecomputedGram",
     "ScaledGram",
