@@ -118,6 +118,7 @@ STORAGE = {
     "PrecomputedGram",
     "ScaledGram",
     "ShiftedGram",
+    "SourceGram",
     "SparseGram",
 }
 ASKING = {"certificates", "compat", "machines", "selection"}  # rooms that ask the Gram instead
