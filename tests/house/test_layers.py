@@ -118,7 +118,6 @@ STORAGE = {
     "PrecomputedGram",
     "ScaledGram",
     "ShiftedGram",
-    "SourceGram",
     "SparseGram",
 }
 ASKING = {"certificates", "compat", "machines", "selection"}  # rooms that ask the Gram instead
