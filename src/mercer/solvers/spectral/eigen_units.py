@@ -41,4 +41,4 @@ def _largest(gram: Gram) -> Array:
     """Bound the entries of each row: K that is positive semidefinite has none above max K_ii."""
     if gram.valid or not isinstance(gram, PrecomputedGram):
         return np.abs(gram.diag())
-    return np.abs(gram.dense()).max(axis=1, initial=0.0)
+    return np.asarray(np.abs(gram.dense()).max(axis=1, initial=0.0))
