@@ -106,7 +106,7 @@ _NEVER = -1e300  # stands for log 0: finite, and no density outweighs it
 def log_shares(shares: Array) -> Array:
     """Return logarithms of shares; a part of share zero adds to no density, however far a row."""
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(np.maximum(shares, 0.0)), _NEVER)
+        return np.asarray(np.maximum(np.log(np.maximum(shares, 0.0)), _NEVER))
 
 
 def packed_shares(shares: Array) -> Array:
