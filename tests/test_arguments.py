@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import mercer
+import mercer.gram
 from mercer import kernels
 from mercer.machines.base.other_names import OTHER_NAMES
+from mercer.problems import Eigenproblem, PathSetting
+from mercer.problems.margin import svm
 from mercer.selection import MultipleKernel, Tuned
 
 MACHINES = {
@@ -130,3 +133,16 @@ def test_one_rule_for_seeds():
     }
     assert len(defaults) > 5
     assert set(defaults.values()) == {0}
+
+
+def test_old_names_of_fields_warn_and_work():
+    K, y = np.eye(3), np.array([1.0, -1.0, 1.0])
+    gram = mercer.gram.PrecomputedGram(K)
+    problem = svm.svr(gram, y, np.ones(3), 0.1)
+    with pytest.warns(DeprecationWarning, match="BoxQP: kinks? is deprecated; its name is epsilon"):
+        old = problem.kink
+    np.testing.assert_array_equal(old, problem.epsilon)
+    with pytest.warns(DeprecationWarning, match="PathSetting: kink is deprecated"):
+        assert PathSetting(kink=2.0) == PathSetting(epsilon=2.0)
+    with pytest.warns(DeprecationWarning, match="its name is n_pairs"):
+        assert Eigenproblem(gram, count=2).wanted == 2
