@@ -86,7 +86,8 @@ class Choice:
 
     def __str__(self) -> str:
         width = max(len(one.name) for one in self.contenders)
-        lines = [f"  {'kernel':{width}}  score            behind           points  seconds"]
+        head = f"{'score':>7}{'':10}  {'behind':>7}{'':10}  points  seconds"
+        lines = [f"  {'kernel':{width}}  {head}"]
         for k, one in enumerate(self.contenders):
             best, sign = one.tuning.best, "*" if k == self.chosen else " "
             mean, error = one.tuning.mean[best], one.tuning.standard_error[best]
