@@ -13,6 +13,7 @@ from mercer.problems import ClassMeans, Means
 
 _TOL = 1e-9
 _ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
+_LOST = 1e-15  # of k(x, x) before rows were centred: what that leaves is rounding
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class ClassMeansQuantities:
 def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
     shares, gram = problem.shares(), exact(problem.gram)
-    size = max(float(np.abs(gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    rounding = _LOST * float(np.abs(gram.raw.diag()).max(initial=0.0))
+    size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding, np.finfo(float).tiny)
     images = np.asarray(gram @ shares)
     products = shares.T @ images
     squared = products.diagonal()
@@ -53,10 +55,13 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
     pairs = apart[np.triu_indices(problem.count, 1)]
     to_rows = gram.diag()[:, None] - 2 * images + squared
     least = float(min(x.min(initial=0.0) for x in (squared, pairs, to_rows))) / size
+    closest = float(np.sqrt(max(pairs.min(), 0.0) / size)) if len(pairs) else float("inf")
+    if size <= rounding:  # of rows far from the origin nothing is left that could be told apart
+        closest, least = 0.0, 0.0
     quantities = ClassMeansQuantities(
         float(np.abs(value.coef - shares).max() / shares.max()),
         float(np.abs(value.squared - squared).max() / size),
-        float(np.sqrt(max(pairs.min(initial=np.inf), 0.0) / size)) if len(pairs) else float("inf"),
+        closest,
         least,
     )
     apart_enough, lengths = quantities.closest_pair > _ROUNDING, least >= -NEGATIVE

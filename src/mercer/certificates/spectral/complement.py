@@ -77,7 +77,11 @@ def _in_range(gram: Gram) -> bool:
 def _whole(gram: Gram, V: Array) -> Complement:
     A = np.asarray(gram.dense(), dtype=np.float64)
     Q = np.linalg.qr(V, mode="complete")[0][:, V.shape[1] :]
-    largest = float(np.linalg.eigvalsh(_symmetric(Q.T @ A @ Q))[-1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        rest = _symmetric(Q.T @ A @ Q)
+    if not np.isfinite(rest).all():  # entries at the ends of their range: nothing is bounded
+        return Complement(np.inf, np.inf)
+    largest = float(np.linalg.eigvalsh(rest)[-1])
     return Complement(largest, largest)
 
 

@@ -133,6 +133,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
         self._keep(self._scatter(rows, codes, weights))
+        self._asked.solution  # noqa: B018  what overflows is refused here, not when it is read
         return self
 
     @all_or_nothing

@@ -27,6 +27,8 @@ _ROUNDING = 1e-12  # of the largest entry
 _ENTRIES_AT_ONCE = 1 << 22
 _SAMPLE = 16  # rows that tell what single precision is worth
 
+_FAINT = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)  # below, digits are lost
+
 
 def sparse_matrix(machine: Any, X: Any, *, reset: bool) -> Points:
     """Check a sparse affinity matrix, or the sparse rows of new points."""
@@ -143,8 +145,8 @@ def _in_sparse(matrix: Any) -> tuple[int, int, float] | None:
 def loops(gram: Gram, *, counted: bool, positive: bool) -> tuple[Array, Array]:
     """Return what is added to the diagonal before cutting, and the degrees after that.
 
-    Points without any edge get a loop of weight one, which is in no cut and spares every formula
-    the division by zero.
+    Points without any edge, or with none that float64 has all digits of, get a loop of weight one,
+    which is in no cut and spares every formula the division by zero.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def loops(gram: Gram, *, counted: bool, positive: bool) -> tuple[Array, Array]:
     own = gram.diag()
     shift = np.zeros(len(own)) if counted else -own
     degrees = np.asarray(gram @ np.ones(len(own)), dtype=np.float64) + shift
-    alone = degrees <= 0
+    alone = degrees < _FAINT
     added = np.where(alone, 1.0 - degrees, 0.0)
     if positive:
         bare = ~alone & (own + shift <= 0)
