@@ -78,20 +78,25 @@ class Bar:
 
 
 _shown: ContextVar[Display | None] = ContextVar("mercer_progress", default=None)
+_solvers: ContextVar[bool] = ContextVar("mercer_progress_of_solvers", default=False)
 
 
 @contextmanager
-def shown(name: str) -> Iterator[None]:
-    """Show how far the work inside is, if that was asked for and nobody shows it yet."""
+def shown(name: str, *, solvers: bool = True) -> Iterator[None]:
+    """Show how far the work inside is, if that was asked for and nobody shows it yet.
+
+    With `solvers` their steps are shown: of a fit, not of a search, which counts points.
+    """
     if not get_config().progress or _shown.get() is not None:
         yield
         return
     display = _display(name)
-    token = _shown.set(display)
+    token, asked = _shown.set(display), _solvers.set(solvers)
     try:
         yield
     finally:
         _shown.reset(token)
+        _solvers.reset(asked)
         display.close()
 
 
@@ -114,6 +119,11 @@ def show(text: str, share: float | None = None) -> None:
 def is_shown() -> bool:
     """Return whether anybody looks."""
     return _shown.get() is not None
+
+
+def steps_are_shown() -> bool:
+    """Return whether anybody looks at the steps of solvers."""
+    return _solvers.get()
 
 
 def seconds_left(seconds: Sequence[float], measures: Sequence[float], goal: float) -> float:

@@ -104,7 +104,7 @@ def targets(kind, X):
 def spoken(error):
     """Return whether an error is one that speaks to people."""
     if isinstance(error, np.linalg.LinAlgError):
-        return "set shrinkage" in str(error)
+        return "set shrinkage" in str(error) or "Increase the value of `reg_param`" in str(error)
     return isinstance(error, ValueError | TypeError | mercer.SolverError | MemoryError)
 
 
@@ -115,7 +115,7 @@ def numbers(found):
 
 def used(machine, X):
     """Ask a fitted machine for everything it gives."""
-    str(machine.certificate_) if hasattr(type(machine), "certificate_") else None
+    str(machine.certificate_) if hasattr(machine, "certificate_") else None
     for name in ("predict", "transform", "decision_function", "predict_proba"):
         if hasattr(machine, name):
             assert numbers(getattr(machine, name)(X)), name

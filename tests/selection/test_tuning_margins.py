@@ -452,10 +452,10 @@ CHAIN = BoxPath(CHAIN_BOX, np.zeros(1), [PathStep()], np.arange(2))
         replace(CHAIN, box=replace(CHAIN_BOX, lower=np.full(6, 2.0))),
         replace(CHAIN, box=replace(CHAIN_BOX, start=np.zeros(5))),
         replace(CHAIN, box=replace(CHAIN_BOX, rows=np.arange(6) - 1)),
-        replace(CHAIN, judged=np.array([6])),
-        replace(CHAIN, stages=[PathStep(np.nan)]),
-        replace(CHAIN, stages=[PathStep(0.0)]),
-        replace(CHAIN, stages=[PathStep(start=0)]),
+        replace(CHAIN, evaluation_rows=np.array([6])),
+        replace(CHAIN, steps=[PathStep(np.nan)]),
+        replace(CHAIN, steps=[PathStep(0.0)]),
+        replace(CHAIN, steps=[PathStep(start=0)]),
     ],
 )
 def test_chains_that_make_no_sense_are_refused(wrong):
@@ -464,5 +464,5 @@ def test_chains_that_make_no_sense_are_refused(wrong):
 
 
 def test_a_chain_without_stages_has_no_answers():
-    (answer,) = choose_backend().box_paths(np.eye(6), [replace(CHAIN, stages=[])], 1e-3, 9, None)
+    (answer,) = choose_backend().box_paths(np.eye(6), [replace(CHAIN, steps=[])], 1e-3, 9, None)
     assert answer.b.shape == (0, 6) and answer.values.shape == (0, 2)

@@ -149,7 +149,7 @@ def tune(
         time_limit=time_limit,
         started=started,
     )
-    with shown("tune"):
+    with shown("tune", solvers=False):
         if journal is None:
             _search(way, evaluator, boxes, grows=grid is None)
         else:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from mercer import deadline
 from mercer.html import page
-from mercer.progress import is_shown, seconds_left, show
+from mercer.progress import seconds_left, show, steps_are_shown
 
 _SEEN = 200  # reports that the end is estimated from
 
@@ -118,7 +118,7 @@ class Watch:
         """Note where the solver stands; True means stop now."""
         progress = Progress(iteration, self.seconds, float(measure))
         self.trace.append(progress)
-        if is_shown():
+        if steps_are_shown():
             self._show(progress)
         if self.callback is not None and self.callback(progress):
             self.stopped = Status.STOPPED

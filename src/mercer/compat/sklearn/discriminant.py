@@ -165,8 +165,9 @@ class LinearDiscriminantAnalysis(
             if self.solver != "lsqr":
                 raise
             self._decide_by_least_squares()
-        self.coef_ = self.coef_.astype(given, copy=False)
-        self.intercept_ = self.intercept_.astype(given, copy=False)
+        if np.abs(self.coef_).max(initial=0.0) < np.finfo(given).max:  # else float64 is needed
+            self.coef_ = self.coef_.astype(given, copy=False)
+            self.intercept_ = self.intercept_.astype(given, copy=False)
         self._n_features_out = self._max_components
         if "scalings_" in self.__dict__:
             self._n_features_out = min(self._max_components, self.scalings_.shape[1])
@@ -211,7 +212,8 @@ class LinearDiscriminantAnalysis(
         check_is_fitted(self)
         X = read_rows(self, X, fitting=False, dtype=np.float64)
         refuse_nonfinite(self, X)
-        values = X @ self.coef_.T + self.intercept_
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = X @ self.coef_.T + self.intercept_
         return np.asarray(values.ravel() if values.shape[1] == 1 else values)
 
     def predict_proba(self, X: Any) -> Array:

@@ -171,7 +171,7 @@ def choose(
     splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))
     axes = _axes(machine, truth)
     comparison = Comparison(callback, candidates, time_limit)
-    with shown("choose"):
+    with shown("choose", solvers=False):
         for one in comparison.order():
             comparison.add(
                 one,

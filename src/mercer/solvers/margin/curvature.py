@@ -32,10 +32,11 @@ def curvature_along(part: BoxState, size: float) -> float | None:
     return bend if bend < -_rounding(problem.gram) * size else None
 
 
-def curvature_among(parts: list[BoxState]) -> float | None:
+def curvature_among(parts: list[BoxState], stored: bool = False) -> float | None:
     """Return the smallest eigenvalue of K among a few points, if below zero: support vectors first.
 
-    Where sums are fixed, only on vectors that sum to zero.
+    Where sums are fixed, only on vectors that sum to zero. With `stored`, entries are read from the
+    matrix that is held, to its rounding: functions of one's own are not asked again.
     """
     gram, points = parts[0].unwrapped.base, [_points(part) for part in parts]
     used = np.unique(np.concatenate(points))
@@ -45,7 +46,9 @@ def curvature_among(parts: list[BoxState]) -> float | None:
     if len(few) < _SAMPLE:  # so few say little about K
         n = gram.shape[0]
         few = np.union1d(few, np.arange(0, n, max(1, n // (_SAMPLE - len(few)))))
-    block, slack = exact_block(gram, few), _rounding(gram) * len(few) * largest_diagonal(gram)
+    rounding = _ROUNDING[gram.dtype.itemsize] if stored else _rounding(gram)
+    slack = rounding * len(few) * largest_diagonal(gram)
+    block = _stored_block(gram, few) if stored else exact_block(gram, few)
     if sums_are_fixed(parts):
         block = block - block.mean(axis=0)
         block = block - block.mean(axis=1)[:, None]
@@ -72,6 +75,10 @@ def _points(part: BoxState) -> Array:
 def largest_diagonal(gram: Gram) -> float:
     """Return the size of K."""
     return float(np.abs(gram.diag()).max(initial=0.0))
+
+
+def _stored_block(gram: Gram, few: Array) -> Array:
+    return np.asarray(gram.rows(few)[:, few], dtype=np.float64)
 
 
 def _rounding(gram: Gram) -> float:

@@ -197,7 +197,7 @@ def _ending(problem: MarginPath, state: PathState, watch: Watch) -> tuple[Status
         return watch.stopped, ""
     if not problem.base.valid:
         last = [state.part(len(state.settings) - 1, k) for k in range(len(problem.problems))]
-        if (bend := curvature_among(last)) is not None:
+        if (bend := curvature_among(last, stored=True)) is not None:
             return Status.NOT_CONVEX, f"a direction of curvature {bend:.2g} was seen"
     wrong = int(np.count_nonzero(~state.solved))
     if not wrong:

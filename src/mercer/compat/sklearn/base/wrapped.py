@@ -22,5 +22,10 @@ class WrappedMachine:
     @property
     def certificate_(self) -> Certificate:
         """The judgement of the fit, from the data, in float64; computed when first read."""
+        if "machine_" not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__} has no certificate_: it is not fitted, or its options made "
+                "it run in scikit-learn"
+            )
         found: Certificate = self.machine_.certificate_
         return found
