@@ -183,6 +183,8 @@ def test_d1_ctrl_c_ends_a_script():
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # jobs in the background ignore Ctrl-C, and their children with them
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:
         assert process.stdout.readline() == "started\n"
         process.send_signal(signal.SIGINT)
