@@ -22,6 +22,7 @@ from mercer.points import is_objects, is_sparse
 
 _FEWEST = 50  # rows, below which a sample says little
 _SAMPLE = 16  # rows, all pairs of which are looked at
+_PAIRS = ~np.eye(_SAMPLE, dtype=bool)
 _APART = 1e-6  # of k(x, x): similarities below are none
 _WEAK = 0.02  # of k(x, x): similarities of typical rows, where nearly all rows are support vectors
 _NEARLY_ALL = 0.95  # of the rows
@@ -83,12 +84,12 @@ def warn_of_similarity(machine: Any, gram: Gram, X: Points, support: float = 0.0
 
 def _similarities(gram: Gram) -> Array | None:
     """Return |k(x, y)| / k(x, x) of pairs of a sample; None where k(x, x) differs or is zero."""
-    index = np.linspace(0, gram.shape[0] - 1, _SAMPLE).astype(np.int64)
-    diagonal = gram.diag()[index]
-    if not (diagonal[0] > 0 and np.all(np.abs(diagonal - diagonal[0]) <= 1e-6 * diagonal[0])):
-        return None  # polynomial kernels: what is near depends on the length of rows
+    index = np.arange(_SAMPLE) * (gram.shape[0] - 1) // (_SAMPLE - 1)
     block = np.abs(gram.rows(index)[:, index])
-    return np.asarray(block[~np.eye(_SAMPLE, dtype=bool)] / diagonal[0])
+    diagonal = block.diagonal()
+    if not (diagonal[0] > 0 and np.abs(diagonal - diagonal[0]).max() <= 1e-6 * diagonal[0]):
+        return None  # polynomial kernels: what is near depends on the length of rows
+    return np.asarray(block[_PAIRS] / diagonal[0])
 
 
 def _warn(seen: str, scale: str, X: Points) -> None:
