@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Protocol
 
+import numpy as np
+
 from mercer.resources import get_config
 
 _FIRST = 2.0  # seconds before the first line: short work needs none
@@ -136,17 +138,12 @@ def seconds_left(seconds: Sequence[float], measures: Sequence[float], goal: floa
     >>> round(seconds_left([0.0, 1.0, 2.0, 3.0, 4.0], [1e4, 1e3, 1e2, 10.0, 1.0], 0.01), 6)
     2.0
     """
-    least, points = math.inf, []
-    for at, measure in zip(seconds, measures, strict=True):
-        least = min(least, measure)
-        if at >= _RECENT * seconds[-1] and 0 < least < math.inf:
-            points.append((at, math.log(least)))
-    if len(points) < 3 or not goal > 0:
+    at, least = np.asarray(seconds), np.minimum.accumulate(measures)
+    recent = (at >= _RECENT * at[-1]) & (least > 0) & np.isfinite(least)
+    if np.count_nonzero(recent) < 3 or not goal > 0:
         return math.nan
-    mean_at = sum(at for at, _ in points) / len(points)
-    mean = sum(value for _, value in points) / len(points)
-    spread = sum((at - mean_at) ** 2 for at, _ in points)
-    fall = -sum((at - mean_at) * (value - mean) for at, value in points)
+    x, y = at[recent] - at[recent].mean(), np.log(least[recent])
+    fall = -float(x @ y)
     if not fall > 0:
         return math.nan
-    return max(0.0, (points[-1][1] - math.log(goal)) * spread / fall)
+    return max(0.0, float(y[-1] - math.log(goal)) * float(x @ x) / fall)

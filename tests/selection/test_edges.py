@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer import SVC, KernelRidge
+from mercer import SVC, GaussianClassifier, KernelRidge
 from mercer.kernels import Gaussian, Linear
 from mercer.selection import Grid, Race, tune
 from mercer.selection.edges import MOST_STEPS, edges_of, grow, widened
@@ -89,3 +89,12 @@ def test_races_keep_to_their_grid():
     X = RNG.normal(size=(60, 2))
     found = tune(SVC("gaussian"), X, (X[:, 0] > 0).astype(int), cv=4, search=Race())
     assert not any("widened" in note for note in found.notes)
+
+
+def test_values_that_are_arrays_are_compared_by_identity():
+    grid = Grid.of({"C": [np.ones(3), np.zeros(3)], "penalty": [1.0, 2.0, 4.0]})
+    assert edges_of(grid, grid.points()[-1]) == [("penalty", 1)]
+    X = RNG.normal(size=(60, 2))
+    priors = {"prior": [np.array([0.5, 0.5]), np.array([0.3, 0.7])]}
+    found = tune(GaussianClassifier(), X, (X[:, 0] > 0).astype(int), grid=priors, cv=3)
+    assert len(found.points) == 2

@@ -211,9 +211,8 @@ def _kernels(kernel: Any, X: Any, factors: tuple[float, ...] = _FACTORS) -> Axes
     if isinstance(found, Gaussian | Matern | RationalQuadratic | Laplacian):
         middle = typical_distance(points, 1 if isinstance(found, Laplacian) else 2) / 2
         return {"kernel": tuple(found.with_params(scale=f * middle) for f in factors)}
-    scales = [name for name in found.get_params() if name.rpartition("__")[2] == "scale"]
-    if scales:
-        return {"kernel": tuple(_rescaled(found, scales, factor) for factor in factors)}
+    if scales_of(found):
+        return {"kernel": tuple(rescaled(found, factor) for factor in factors)}
     degrees = [name for name, part in found.get_params().items() if isinstance(part, Polynomial)]
     if isinstance(found, Polynomial) or len(degrees) == 1:
         path = f"{degrees[0]}__" if degrees else ""
@@ -231,9 +230,16 @@ def _of_degree(kernel: Kernel, path: str, degree: int) -> Kernel:
     return kernel.with_params(**changed)
 
 
-def _rescaled(kernel: Kernel, names: list[str], factor: float) -> Kernel:
+def scales_of(kernel: Kernel) -> dict[str, Any]:
+    """Return the scales of all parts of a kernel, by name of the parameter."""
     params = kernel.get_params()
-    changed = {name: (factor * np.asarray(params[name], dtype=float)).tolist() for name in names}
+    return {name: value for name, value in params.items() if name.rpartition("__")[2] == "scale"}
+
+
+def rescaled(kernel: Kernel, factor: float) -> Kernel:
+    """Return a kernel with all of its scales multiplied by a factor."""
+    scales = scales_of(kernel).items()
+    changed = {name: (factor * np.asarray(scale, dtype=float)).tolist() for name, scale in scales}
     return kernel.with_params(**changed)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels import Kernel
+from mercer.selection.default_grids import rescaled, scales_of
 from mercer.selection.grids import Grid
 
 UNBOUNDED = {"C", "penalty", "epsilon", "kernel", "scale"}  # any positive value is allowed
@@ -28,7 +29,7 @@ def edges_of(grid: Grid, point: Mapping[str, Any]) -> list[tuple[str, int]]:
     for name, values in _box_of(grid, point).items():
         unbounded = name.rpartition("__")[2] in UNBOUNDED
         if unbounded and len(values) > 2 and _factor(values) is not None:
-            place = values.index(point[name])
+            place = next(k for k, value in enumerate(values) if value is point[name])
             if place in (0, len(values) - 1):
                 found.append((name, 1 if place else -1))
     return found
@@ -57,12 +58,12 @@ def note_on_edge(name: str, side: int, value: Any, steps: int) -> str:
 
 
 def _box_of(grid: Grid, point: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Return the box that a point is from."""
-    return next(
-        part
-        for part in grid.parts
-        if part.keys() == point.keys() and all(point[name] in part[name] for name in part)
-    )
+    """Return the box that a point is from; values may be arrays, which have no truth value."""
+    return next(part for part in grid.parts if part.keys() == point.keys() and _holds(part, point))
+
+
+def _holds(box: dict[str, tuple[Any, ...]], point: Mapping[str, Any]) -> bool:
+    return all(any(value is point[name] for value in values) for name, values in box.items())
 
 
 def _factor(values: Sequence[Any]) -> float | None:
@@ -81,7 +82,7 @@ def _ratio(a: Any, b: Any) -> float | None:
         return second / first if first > 0 and second > 0 else None
     if not (isinstance(a, Kernel) and isinstance(b, Kernel) and type(a) is type(b)):
         return None
-    scales = {name: (value, b.get_params().get(name)) for name, value in _scales(a).items()}
+    scales = {name: (value, b.get_params().get(name)) for name, value in scales_of(a).items()}
     if not scales or a.with_params(**{name: other for name, (_, other) in scales.items()}) != b:
         return None
     ratios = np.concatenate(
@@ -90,20 +91,8 @@ def _ratio(a: Any, b: Any) -> float | None:
     return float(ratios[0]) if np.all(np.abs(ratios / ratios[0] - 1) < _SAME) else None
 
 
-def _scales(kernel: Kernel) -> dict[str, Any]:
-    """Return the scales of all parts of a kernel."""
-    params = kernel.get_params()
-    return {name: v for name, v in params.items() if name.rpartition("__")[2] == "scale"}
-
-
 def _times(value: Any, factor: float) -> Any:
-    if not isinstance(value, Kernel):
-        return value * factor
-    changed = {
-        name: (factor * np.asarray(scale, dtype=float)).tolist()
-        for name, scale in _scales(value).items()
-    }
-    return value.with_params(**changed)
+    return rescaled(value, factor) if isinstance(value, Kernel) else value * factor
 
 
 def grow(
