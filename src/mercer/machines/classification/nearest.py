@@ -139,6 +139,8 @@ class Copies:
 
     def of_new_rows(self, found: Found, count: int) -> tuple[Array, Array]:
         """Return numbers and keys of the nearest copies."""
+        if len(self.owner) == len(self.rows):  # no row twice
+            return np.concatenate(self.rows)[found.index], found.key
         parts = [self._listed(*pair) for pair in zip(found.index, found.key, strict=True)]
         return self._cut(parts, count)
 
