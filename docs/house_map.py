@@ -25,6 +25,12 @@ FIRST = "<!-- made by docs/house_map.py: do not edit -->"
 LAST = "<!-- end of what docs/house_map.py makes -->"
 
 PURPOSE = {
+    "command": "the command `mercer`",
+    "report": "one HTML page about a fit",
+    "serve": "answers over HTTP",
+    "plots": "pictures, in scikit-learn's manner",
+    "files": "models as files that run no code; LIBSVM's files, ONNX",
+    "fitting": "from a table to a model: prepare, choose, tune, calibrate",
     "compat": "scikit-learn's names and signatures",
     "testing": "checks for kernels, Grams, solvers and backends of one's own",
     "selection": "which parameters, which kernel",
@@ -36,6 +42,7 @@ PURPOSE = {
     "gram": "how K is held, and when",
     "kernels": "what similarity is: expressions",
     "backends": "where arithmetic runs: NumPy, C++",
+    "data": "tables: readers, kinds of columns, checks, preparation",
     "expression": "formulas over pairwise statistics, as data",
 }
 

@@ -12,51 +12,49 @@ Kernels live in `mercer.kernels`, machines here at the top::
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mercer.certificates import Certificate, certify
-from mercer.deadline import TimeLimitError
-from mercer.machines import (
-    CCA,
-    PCA,
-    SVC,
-    SVR,
-    AxisAlignedRectangle,
-    BagOfWords,
-    BayesDecision,
-    BernoulliMixture,
-    DisconnectedWarning,
-    EnclosingBall,
-    FisherDiscriminant,
-    FitWarning,
-    GaussianClassifier,
-    GaussianMixture,
-    Independence,
-    JointTable,
-    KernelRidge,
-    KMeans,
-    LogisticRegression,
-    LogShift,
-    MaximumEntropy,
-    MultinomialMixture,
-    NaiveBayes,
-    NearestMean,
-    NearestNeighbors,
-    OneClassSVM,
-    ParameterError,
-    Perceptron,
-    ProbabilisticPCA,
-    SpectralClustering,
-    Telling,
-    Whiten,
-)
-from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
-from mercer.solvers import Solution, SolverError, Status, solve
-
 if TYPE_CHECKING:
+    from mercer.certificates import Certificate, certify
+    from mercer.deadline import TimeLimitError
+    from mercer.machines import (
+        CCA,
+        PCA,
+        SVC,
+        SVR,
+        AxisAlignedRectangle,
+        BagOfWords,
+        BayesDecision,
+        BernoulliMixture,
+        DisconnectedWarning,
+        EnclosingBall,
+        FisherDiscriminant,
+        FitWarning,
+        GaussianClassifier,
+        GaussianMixture,
+        Independence,
+        JointTable,
+        KernelRidge,
+        KMeans,
+        LogisticRegression,
+        LogShift,
+        MaximumEntropy,
+        MultinomialMixture,
+        NaiveBayes,
+        NearestMean,
+        NearestNeighbors,
+        OneClassSVM,
+        ParameterError,
+        Perceptron,
+        ProbabilisticPCA,
+        SpectralClustering,
+        Telling,
+        Whiten,
+    )
+    from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
     from mercer.selection import Tuned, choose, tune
+    from mercer.solvers import Solution, SolverError, Status
+    from mercer.solvers.solve import solve
 
 __version__ = "0.8.0"
-
-_SELECTION = ("Tuned", "choose", "tune")  # a room of its own, imported when first asked for
 
 __all__ = [
     "CCA",
@@ -108,12 +106,79 @@ __all__ = [
     "tune",
 ]
 
+# Each name is imported when it is first asked for: `mercer --version` must not wait for SciPy and
+# scikit-learn.
+_ROOMS = {
+    "mercer.certificates": ("Certificate", "certify"),
+    "mercer.deadline": ("TimeLimitError",),
+    "mercer.machines": (
+        "AxisAlignedRectangle",
+        "BagOfWords",
+        "BayesDecision",
+        "BernoulliMixture",
+        "CCA",
+        "DisconnectedWarning",
+        "EnclosingBall",
+        "FisherDiscriminant",
+        "FitWarning",
+        "GaussianClassifier",
+        "GaussianMixture",
+        "Independence",
+        "JointTable",
+        "KMeans",
+        "KernelRidge",
+        "LogShift",
+        "LogisticRegression",
+        "MaximumEntropy",
+        "MultinomialMixture",
+        "NaiveBayes",
+        "NearestMean",
+        "NearestNeighbors",
+        "OneClassSVM",
+        "PCA",
+        "ParameterError",
+        "Perceptron",
+        "ProbabilisticPCA",
+        "SVC",
+        "SVR",
+        "SpectralClustering",
+        "Telling",
+        "Whiten",
+    ),
+    "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),
+    "mercer.selection": ("Tuned", "choose", "tune"),
+    "mercer.solvers": ("Solution", "SolverError", "Status", "solve"),
+}
+_MODULES = (
+    "backends",
+    "certificates",
+    "compat",
+    "data",
+    "files",
+    "fitting",
+    "gram",
+    "kernels",
+    "machines",
+    "plots",
+    "problems",
+    "report",
+    "selection",
+    "serve",
+    "solvers",
+    "testing",
+    "theory",
+)
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    if name in _SELECTION:
-        return getattr(import_module("mercer.selection"), name)
-    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    if name in _MODULES:
+        return import_module(f"mercer.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SELECTION})
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -10,7 +10,11 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "mercer"
 
 # top to bottom; rooms of one line are neighbours and may look at one another
 LAYERS = [
-    {"compat", "testing", "cli"},
+    {"command"},
+    {"report", "serve"},
+    {"files", "plots"},
+    {"fitting"},
+    {"compat", "testing"},
     {"selection", "theory"},
     {"machines"},
     {"certificates"},
@@ -19,6 +23,7 @@ LAYERS = [
     {"gram"},
     {"kernels"},
     {"backends"},
+    {"data"},
     {
         "arguments",
         "html",

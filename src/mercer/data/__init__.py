@@ -1,0 +1,1 @@
+"""Tables: readers, kinds of columns, checks, and what turns them into numbers."""

@@ -1,0 +1,1 @@
+"""Models as files that run no code, LIBSVM's files, ONNX."""

@@ -1,0 +1,1 @@
+"""Pictures in scikit-learn's manner: classes with `from_estimator` and `plot`."""

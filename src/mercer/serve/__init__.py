@@ -1,0 +1,1 @@
+"""Answers of a model over HTTP, on this machine."""
