@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import lzma
+import struct
 import zipfile
 import zlib
 from math import prod
@@ -123,9 +125,11 @@ def arrays_in(content: bytes, source: str, limits: Limits) -> dict[str, Array]:
                 name = entry.filename.removesuffix(".npy")
                 arrays[name] = _array(member_bytes, name, source)
             return arrays
+    except DataError:
+        raise
     except (
-        zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
-        KeyError, UnicodeDecodeError, OverflowError,
+        zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, KeyError,
+        NotImplementedError, RuntimeError, OverflowError, ValueError,
     ) as error:  # fmt: skip
         raise DataError(
             f"the file is no npz archive, or broken ({error})", source=source
