@@ -186,7 +186,7 @@ def _regular(lines: list[str], first: int, limits: Limits) -> Lines | None:
         return None
     places = np.array(part.indices, dtype=np.int64)
     most = np.inf if limits.columns is None else limits.columns
-    starts = np.cumsum(part.counts)[:-1]
+    starts = np.cumsum(np.array(part.counts, dtype=np.int64))[:-1]
     grows = np.diff(places) > 0
     grows[starts[(starts > 0) & (starts < len(places))] - 1] = True  # the next row begins anew
     fine = bool(grows.all()) and places.max(initial=0) <= most
