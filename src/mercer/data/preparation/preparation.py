@@ -142,8 +142,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         gaps = np.isnan(numbers)
         if gaps.any():
             numbers = np.where(gaps, self.medians_, numbers)
-        numbers -= self.means_
-        numbers /= self.scales_
+        with np.errstate(over="ignore"):  # machines refuse what is beyond float64, and say where
+            numbers -= self.means_
+            numbers /= self.scales_
         return self._joined(table, numbers, self._counts(table), self._sparse(table))
 
     def _learn(self, X: Any) -> Points:
@@ -353,10 +354,13 @@ def _moments(numbers: Array, plan: dict[str, Any]) -> tuple[Array, Array]:
 def _sparse_scales(rows: Any) -> Array:
     """Return standard deviations of sparse columns; 1 for constant ones."""
     n = rows.shape[0]
-    means = np.bincount(rows.indices, rows.data, rows.shape[1]) / n
-    squares = np.bincount(rows.indices, (rows.data - means[rows.indices]) ** 2, rows.shape[1])
-    zeros = n - np.bincount(rows.indices, minlength=rows.shape[1])
-    variances = (squares + zeros * means**2) / n
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.bincount(rows.indices, rows.data, rows.shape[1]) / n
+        squares = np.bincount(rows.indices, (rows.data - means[rows.indices]) ** 2, rows.shape[1])
+        zeros = n - np.bincount(rows.indices, minlength=rows.shape[1])
+        variances = (squares + zeros * means**2) / n
+    if not np.isfinite(variances).all():
+        raise DataError("sparse columns hold entries whose squares overflow, or none; scale them")
     return np.where(variances > 0.0, np.sqrt(variances), 1.0)
 
 
