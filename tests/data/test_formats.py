@@ -111,6 +111,7 @@ def test_arff():
         (b"'New York', ?", b"'New York, ?", 11, None, "quotes are not closed"),
         (b"31.12.2020 08", b"31.13.2020 08", 10, "born", "no date of this pattern"),
         (b"dd.MM", b"EEE.MM", 5, "born", "date pattern"),
+        (b"dd.MM", b"MM.MM", 5, "born", "names a part twice"),
         (b" real", b" relational", 3, "the age", "type 'relational' is not taken"),
         (b"@attribute town", b"attribute town", 4, None, "before @data"),
     ],
@@ -201,6 +202,8 @@ def test_npz():
     assert table(saved(X=X, **extra)).columns == ["x0", "x1", "y"]
     assert table(saved(a=np.arange(3), b=np.array(["x", "y", "z"]))).columns == ["a", "b"]
     assert len(next(read_blocks(io.BytesIO(saved(X=X, **extra)), found.schema.drop("p", "q")))) == 6
+    folds = {"folds": np.zeros((2, 3), dtype=int), "target_name": np.array(["y"])}
+    assert table(saved(X=X, **extra, **folds)).columns == ["x0", "x1", "y"]
     held = io.BytesIO()
     np.save(held, X)
     assert table(held.getvalue()).shape == (6, 2)
