@@ -43,10 +43,10 @@ def aligned(rows: Iterable[Sequence[str]], head: Sequence[str] = (), *, right: s
     a        1
     bcd     20
     """
-    lines = [[cell(entry) for entry in row] for row in ([head] if head else [])]
-    lines += [[cell(entry) for entry in row] for row in rows]
-    if not lines:
+    whole = [*([head] if head else []), *rows]
+    if not whole:
         return ""
+    lines = [[*map(cell, row[:-1]), printable(row[-1])] for row in whole]  # the last has room
     widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
     sides = [">" if right[j : j + 1] == "r" else "<" for j in range(len(widths))]
     return "\n".join(
