@@ -1,0 +1,222 @@
+"""One column: its entries as an array, its kind, and how to see it as another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isnan
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.data.cells import date_of, number_of
+from mercer.data.errors import DataError, shorten
+from mercer.data.kinds import Kind, kind_of
+
+Parsed = Literal["number", "word", "date"]
+DATES = np.dtype("datetime64[us]")
+_WORDS = {Kind.CATEGORY, Kind.TEXT, Kind.IDENTIFIER}  # kinds whose entries are words
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Entries of one kind.
+
+    Attributes
+    ----------
+    values : array
+        float64 with nan, objects (str, or None where missing), or datetime64[us] with NaT.
+    kind : Kind
+        What they are.
+    parsed : {"number", "word", "date"}
+        What the entries of a file are read as, before they are turned into this kind: codes that
+        were read as numbers, "007", are the words "7" later on, too.
+    """
+
+    values: Array
+    kind: Kind
+    parsed: Parsed
+
+    @staticmethod
+    def of(name: str, values: Array, kind: Kind | None = None) -> Column:
+        """Make a column of entries, of a given kind or of the one that they look like."""
+        parsed: Parsed = {"f": "number", "M": "date"}.get(values.dtype.kind, "word")  # type: ignore[assignment]
+        column = Column(_locked(values), Kind.CATEGORY, parsed)
+        return column.as_kind(name, kind_of(name, values) if kind is None else kind)
+
+    def as_kind(self, name: str, kind: Kind) -> Column:
+        """Return the column as another kind; entries that cannot be of that kind are named."""
+        values = self.values
+        if kind in _WORDS:
+            values = as_words(values)
+        elif kind is Kind.NUMBER:
+            values = _as_numbers(name, values)
+        elif kind is Kind.DATE:
+            values = _as_dates(name, values)
+        elif len(different(values)) > 2:
+            raise DataError(
+                f"has {len(different(values))} different values; a binary column has two at most. "
+                "Call it a category or a number",
+                column=name,
+            )
+        return Column(_locked(values), kind, self.parsed)
+
+    def take(self, index: Any) -> Column:
+        """Choose rows."""
+        return Column(_locked(self.values[index]), self.kind, self.parsed)
+
+    @property
+    def missing(self) -> Array:
+        """A mask of the entries that are missing."""
+        return missing_of(self.values)
+
+
+def missing_of(values: Array) -> Array:
+    """Return a mask of the entries that are missing."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "M":
+        return np.isnat(values)
+    return np.equal(values, None).astype(bool)
+
+
+def different(values: Array) -> list[Any]:
+    """Return the different entries that are not missing, in order."""
+    if values.dtype.kind == "O":
+        return sorted({entry for entry in values.tolist() if entry is not None})
+    return list(np.unique(values[~missing_of(values)]).tolist())
+
+
+def as_words(values: Array) -> Array:
+    """Write entries as words: whole numbers without a point, dates as in ISO 8601."""
+    if values.dtype.kind == "O":
+        return values
+    if values.dtype.kind == "M":
+        return _objects([None if day is None else _day(day) for day in values.tolist()])
+    return _objects([None if isnan(number) else word_of(number) for number in values.tolist()])
+
+
+def word_of(number: float) -> str:
+    """Write a number as a word.
+
+    Examples
+    --------
+    >>> word_of(7.0), word_of(0.1)
+    ('7', '0.1')
+    """
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def _day(day: Any) -> str:
+    text: str = day.isoformat(sep=" ")
+    return text.removesuffix(" 00:00:00")
+
+
+def _as_numbers(name: str, values: Array) -> Array:
+    if values.dtype.kind == "f":
+        return values
+    if values.dtype.kind == "M":
+        days = (values - np.datetime64(0, "us")) / _DAY
+        return np.where(np.isnat(values), np.nan, days)
+    found = np.empty(len(values))
+    for row, entry in enumerate(values.tolist()):
+        number = np.nan if entry is None else number_of(entry)
+        if number is None:
+            raise DataError(
+                f"{shorten(entry)!r} in row {row} is not a number; call the column a category, or "
+                "name this word among the missing ones",
+                column=name,
+            )
+        found[row] = number
+    return found
+
+
+def _as_dates(name: str, values: Array) -> Array:
+    if values.dtype.kind == "M":
+        return values
+    if values.dtype.kind == "f":
+        raise DataError(
+            "holds numbers, and nothing says what days they are; write dates as 2024-12-31, or "
+            "leave them numbers",
+            column=name,
+        )
+    known = {entry: None if entry is None else date_of(entry) for entry in set(values.tolist())}
+    for row, entry in enumerate(values.tolist()):
+        if entry is not None and known[entry] is None:
+            raise DataError(
+                f"{shorten(entry)!r} in row {row} is not a date; write dates as 2024-12-31 or "
+                "2024-12-31 23:59:59",
+                column=name,
+            )
+    return np.array([known[entry] for entry in values.tolist()], dtype=DATES)
+
+
+# --- entries of any origin ------------------------------------------------------------------
+
+
+def entries_of(name: str, values: Sequence[Any]) -> Array:
+    """Turn Python values into the array of a column: numbers, dates, or words."""
+    present = [entry for entry in values if not is_missing(entry)]
+    if all(isinstance(entry, Real | np.bool_) for entry in present):
+        try:
+            return np.array(
+                [np.nan if is_missing(entry) else float(entry) for entry in values], dtype=float
+            )
+        except OverflowError:
+            raise DataError("holds an integer beyond float64", column=name) from None
+    if present and all(
+        isinstance(entry, datetime | np.datetime64) or _is_day(entry) for entry in present
+    ):
+        return np.array([None if is_missing(e) else _utc(e) for e in values], dtype=DATES)
+    for entry in present:
+        if not isinstance(entry, str | bytes | Real | np.generic) and not _is_day(entry):
+            raise DataError(
+                f"holds {type(entry).__name__} objects; a column holds numbers, words or dates",
+                column=name,
+            )
+    return _objects([None if is_missing(entry) else _word(entry) for entry in values])
+
+
+def is_missing(entry: Any) -> bool:
+    """Return whether an entry is None, nan, NaT or the NA of pandas."""
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return bool(entry != entry)  # noqa: PLR0124  nan and NaT of any type
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_day(entry: Any) -> bool:
+    return type(entry).__name__ == "date"
+
+
+def _utc(entry: Any) -> Any:
+    if isinstance(entry, datetime) and entry.tzinfo is not None:
+        return entry.astimezone(UTC).replace(tzinfo=None)
+    return entry
+
+
+def _word(entry: Any) -> str:
+    if isinstance(entry, bytes):
+        return entry.decode("utf-8", errors="replace")
+    if isinstance(entry, Real) and not isinstance(entry, bool | np.bool_):
+        return word_of(float(entry))
+    return str(entry)
+
+
+def _objects(entries: list[Any]) -> Array:
+    found = np.empty(len(entries), dtype=object)
+    found[:] = entries
+    return found
+
+
+def _locked(values: Array) -> Array:
+    if values.flags.writeable:
+        values = values.view()
+        values.flags.writeable = False
+    return values

@@ -1,0 +1,134 @@
+"""Kinds of columns, and how they are inferred from the entries.
+
+Numbers are numbers, of which two different ones are binary. Words are binary if there are two
+different ones, text if there are many and most entries are of several words, categories if there
+are few, and otherwise identifiers: names of the rows, which tell nothing about other rows. Whole
+numbers are identifiers only if no two are equal *and* the column is named like one.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+
+FEW = 20  # different words that are categories in any table
+SHARE = 0.05  # of the rows: as many different words are categories in large tables
+WORDS = 2.5  # in a typical entry: running text
+WORD = re.compile(r"(?u)\b\w\w+\b")  # what counts as a word, as scikit-learn has it
+SAMPLE = 10_000  # entries that the number of words is measured on
+# "id", "user_id", "userId", "passenger.id", row names of R and pandas
+_LIKE_ID = re.compile(
+    r"(?i:id|.*[\s_.\-]id|row_?names?|row_?number|index|unnamed: ?0|uuid|guid)|.*[a-z0-9]I[dD]"
+)
+
+
+class Kind(Enum):
+    """What the entries of a column are.
+
+    Examples
+    --------
+    >>> Kind("category")
+    <Kind.CATEGORY: 'category'>
+    >>> [kind.value for kind in Kind]
+    ['number', 'category', 'binary', 'text', 'date', 'identifier']
+    """
+
+    NUMBER = "number"
+    CATEGORY = "category"
+    BINARY = "binary"
+    TEXT = "text"
+    DATE = "date"
+    IDENTIFIER = "identifier"
+
+    @property
+    def entries(self) -> str:
+        """The word for several entries, as in "holds categories"."""
+        plural = {"category": "categories", "binary": "one of two values", "text": "text"}
+        return plural.get(self.value, self.value + "s")
+
+
+def kind_named(kind: Any) -> Kind:
+    """Return a kind by its name.
+
+    Examples
+    --------
+    >>> kind_named("Category"), kind_named(Kind.TEXT)
+    (<Kind.CATEGORY: 'category'>, <Kind.TEXT: 'text'>)
+    """
+    if isinstance(kind, Kind):
+        return kind
+    try:
+        return Kind(str(kind).lower())
+    except ValueError:
+        known = ", ".join(one.value for one in Kind)
+        raise ValueError(f"kind {kind!r} is none of: {known}") from None
+
+
+def kind_of(name: str, values: Array) -> Kind:
+    """Infer the kind of a column from its name and entries.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    values : array
+        Numbers with nan, words with None, or dates with NaT.
+
+    Returns
+    -------
+    Kind
+
+    Examples
+    --------
+    >>> kind_of("age", np.array([31.0, np.nan, 40.0, 52.0]))
+    <Kind.NUMBER: 'number'>
+    >>> kind_of("sick", np.array(["yes", "no", None, "no"], dtype=object))
+    <Kind.BINARY: 'binary'>
+    """
+    if values.dtype.kind == "M":
+        return Kind.DATE
+    if values.dtype.kind == "f":
+        return _kind_of_numbers(name, values)
+    present = [entry for entry in values.tolist() if entry is not None]
+    different = len(set(present))
+    if different == 2:
+        return Kind.BINARY
+    if different > FEW and words_of_an_entry(present) >= WORDS:
+        return Kind.TEXT
+    return Kind.CATEGORY if different <= max(FEW, SHARE * len(values)) else Kind.IDENTIFIER
+
+
+def words_of_an_entry(present: list[str]) -> float:
+    """Return how many words a typical entry has (the median)."""
+    some = present[:: max(1, len(present) // SAMPLE)]
+    return float(np.median([len(WORD.findall(text)) for text in some])) if some else 0.0
+
+
+def _kind_of_numbers(name: str, values: Array) -> Kind:
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return Kind.NUMBER
+    low, high = present.min(), present.max()
+    two = low < high and bool(((present == low) | (present == high)).all())
+    if two and (len(present) > 2 or (low, high) == (0.0, 1.0)):  # two rows alone say nothing
+        return Kind.BINARY
+    if _LIKE_ID.fullmatch(name) and len(present) == len(values) and are_all_different(present):
+        return Kind.IDENTIFIER
+    return Kind.NUMBER
+
+
+def are_all_different(values: Array) -> bool:
+    """Return whether whole numbers are pairwise different; fractions are measurements."""
+    if len(values) <= 2 or not bool((values == np.floor(values)).all()):
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def count_the_rows(values: Array) -> bool:
+    """Return whether numbers grow by one from row to row, as a row number does."""
+    return len(values) > FEW and bool((np.diff(values) == 1.0).all())

@@ -1,0 +1,1 @@
+"""What turns the columns of a table into numbers, by their kinds."""

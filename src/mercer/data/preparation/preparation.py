@@ -1,0 +1,349 @@
+"""The transformer that turns a table of mixed columns with gaps into rows of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array, Points
+from mercer.data.errors import DataError
+from mercer.data.kinds import Kind
+from mercer.data.preparation.dates import names_of, parts_of
+from mercer.data.preparation.plan import MISSING_LEVEL, MOST_WORDS, kinds_in, plan_of
+from mercer.data.preparation.tfidf import counts_of, weighted, weights_of
+from mercer.data.table import Table
+
+_WIDE = 500  # levels in all: beyond, most of a row is zeros, and rows are held sparse
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring columns of one kind.
+
+    Attributes
+    ----------
+    name : str
+        "numbers", "dates", "categories", or "text" with the name of the column.
+    kind : Kind
+        What they were made of.
+    start, stop : int
+        The columns from `start` up to, not including, `stop`.
+    """
+
+    name: str
+    kind: Kind
+    start: int
+    stop: int
+
+
+class TablePreparation(TransformerMixin, BaseEstimator):
+    """Turn a table of mixed columns with gaps into rows of numbers.
+
+    - Numbers, and binary columns of numbers: gaps are filled by the median, then
+      z = (x - mean) / standard deviation. A column with gaps in the training rows gets a further
+      column that is 1 where the entry was missing.
+    - Dates: days since 1970, and sine and cosine of the place in the year, the week and the day
+      where the dates go through these; then as numbers.
+    - Categories, and binary columns of words: one column for each level, 0 or 1, so that the
+      linear kernel counts the columns in which two rows agree. "Missing" is a level of its own if
+      training rows have gaps; a level not seen there is all zeros.
+    - Text: word counts weighted as in scikit-learn's `TfidfVectorizer` with `sublinear_tf`.
+    - Identifiers are left out.
+
+    Parameters
+    ----------
+    plan : dict, optional
+        Columns, levels and words, as `plan_` holds them; by default made of the rows of the fit.
+        A plan made of all rows gives every fold the same columns.
+    most_words : int
+        The most frequent words of a text are kept, so many.
+
+    Attributes
+    ----------
+    plan_ : dict of lists and dicts of str
+        Which columns, levels and words there are.
+    medians_, means_, scales_ : arrays
+        Of numbers and of what dates become.
+    weights_ : dict of str to array
+        For each text what its words weigh.
+    feature_names_in_ : array of str
+        Columns of the training table.
+    blocks_ : list of Block
+        Which columns of the result are of which kind.
+
+    Notes
+    -----
+    What is fitted is lists of words and float64 arrays, nothing else: a file that holds the
+    parameters and `plan_`, `medians_`, `means_`, `scales_`, `weights_`, `feature_names_in_` and
+    `n_features_in_` holds it whole; `blocks_` follows from those.
+
+    Examples
+    --------
+    >>> from mercer.data import Table, TablePreparation
+    >>> table = Table.of({"age": [20, None, 40], "town": ["Ulm", "Bern", "Ulm"]})
+    >>> prepare = TablePreparation().fit(table)
+    >>> prepare.transform(table).round(3).tolist()
+    [[-1.225, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], [1.225, 0.0, 0.0, 1.0]]
+    >>> prepare.get_feature_names_out().tolist()
+    ['age', 'age_missing', 'town_Bern', 'town_Ulm']
+    """
+
+    plan_: dict[str, Any]
+
+    def __init__(self, plan: dict[str, Any] | None = None, most_words: int = MOST_WORDS) -> None:
+        self.plan = plan
+        self.most_words = most_words
+
+    def fit(self, X: Any, y: Any = None) -> TablePreparation:
+        """Learn columns, levels, words and scales.
+
+        Parameters
+        ----------
+        X : Table, data frame or array of mixed entries
+            Training rows.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Points:
+        """Learn from rows and return them as numbers."""
+        return self._learn(X)
+
+    def transform(self, X: Any) -> Points:
+        """Return rows as numbers.
+
+        Parameters
+        ----------
+        X : Table, data frame or array of mixed entries
+            Rows with the columns of the training rows; others are not looked at.
+
+        Returns
+        -------
+        (n, d) float64 array, or CSR array where there are texts or many levels
+        """
+        check_is_fitted(self)
+        plan = self.plan_
+        table = self._table(X, plan)
+        numbers = self._numbers(table)
+        gaps = np.isnan(numbers)
+        if gaps.any():
+            numbers = np.where(gaps, self.medians_, numbers)
+        numbers -= self.means_
+        numbers /= self.scales_
+        counts = {
+            name: counts_of(table[name].tolist(), words) for name, words in plan["words"].items()
+        }
+        return self._joined(
+            table, numbers, {n: weighted(c, self.weights_[n]) for n, c in counts.items()}
+        )
+
+    def _learn(self, X: Any) -> Points:
+        """Learn, and return the training rows on the way, whose words are counted once."""
+        if self.plan is None:
+            table = Table.of(X)
+            plan = plan_of(table, self.most_words)
+        else:
+            plan = self.plan
+            table = self._table(X, plan)
+        if not len(table):
+            raise DataError("TablePreparation: the table has no rows")
+        if not kinds_in(plan):
+            raise DataError("the table has no column that tells anything about other rows")
+        self.plan_ = plan
+        self.feature_names_in_ = np.array(table.columns, dtype=object)
+        self.n_features_in_ = len(table.columns)
+        table = table[list(kinds_in(plan))].with_kinds(kinds_in(plan))
+        numbers = self._numbers(table)
+        gaps = np.isnan(numbers)
+        self.medians_ = _medians(numbers, gaps)
+        numbers = np.where(gaps, self.medians_, numbers)
+        self.means_ = numbers.mean(axis=0)
+        self.scales_ = _scales(numbers, self.means_)
+        counts = {
+            name: counts_of(table[name].tolist(), words) for name, words in plan["words"].items()
+        }
+        self.weights_ = {name: weights_of(count) for name, count in counts.items()}
+        numbers = (numbers - self.means_) / self.scales_
+        return self._joined(
+            table, numbers, {n: weighted(c, self.weights_[n]) for n, c in counts.items()}
+        )
+
+    # --- parts ------------------------------------------------------------------------------
+
+    def _table(self, X: Any, plan: dict[str, Any]) -> Table:
+        """Return the columns of the plan, as the kinds that it sees them as."""
+        kinds = kinds_in(plan)
+        if isinstance(X, Table):
+            have = X.columns
+        else:
+            X = X if hasattr(X, "columns") else Table.of(X)
+            have = [str(name) for name in getattr(X, "column_names", X.columns)]
+        lacking = [name for name in kinds if name not in set(have)]
+        if lacking:
+            shown = ", ".join(map(repr, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
+            raise DataError(
+                f"the table lacks {len(lacking)} column(s) of the training rows: {shown}"
+            )
+        table = X if isinstance(X, Table) else Table.of(X, kinds=kinds)
+        return table[list(kinds)].with_kinds(kinds)
+
+    def _numbers(self, table: Table) -> Array:
+        """Return numbers and what dates become, with nan where entries are missing."""
+        plan = self.plan_
+        numbers = np.empty((len(table), len(plan["numbers"])))
+        for place, name in enumerate(plan["numbers"]):
+            numbers[:, place] = table[name]
+        dates = [parts_of(table[name], plan["cycles"][name]) for name in plan["dates"]]
+        found: Array = np.hstack([numbers, *dates]) if dates else numbers
+        infinite = np.flatnonzero(np.isinf(found).any(axis=0)) if found.size else []
+        if len(infinite):
+            name = plan["numbers"][infinite[0]]
+            raise DataError("has infinite entries; fill them in, or drop it", column=name)
+        return found
+
+    def _joined(self, table: Table, numbers: Array, texts: dict[str, Any]) -> Points:
+        plan, gaps = self.plan_, set(self.plan_["gaps"])
+        own = len(plan["numbers"])
+        parts: list[Any] = [
+            numbers[:, :own],
+            *(_absent(table, n) for n in plan["numbers"] if n in gaps),
+        ]
+        parts += [numbers[:, own:], *(_absent(table, n) for n in plan["dates"] if n in gaps)]
+        wide = bool(texts) or self._level_count() > _WIDE
+        for name, levels in plan["levels"].items():
+            parts.append(_one_hot(table[name], levels, name in gaps, wide))
+        if not wide:
+            return np.hstack(parts)
+        return sparse.hstack(
+            [sparse.csr_array(part) for part in [*parts, *texts.values()]], format="csr"
+        )
+
+    def _level_count(self) -> int:
+        gaps = set(self.plan_["gaps"])
+        return sum(len(levels) + (name in gaps) for name, levels in self.plan_["levels"].items())
+
+    # --- what was made ----------------------------------------------------------------------
+
+    @property
+    def blocks_(self) -> list[Block]:
+        """Which columns of the result are of which kind."""
+        check_is_fitted(self)
+        plan, gaps = self.plan_, set(self.plan_["gaps"])
+        widths = [("numbers", Kind.NUMBER, sum(1 + (n in gaps) for n in plan["numbers"]))]
+        dates = sum(1 + 2 * len(plan["cycles"][n]) + (n in gaps) for n in plan["dates"])
+        widths.append(("dates", Kind.DATE, dates))
+        widths.append(("categories", Kind.CATEGORY, self._level_count()))
+        widths += [(f"text {name!r}", Kind.TEXT, len(w)) for name, w in plan["words"].items()]
+        ends = np.cumsum([0, *(width for _, _, width in widths)]).tolist()
+        return [
+            Block(name, kind, ends[k], ends[k + 1])
+            for k, (name, kind, width) in enumerate(widths)
+            if width
+        ]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return a name for each column of the result."""
+        check_is_fitted(self)
+        plan, gaps = self.plan_, set(self.plan_["gaps"])
+        names = [*plan["numbers"], *(f"{n}_missing" for n in plan["numbers"] if n in gaps)]
+        names += [part for n in plan["dates"] for part in names_of(n, plan["cycles"][n])]
+        names += [f"{n}_missing" for n in plan["dates"] if n in gaps]
+        for name, levels in plan["levels"].items():
+            names += [f"{name}_{level}" for level in levels]
+            names += [f"{name}_{MISSING_LEVEL}"] if name in gaps else []
+        names += [f"{name}_{word}" for name, words in plan["words"].items() for word in words]
+        return np.array(names, dtype=object)
+
+    def describe(self) -> list[str]:
+        """Say in sentences what is done to the columns.
+
+        Examples
+        --------
+        >>> table = Table.of({"age": [20, None, 40], "town": ["Ulm", "Bern", "Ulm"]})
+        >>> for sentence in TablePreparation().fit(table).describe():
+        ...     print(sentence)
+        Numbers ('age'): gaps are filled by the median, then mean 0 and standard deviation 1.
+        Where 'age' is missing, a column of its own says so.
+        Categories ('town'): a column of 0 and 1 for each level, 2 in all; new levels are all 0.
+        """
+        check_is_fitted(self)
+        plan, gaps = self.plan_, set(self.plan_["gaps"])
+        said = []
+        if plan["numbers"]:
+            said.append(
+                f"Numbers ({_list(plan['numbers'])}): gaps are filled by the median, then mean 0 "
+                "and standard deviation 1."
+            )
+        for name in plan["dates"]:
+            cycles = ", ".join(plan["cycles"][name])
+            also = f", and the place in the {cycles} as sine and cosine" if cycles else ""
+            said.append(f"Date {name!r}: days since 1970{also}; then as numbers.")
+        absent = [name for name in [*plan["numbers"], *plan["dates"]] if name in gaps]
+        if absent:
+            said.append(f"Where {_list(absent)} is missing, a column of its own says so.")
+        if plan["levels"]:
+            said.append(
+                f"Categories ({_list(plan['levels'])}): a column of 0 and 1 for each level, "
+                f"{self._level_count()} in all; new levels are all 0."
+            )
+            absent = [name for name in plan["levels"] if name in gaps]
+            if absent:
+                said.append(f"Missing is a level of its own in {_list(absent)}.")
+        for name, words in plan["words"].items():
+            said.append(f"Text {name!r}: {len(words)} words, weighted by tf-idf, rows of length 1.")
+        if plan["left_out"]:
+            said.append(f"Left out as identifiers: {_list(plan['left_out'])}.")
+        return said
+
+
+def _list(names: Any) -> str:
+    names = list(names)
+    return ", ".join(map(repr, names[:8])) + (
+        f" and {len(names) - 8} more" if len(names) > 8 else ""
+    )
+
+
+def _medians(numbers: Array, gaps: Array) -> Array:
+    """Return the medians of what is there; 0 for a column without entries."""
+    found = np.zeros(numbers.shape[1])
+    for k in range(numbers.shape[1]):
+        present = numbers[~gaps[:, k], k]
+        found[k] = np.median(present) if len(present) else 0.0
+    return found
+
+
+def _scales(numbers: Array, means: Array) -> Array:
+    """Return standard deviations; 1 where they are rounding only, as in scikit-learn."""
+    n, eps = len(numbers), np.finfo(np.float64).eps
+    variances = np.var(numbers, axis=0)
+    constant = variances <= n * eps * variances + (n * means * eps) ** 2
+    return np.where(constant, 1.0, np.sqrt(variances))
+
+
+def _absent(table: Table, name: str) -> Array:
+    return table.column(name).missing.astype(np.float64)[:, None]
+
+
+def _one_hot(values: Array, levels: list[str], gaps: bool, as_sparse: bool) -> Any:
+    """Return a column for each level, and one for missing entries if training rows had them."""
+    place: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
+    if gaps:
+        place[None] = len(levels)
+    codes = np.array([place.get(entry, -1) for entry in values.tolist()], dtype=np.intp)
+    known = np.flatnonzero(codes >= 0)
+    shape = (len(values), len(place))
+    if as_sparse:
+        return sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=shape)
+    found = np.zeros(shape)
+    found[known, codes[known]] = 1.0
+    return found

@@ -1,0 +1,252 @@
+"""A delimited text in pieces of whole records, and records cut into fields.
+
+Pieces without quotes are cut at line ends and delimiters by the fastest means there are; a piece
+with quotes goes through Python's csv module, which alone knows where its records end.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from mercer.data.errors import DataError, shorten
+from mercer.data.limits import Limits
+from mercer.data.reading.dialect import Dialect, reader_of
+
+SIZE = 4 << 20  # bytes of a piece
+_LINE_END = re.compile(rb"\r\n|\n|\r|$")
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole records of a file.
+
+    Attributes
+    ----------
+    data : bytes
+        Lines in UTF-8.
+    line : int
+        The number of the first one in the file.
+    quoted : bool
+        Whether quotes, or runs of blanks, make line ends and delimiters ambiguous.
+    """
+
+    data: bytes
+    line: int
+    quoted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Fields of some records.
+
+    Attributes
+    ----------
+    columns : list of sequences of str
+        Fields, column by column.
+    lines : sequence of int
+        The line at which each record ends.
+    """
+
+    columns: list[list[str]]
+    lines: range | list[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+class LineStream:
+    """Lines of a text file as bytes, with their numbers."""
+
+    def __init__(self, pieces: Iterator[bytes], limits: Limits, name: str) -> None:
+        self.name, self.limits = name, limits
+        self.line = 1  # number of the next one
+        self._pieces, self._held = pieces, b""
+        self._ended = False
+
+    def take(self, size: int) -> bytes:
+        """Return whole lines, about so many bytes; nothing at the end."""
+        parts, length = [self._held], len(self._held)
+        while not self._ended:
+            if length >= size and (cut := _last_line_end(parts)) >= 0:
+                break
+            self.limits.check("line", length - size, self.name, self.line)
+            piece = next(self._pieces, b"")
+            self._ended = not piece
+            parts.append(piece)
+            length += len(piece)
+        data = b"".join(parts)
+        cut = len(data) if self._ended else _last_line_end([data]) + 1
+        found, self._held = data[:cut], data[cut:]
+        nul = found.find(b"\0")
+        if nul >= 0:
+            raise DataError(
+                "a NUL character: this is no text, or text in another encoding, such as utf-16",
+                source=self.name,
+                line=self.line + found.count(b"\n", 0, nul),
+            )
+        return found
+
+    def give_back(self, data: bytes) -> None:
+        """Put lines back, to be taken again."""
+        self._held = data + self._held
+
+    def skip(self, lines: int) -> None:
+        """Leave out lines at the beginning of what was given back."""
+        ends = islice(_LINE_END.finditer(self._held), lines)
+        self._held = self._held[max((end.end() for end in ends), default=0) :]
+        self.line += lines
+
+
+def _last_line_end(parts: list[bytes]) -> int:
+    """Return where the last line ends: at a line feed, or at carriage returns if there are none."""
+    data = b"".join(parts)
+    parts[:] = [data]
+    cut = data.rfind(b"\n")
+    return cut if cut >= 0 else data.rfind(b"\r", 0, -1)
+
+
+def lines_of(data: bytes, name: str, line: int) -> list[str]:
+    """Decode lines, whatever they end with; what is not UTF-8 is named."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"byte {data[error.start]:#04x} is not UTF-8; pass encoding=..., such as 'latin-1'",
+            source=name,
+            line=line + data.count(b"\n", 0, error.start),
+        ) from error
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def first_records(sample: bytes, dialect: Dialect, name: str) -> tuple[list[list[str]], int]:
+    """Return the first two records of a file, and how many lines the first one ends after."""
+    reader = reader_of((line + "\n" for line in lines_of(sample, name, 1)), dialect.delimiter)
+    records: list[list[str]] = []
+    lines = 0
+    try:
+        for record in reader:
+            if record:
+                records.append(record)
+                lines = lines or reader.line_num
+            if len(records) == 2:
+                break
+    except csv.Error as error:
+        if not records:
+            raise DataError(_explained(error), source=name, line=reader.line_num) from error
+    return records, lines
+
+
+def chunks(stream: LineStream, dialect: Dialect, size: int = SIZE) -> Iterator[Chunk]:
+    """Yield the rest of a file in pieces of whole records."""
+    while data := stream.take(size):
+        line = stream.line
+        quoted = dialect.delimiter == " " or b'"' in data
+        if b'"' in data:
+            data = _to_the_end_of_the_record(data, dialect, stream, size)
+        stream.line += max(data.count(b"\n"), data.count(b"\r")) + (
+            not data.endswith((b"\n", b"\r"))
+        )
+        yield Chunk(data, line, quoted)
+
+
+def _to_the_end_of_the_record(
+    data: bytes, dialect: Dialect, stream: LineStream, size: int
+) -> bytes:
+    """Take more lines as long as the last record is open."""
+    begun = stream.line
+    while True:
+        lines = lines_of(data, stream.name, begun)
+        reader = reader_of((line + "\n" for line in lines), dialect.delimiter)
+        try:
+            for _ in reader:
+                pass
+            return data
+        except csv.Error as error:
+            line = begun + reader.line_num - 1
+            if "unexpected end" not in str(error):
+                raise DataError(_explained(error), source=stream.name, line=line) from error
+            more = stream.take(size)
+            if not more:
+                raise DataError(
+                    "a quoted field does not end before the file does",
+                    source=stream.name,
+                    line=line,
+                ) from error
+            data += more
+            stream.limits.check("line", len(data) - 8 * size, stream.name, begun)
+
+
+def _explained(error: csv.Error) -> str:
+    text = str(error)
+    if "field larger" in text:
+        return text + "; pass limits=Limits(field=...) if that is meant, or close the quotes"
+    return text + "; quotes inside a field are doubled"
+
+
+def records_of(chunk: Chunk, width: int, dialect: Dialect, limits: Limits, name: str) -> Records:
+    """Cut a piece into fields; records of another number of fields are refused.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        Whole records.
+    width : int
+        Fields of a record.
+    dialect : Dialect
+        How the file is written.
+    limits : Limits
+        How long an entry may be.
+    name : str
+        Of the file, for errors.
+    """
+    lines = lines_of(chunk.data, name, chunk.line)
+    if chunk.quoted:
+        return _quoted(lines, chunk, width, dialect, name)
+    delimiter = dialect.delimiter
+    numbers: range | list[int] = range(chunk.line, chunk.line + len(lines))
+    if "" in lines:  # blank lines
+        numbers = [number for number, line in zip(numbers, lines, strict=True) if line]
+        lines = [line for line in lines if line]
+    for row, line in enumerate(lines):
+        if line.count(delimiter) != width - 1:
+            raise _ragged(line.split(delimiter), width, name, numbers[row])
+    fields = delimiter.join(lines).split(delimiter) if lines else []
+    if lines and max(map(len, lines)) > limits.field:
+        longest = max(range(len(fields)), key=lambda k: len(fields[k]))
+        limits.check("field", len(fields[longest]), name, numbers[longest // width])
+    return Records([fields[k::width] for k in range(width)], numbers)
+
+
+def _quoted(lines: list[str], chunk: Chunk, width: int, dialect: Dialect, name: str) -> Records:
+    reader = reader_of((line + "\n" for line in lines), dialect.delimiter)
+    records, numbers = [], []
+    try:
+        for record in reader:
+            if not record:
+                continue
+            if len(record) != width:
+                raise _ragged(record, width, name, chunk.line + reader.line_num - 1)
+            records.append(record)
+            numbers.append(chunk.line + reader.line_num - 1)
+    except csv.Error as error:
+        line = chunk.line + reader.line_num - 1
+        raise DataError(_explained(error), source=name, line=line) from error
+    columns = [list(column) for column in zip(*records, strict=True)] or [[] for _ in range(width)]
+    return Records(columns, numbers)
+
+
+def _ragged(record: list[str], width: int, name: str, line: int) -> DataError:
+    last = shorten(record[-1]) if record else ""
+    return DataError(
+        f"{len(record)} fields, but there are {width} columns; the last field is {last!r}. Quote "
+        "fields that hold the delimiter, or pass delimiter=...",
+        source=name,
+        line=line,
+        column=min(len(record), width) + 1 if len(record) > width else len(record),
+    )

@@ -1,0 +1,101 @@
+"""Fields of a text as the entries of a column: numbers or words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isinf, nan
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.data.cells import number_of, overflows
+from mercer.data.errors import DataError, shorten
+from mercer.data.reading.chunks import Records
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How fields become entries.
+
+    Attributes
+    ----------
+    missing : frozenset of str
+        Words that stand for a missing entry.
+    decimal : str
+        The decimal point of numbers.
+    """
+
+    missing: frozenset[str]
+    decimal: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether no number stands for a missing entry, and the decimal point is a point."""
+        return self.decimal == "." and not any(number_of(word) is not None for word in self.missing)
+
+
+class NotANumberError(Exception):
+    """A field that is no number, in a column of numbers."""
+
+    def __init__(self, row: int, word: str) -> None:
+        super().__init__(row, word)
+        self.row, self.word = row, word
+
+
+def words_from(fields: Sequence[str], cells: Cells) -> Array:
+    """Return fields as words without blanks around, None where missing."""
+    # each different field once: most columns of words have few
+    entries = {field: field.strip() for field in set(fields)}
+    known = {field: None if word in cells.missing else word for field, word in entries.items()}
+    found = np.empty(len(fields), dtype=object)
+    found[:] = list(map(known.__getitem__, fields))
+    return found
+
+
+def numbers_from(fields: Sequence[str], cells: Cells, name: str, records: Records) -> Array:
+    """Return fields as numbers, nan where missing.
+
+    Raises
+    ------
+    NotANumberError
+        If a field is none.
+    DataError
+        If it is one beyond float64.
+    """
+    if cells.plain:
+        try:
+            found = np.fromiter(map(float, fields), np.float64, len(fields))
+        except ValueError:
+            pass
+        else:
+            # what Python's float takes and a table does not: 1_000, and digits of other scripts
+            odd = any("_" in field or not field.isascii() for field in fields)
+            if not odd and not np.isinf(found).any():
+                return found
+    return _one_by_one(fields, cells, name, records)
+
+
+def _one_by_one(fields: Sequence[str], cells: Cells, name: str, records: Records) -> Array:
+    missing, comma = cells.missing, cells.decimal == ","
+    found = np.empty(len(fields))
+    for row, field in enumerate(fields):
+        word = field.strip()
+        if word in missing:
+            found[row] = nan
+            continue
+        if comma:
+            if "." in word:
+                raise NotANumberError(row, word)
+            word = word.replace(",", ".")
+        number = number_of(word)
+        if number is None:
+            raise NotANumberError(row, field.strip())
+        if isinf(number) and overflows(word):
+            raise DataError(
+                f"{shorten(word)!r} is beyond float64; call the column a category, or scale it",
+                line=records.lines[row],
+                column=name,
+            )
+        found[row] = number
+    return found

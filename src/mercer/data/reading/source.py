@@ -1,0 +1,167 @@
+"""Where bytes come from: a file, standard input or a stream, compressed or not, within limits."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mercer.data.errors import DataError
+from mercer.data.limits import Limits
+
+PIECE = 1 << 20  # bytes that are decompressed at a time
+_MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+_MARKS = {
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF32_BE: "utf-32",
+}
+
+
+class Bytes:
+    """Bytes of a file as they are asked for, decompressed and counted.
+
+    Parameters
+    ----------
+    raw : binary stream
+        What is read; it need not be able to seek.
+    name : str
+        For errors.
+    limits : Limits
+        How many bytes may come.
+    """
+
+    def __init__(self, raw: Any, name: str, limits: Limits) -> None:
+        self.name, self.limits = name, limits
+        self._held, self._taken = b"", 0
+        self._stream = raw
+        start = self._read_from(raw, 8)
+        self.compression = next(
+            (kind for magic, kind in _MAGIC.items() if start.startswith(magic)), ""
+        )
+        self._held = start
+        if self.compression:
+            self._stream = _decompressed(self.compression, _Rest(start, raw), name)
+            self._held = b""
+
+    def peek(self, size: int) -> bytes:
+        """Return the next bytes without taking them; fewer at the end."""
+        while len(self._held) < size:
+            more = self._read_from(self._stream, max(size - len(self._held), 1))
+            if not more:
+                break
+            self._held += more
+        return self._held[:size]
+
+    def take(self, size: int = PIECE) -> bytes:
+        """Return the next bytes; nothing at the end."""
+        found = self._held[:size] if self._held else self._read_from(self._stream, size)
+        self._held = self._held[size:]
+        self._taken += len(found)
+        self.limits.check("bytes", self._taken, self.name)
+        return found
+
+    def all(self) -> bytes:
+        """Return whatever is left."""
+        pieces = []
+        while piece := self.take():
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _read_from(self, stream: Any, size: int) -> bytes:
+        try:
+            found = stream.read(size)
+        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise DataError(
+                f"the compressed file is broken or cut short ({error})", source=self.name
+            ) from error
+        if isinstance(found, str):
+            return found.encode("utf-8", "surrogatepass")
+        return bytes(found or b"")
+
+
+class _Rest(io.RawIOBase):
+    """A stream whose first bytes have been looked at."""
+
+    def __init__(self, start: bytes, stream: Any) -> None:
+        self._start, self._stream = start, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._start[: len(buffer)] or self._stream.read(len(buffer)) or b""
+        self._start = self._start[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _decompressed(kind: str, raw: Any, name: str) -> Any:
+    if kind == "gz":
+        return gzip.GzipFile(fileobj=raw)
+    if kind == "bz2":
+        return bz2.BZ2File(raw)
+    if kind == "xz":
+        return lzma.LZMAFile(raw)
+    try:
+        import pyarrow as pa  # noqa: PLC0415  optional
+    except ImportError as missing:
+        raise DataError(
+            'files compressed by zstd need pyarrow: pip install "mercer[tables]"', source=name
+        ) from missing
+    return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+
+
+@contextmanager
+def opened(source: Any, limits: Limits) -> Iterator[Bytes]:
+    """Open a path, "-" for standard input, or a binary stream, which stays open."""
+    if hasattr(source, "read"):
+        yield Bytes(source, str(getattr(source, "name", "") or ""), limits)
+    elif isinstance(source, str) and source == "-":
+        yield Bytes(sys.stdin.buffer, "standard input", limits)
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source)
+        with path.open("rb") as stream:
+            yield Bytes(stream, str(path), limits)
+    else:
+        raise TypeError(f"source={source!r} is no path, no stream and not '-'")
+
+
+def utf8(data: Bytes, encoding: str | None) -> Iterator[bytes]:
+    """Yield pieces of a text file as UTF-8, without a byte order mark."""
+    start = data.peek(4)
+    for mark, name in _MARKS.items():
+        if encoding is None and start.startswith(mark):
+            raise DataError(
+                f"the file is {name}, not UTF-8; pass encoding={name!r}", source=data.name
+            )
+    if encoding is None or codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii"):
+        if start.startswith(codecs.BOM_UTF8):
+            data.take(3)
+        while piece := data.take():
+            yield piece
+        return
+    decoder = codecs.getincrementaldecoder(encoding)()
+    while True:
+        piece = data.take()
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"the file is not {encoding} ({error.reason})", source=data.name
+            ) from error
+        if text:
+            yield text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
+        if not piece:
+            return

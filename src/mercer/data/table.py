@@ -1,0 +1,348 @@
+"""Tables: columns by name, each of a kind."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.array_types import Array, Points
+from mercer.data.column import Column, missing_of
+from mercer.data.errors import DataError
+from mercer.data.frames import columns_in, refuse_twins
+from mercer.data.kinds import Kind, kind_named
+from mercer.data.schema import Schema
+from mercer.data.shown import as_html, as_text
+from mercer.points import is_sparse
+
+if TYPE_CHECKING:
+    from mercer.data.kinds import Kind as KindOrName
+
+_REMEDY = "prepare with TablePreparation, or mercer.fit"
+
+
+class Table:
+    """Columns by name, each of a kind; nothing of it can be changed.
+
+    Made by `read` from a file and by `Table.of` from what is in memory. Every machine takes a
+    table whose columns are numbers; `TablePreparation` makes numbers of the others.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        Columns in order.
+    csr : sparse array, optional
+        Further columns, all numbers, held sparse.
+    names : sequence of str
+        The names of those.
+    source : str
+        Where the table came from: a file name, or nothing.
+    schema : Schema, optional
+        How the file was written.
+
+    Attributes
+    ----------
+    columns : list of str
+        Names in order.
+    kinds : dict of str to Kind
+        What each column holds.
+    shape : tuple of int
+        Rows and columns.
+    csr : CSR array or None
+        The columns that are held sparse, if any.
+    digest : str
+        SHA-256 of names, kinds and entries.
+
+    Examples
+    --------
+    >>> from mercer.data import Table
+    >>> table = Table.of({"age": [31, None, 52], "town": ["Ulm", "Bern", "Ulm"]})
+    >>> print(table)
+    3 rows, 2 columns
+    name  kind    missing  distinct  example
+    age   number        1         2  31
+    town  binary        0         2  Ulm
+    >>> table["town"].tolist()
+    ['Ulm', 'Bern', 'Ulm']
+    >>> table.with_kinds({"town": "category"}).kinds["town"]
+    <Kind.CATEGORY: 'category'>
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        *,
+        csr: Any = None,
+        names: Sequence[str] = (),
+        source: str = "",
+        schema: Schema | None = None,
+    ) -> None:
+        self._columns, self._names = dict(columns), tuple(names)
+        self.csr = csr
+        self.source, self._schema = source, schema
+        refuse_twins([*self._columns, *self._names], source)
+        held = [len(column.values) for column in self._columns.values()]
+        self._rows = held[0] if held else (0 if csr is None else csr.shape[0])
+
+    @staticmethod
+    def of(
+        data: Any,
+        *,
+        names: Sequence[str] | None = None,
+        kinds: Mapping[str, KindOrName | str] | None = None,
+    ) -> Table:
+        """Make a table of what is in memory.
+
+        Parameters
+        ----------
+        data : Table, pandas, polars or pyarrow table, dict of columns, 2-d array or sparse matrix
+            Rows. Text stays text: no entry is read as a number, and "?" is a word here.
+        names : sequence of str, optional
+            Names of the columns, for arrays; x0, x1, ... by default.
+        kinds : mapping, optional
+            Kinds of some columns, in place of those inferred.
+
+        Returns
+        -------
+        Table
+
+        Examples
+        --------
+        >>> Table.of([[1.0, "a"], [2.0, "b"]], names=["size", "shape"]).columns
+        ['size', 'shape']
+        """
+        if isinstance(data, Table):
+            return data if kinds is None else data.with_kinds(kinds)
+        if is_sparse(data):
+            csr = sparse.csr_array(data, dtype=np.float64)
+            return Table({}, csr=csr, names=names or [f"x{k}" for k in range(csr.shape[1])])
+        given = {name: kind_named(kind) for name, kind in (kinds or {}).items()}
+        found = columns_in(data, names)
+        refuse_unknown(given, found)
+        return Table(
+            {
+                name: Column.of(name, values, given.get(name, kind))
+                for name, (values, kind) in found.items()
+            }
+        )
+
+    # --- what it is -------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in order."""
+        return [*self._columns, *self._names]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each column holds."""
+        dense = {name: column.kind for name, column in self._columns.items()}
+        return dense | dict.fromkeys(self._names, Kind.NUMBER)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._rows, len(self._columns) + len(self._names)
+
+    @property
+    def schema(self) -> Schema:
+        """Names and kinds of the columns, and how the file was written: what new rows must be."""
+        written = Schema() if self._schema is None else self._schema
+        parsed = {name: column.parsed for name, column in self._columns.items()}
+        parsed |= dict.fromkeys(self._names, "number")  # type: ignore[arg-type]
+        return written.with_columns(self.kinds, parsed)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of names, kinds and entries."""
+        found = hashlib.sha256()
+        for name, column in self._columns.items():
+            found.update(f"{len(name)} {name} {column.kind.value} ".encode("utf-8", "replace"))
+            _add(found, column.values)
+        if self.csr is not None:
+            found.update(" ".join(self._names).encode("utf-8", "replace"))
+            for part in (self.csr.indptr, self.csr.indices, self.csr.data):
+                found.update(np.ascontiguousarray(part).astype("<f8").tobytes())
+        return found.hexdigest()
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns or name in self._names
+
+    def __repr__(self) -> str:
+        origin = f", {self.source!r}" if self.source else ""
+        return f"<Table of {self.shape[0]} rows, {self.shape[1]} columns{origin}>"
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    # --- parts ------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a column by its name, columns by a list of names, or rows as `rows` does."""
+        if isinstance(key, str):
+            return self.column(key).values
+        if isinstance(key, tuple) and len(key) == 2 and key[1] in (Ellipsis, slice(None)):
+            return self.rows(key[0])
+        names = key.tolist() if isinstance(key, np.ndarray) else key
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return self._only(names)
+        return self.rows(key)
+
+    def column(self, name: str) -> Column:
+        """Return a column with its kind."""
+        if name in self._columns:
+            return self._columns[name]
+        if name in self._place:
+            return Column(
+                self._csc[:, [self._place[name]]].toarray().ravel(), Kind.NUMBER, "number"
+            )
+        raise KeyError(f"the table has no column {name!r}; its columns are {_some(self.columns)}")
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self._names)}
+
+    @cached_property
+    def _csc(self) -> Any:
+        return self.csr.tocsc()
+
+    def rows(self, index: Any) -> Table:
+        """Choose rows by a slice, a mask or their numbers."""
+        if not isinstance(index, slice):
+            index = np.asarray(index)
+            if index.ndim != 1 or (index.dtype.kind not in "biu" and len(index)):
+                raise TypeError(f"rows are chosen by a slice, a mask or numbers, not {index!r}")
+            index = index if len(index) else index.astype(np.intp)
+        chosen = {name: column.take(index) for name, column in self._columns.items()}
+        csr = None if self.csr is None else self.csr[index]
+        return self._with(chosen, csr, self._names)
+
+    def drop(self, *names: str) -> Table:
+        """Leave columns out."""
+        refuse_unknown(names, self)
+        return self._only([name for name in self.columns if name not in names])
+
+    def with_kinds(self, kinds: Mapping[str, Any]) -> Table:
+        """Return the table with other kinds for some columns."""
+        refuse_unknown(kinds, self)
+        asked = {name: kind_named(kind) for name, kind in kinds.items()}
+        changed = {
+            name: column.as_kind(name, asked.get(name, column.kind))
+            if asked.get(name, column.kind) is not column.kind
+            else column
+            for name, column in self._columns.items()
+        }
+        moved = [n for n in self._names if asked.get(n, Kind.NUMBER) is not Kind.NUMBER]
+        if not moved:
+            return self._with(changed, self.csr, self._names)
+        changed |= {name: self.column(name).as_kind(name, asked[name]) for name in moved}
+        kept = [name for name in self._names if name not in moved]
+        return self._with(changed, self.csr[:, [self._place[n] for n in kept]], kept)
+
+    def with_column(self, name: str, values: Any, kind: Any = None) -> Table:
+        """Return the table with one column more, or another one of that name."""
+        made = Table.of({name: values}, kinds=None if kind is None else {name: kind})
+        return self._with(self._columns | made._columns, self.csr, self._names)
+
+    def below(self, other: Table) -> Table:
+        """Return the rows of this table followed by those of another with the same columns."""
+        if self.columns != other.columns:
+            raise DataError("tables with different columns cannot be put below one another")
+        other = other.with_kinds({name: column.kind for name, column in self._columns.items()})
+        columns = {
+            name: Column(
+                np.concatenate([column.values, other._columns[name].values]),
+                column.kind,
+                column.parsed,
+            )
+            for name, column in self._columns.items()
+        }
+        csr = None if self.csr is None else sparse.vstack([self.csr, other.csr], format="csr")
+        return self._with(columns, csr, self._names)
+
+    def _only(self, names: Iterable[str]) -> Table:
+        names = list(names)
+        refuse_unknown(names, self)
+        columns = {name: self._columns[name] for name in names if name in self._columns}
+        kept = [name for name in names if name not in columns]
+        csr = None
+        if kept:
+            whole = tuple(kept) == self._names
+            csr = self.csr if whole else self.csr[:, [self._place[name] for name in kept]]
+        made = self._with(columns, csr, kept)
+        made._rows = self._rows  # of a table without columns, too
+        return made
+
+    def _with(self, columns: Mapping[str, Column], csr: Any, names: Sequence[str]) -> Table:
+        return Table(columns, csr=csr, names=names, source=self.source, schema=self._schema)
+
+    # --- other forms ------------------------------------------------------------------------
+
+    def matrix(self) -> Points:
+        """Return the columns as numbers: a float64 array, or CSR where they are held sparse."""
+        for name, column in self._columns.items():
+            if column.values.dtype.kind != "f":
+                advice = "leave it out" if column.kind is Kind.IDENTIFIER else _REMEDY
+                raise TypeError(f"column {name!r} holds {column.kind.entries}; {advice}")
+        dense = np.empty((len(self), len(self._columns)))
+        for place, column in enumerate(self._columns.values()):
+            dense[:, place] = column.values
+        if self.csr is None:
+            return dense
+        if not self._columns:
+            return self.csr
+        return sparse.hstack([sparse.csr_array(dense), self.csr], format="csr")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a table is written out as a new array: copy=False cannot be had")
+        found = self.matrix()
+        array: Array = found.toarray() if is_sparse(found) else found
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame: float64, str objects with None, datetime64[us]."""
+        try:
+            import pandas as pd  # noqa: PLC0415  only where somebody asks for it
+        except ImportError as missing:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from missing
+        return pd.DataFrame({name: np.array(self[name]) for name in self.columns})
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise if a name is none of a table's columns."""
+    known = list(known)
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise KeyError(f"the table has no column {unknown[0]!r}; its columns are {_some(known)}")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+
+
+def _add(found: Any, values: Array) -> None:
+    """Add entries to a digest, every missing entry in one way."""
+    if values.dtype.kind == "f":
+        clean = np.where(missing_of(values), np.nan, values) + 0.0  # -0 and 0 are one number
+        found.update(clean.astype("<f8").tobytes())
+    elif values.dtype.kind == "M":
+        found.update(values.astype("<i8").tobytes())
+    else:
+        texts = [b"" if w is None else w.encode("utf-8", "replace") for w in values.tolist()]
+        lengths = [-1 if w is None else len(t) for w, t in zip(values, texts, strict=True)]
+        found.update(np.array(lengths, dtype="<i8").tobytes())
+        found.update(b"".join(texts))
