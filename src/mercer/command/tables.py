@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,53 +26,48 @@ _OPTIONS = [
         "--kind",
         metavar="COLUMN=KIND",
         multiple=True,
-        help="number, category, binary, text, date or identifier; may be repeated.",
+        help="number, category, binary, text, date or identifier. May be repeated.",
     ),
     click.option(
         "--missing",
         metavar="TEXT",
         multiple=True,
-        help="An entry that means there is none, beside ?, NA and blanks; may be repeated.",
+        help="A further entry that means none, beside ?, NA and blanks. May be repeated.",
     ),
     click.option("--drop", metavar="COLUMN", multiple=True, help="Leave a column out; repeatable."),
+    click.option("--delimiter", metavar="SIGN", help="Of CSV; by default what the lines say."),
+    click.option("--no-header", is_flag=True, help="The first line has no names."),
+    click.option("--decimal", type=click.Choice([".", ","]), help="The decimal point."),
 ]
 
 
 def reading(function: Any) -> Any:
-    """Add the options of the readers: pass them on to `read_table` as they come."""
+    """Add the options of the readers; `read_arguments` picks them out."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def read_table(
-    source: str,
-    *,
-    format: str | None = None,
-    kind: Iterable[str] = (),
-    missing: Iterable[str] = (),
-    drop: Iterable[str] = (),
-) -> Table:
-    """Read a table as the options say; `-` is standard input."""
-    from mercer.data import read  # noqa: PLC0415  imported by commands that run
+def read_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `mercer.data.read` that are not its defaults."""
+    found = {name: options[name] for name in ("format", "delimiter", "decimal")}
+    found["kinds"] = pairs(options["kind"], "--kind")
+    found["header"] = False if options["no_header"] else None
+    if options["missing"]:
+        from mercer.data.cells import MISSING  # noqa: PLC0415  help needs none of it
 
-    table = read(
-        standard_input() if source == "-" else source,
-        format=format,
-        kinds=pairs(kind, "--kind") or None,
-        **missing_option(missing),
-    )
+        found["missing"] = (*MISSING, *options["missing"])
+    return {name: value for name, value in found.items() if value not in (None, {})}
+
+
+def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table:
+    """Read a table; `-` is standard input."""
+    from mercer.data import read  # noqa: PLC0415  help needs none of it
+
+    table = read(standard_input() if source == "-" else source, **arguments)
     for name in drop:
         table = table.drop(column_of(table.columns, name, "--drop"))
     return table
-
-
-def missing_option(missing: Iterable[str]) -> dict[str, Any]:
-    """Return the argument `missing` of the readers, where texts were named."""
-    from mercer.data import MISSING  # noqa: PLC0415
-
-    more = tuple(missing)
-    return {"missing": (*MISSING, *more)} if more else {}
 
 
 def column_of(columns: Iterable[str], name: str, option: str) -> str:
