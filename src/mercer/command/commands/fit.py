@@ -148,13 +148,10 @@ def _files(data: str, options: Mapping[str, Any]) -> Files:
 
 def _take_up(session: Session, journal: Path, resume: bool) -> None:
     """Say that a journal is there, or remove it."""
-    if not journal.exists():
-        journal.mkdir()
-    elif resume:
+    if journal.exists() and resume:
         session.note(f"going on from {printable(str(journal))}; --no-resume starts anew")
-    else:
+    elif journal.exists():
         shutil.rmtree(journal)
-        journal.mkdir()
 
 
 def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
