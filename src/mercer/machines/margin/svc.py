@@ -397,7 +397,8 @@ class SVC(ClassifierMixin, MarginMachine):
     def _keep(self, X: Points, codes: Array, table: Array) -> None:
         """Keep what belongs to single rows."""
         self._keep_support(X, table[:, 0] if self._binary() else table)
-        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
+        self._support_codes = codes[self.support_]
+        self.n_support_ = np.bincount(self._support_codes, minlength=len(self.classes_))
 
     def _calibrated(
         self, gram: Gram, rows: DistinctRows, question: Programmes, duals: list[Dual]
