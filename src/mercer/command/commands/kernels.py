@@ -8,17 +8,18 @@ from typing import Any
 import click
 
 from mercer.command.session import Session
+from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
 from mercer.command.text import aligned
-from mercer.command.work import Work, python
+from mercer.command.work import Work, python, seed
 
 KERNEL = click.argument("kernel", metavar="KERNEL")
 
 
 @click.group(
     invoke_without_command=True,
-    help="List, show and try kernels.\n\nKERNEL is a text: a name (gaussian: its scale then follows "
-    "from the data), a name with values (matern(nu=1.5, scale=2)), or names that are added, "
-    "multiplied and scaled (0.5 * linear + gaussian(2)[age, income]).",
+    help="List, show and try kernels.\n\nKERNEL is a text: a name (gaussian: its scale then "
+    "follows from the data), a name with values (matern(nu=1.5, scale=2)), or names that are "
+    "added, multiplied and scaled (0.5 * linear + gaussian(2)[age, income]).",
 )
 @click.pass_context
 def kernels(context: click.Context) -> None:
@@ -101,3 +102,41 @@ def parsed(text: str) -> Any:
         return parse(text)
     except ParseError as error:
         raise click.UsageError(f"KERNEL: {str(error).splitlines()[0]} (in {text!r})") from error
+
+
+@kernels.command(
+    "try",
+    cls=Work,
+    examples=[
+        "kernels try gaussian people.csv --target income",
+        'kernels try "gaussian[age] + linear" people.csv --rows 500',
+    ],
+    help="Look at the matrix of a kernel on a sample of rows.\n\nNumbers are scaled to mean 0 and "
+    "deviation 1, and rows with gaps left out; a string kernel looks at the first column of text. "
+    "With a target: how well the kernel agrees with it (alignment, 0 to 1).",
+)
+@KERNEL
+@DATA
+@click.option("--target", "-t", metavar="COLUMN", help="The column to agree with.")
+@click.option(
+    "--rows", type=click.IntRange(2, 5000), default=200, show_default=True, help="Of the sample."
+)
+@reading
+@seed
+@click.pass_obj
+def try_kernel(
+    session: Session, kernel: str, data: str, target: str | None, rows: int, seed: int, **options: Any
+) -> None:
+    """Print what the matrix is like."""
+    parsed(kernel)
+    table = read_table(data, options["drop"], **read_arguments(options))
+    if target is not None:
+        column_of(table.columns, target, "--target")
+    from mercer.command.kernel_trial import trial  # noqa: PLC0415  help needs none of it
+
+    found = trial(kernel, table, target, rows, seed)
+    session.result(found, aligned([(name, _shown(value)) for name, value in found.items()]))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
