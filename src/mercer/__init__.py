@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
+    from mercer.fitting import TableModel, cluster, fit, project, topics
     from mercer.machines import (
         CCA,
         PCA,
@@ -93,16 +94,21 @@ __all__ = [
     "SolverError",
     "SpectralClustering",
     "Status",
+    "TableModel",
     "TimeLimitError",
     "Telling",
     "Tuned",
     "Whiten",
     "certify",
     "choose",
+    "cluster",
     "config",
+    "fit",
     "get_config",
+    "project",
     "set_config",
     "solve",
+    "topics",
     "tune",
 ]
 
@@ -111,6 +117,7 @@ __all__ = [
 _ROOMS = {
     "mercer.certificates": ("Certificate", "certify"),
     "mercer.deadline": ("TimeLimitError",),
+    "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.machines": (
         "AxisAlignedRectangle",
         "BagOfWords",

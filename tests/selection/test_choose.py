@@ -11,11 +11,11 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from mercer import SVC, LogisticRegression, NearestMean, Whiten
+from mercer.data import Kind, Table
 from mercer.selection import choose
 from mercer.selection.choosing.candidates import of_numbers, of_strings
 from mercer.selection.choosing.choice import Comparison, is_labels
 from mercer.selection.choosing.table_candidates import of_table
-from mercer.selection.choosing.tables import as_table, columns_of
 
 RNG = np.random.default_rng(0)
 DISC = RNG.normal(size=(240, 2))
@@ -90,21 +90,14 @@ MIXED = pd.DataFrame(
 MIXED.loc[::17, "town"] = None
 
 
-def test_kinds_of_columns():
-    found = columns_of(MIXED)
-    assert found.numbers == ("age", "income", "member")
-    assert found.categories == ("town",)
-    assert found.texts == ("note",)
-    assert found.names == ("id",)
-    assert found.incomplete == ("income",)
-    assert columns_of(pd.DataFrame({"c": pd.Categorical(["x", "y"])})).categories == ("c",)
-    assert columns_of(pd.DataFrame({"c": [1, 2.5]}, dtype=object)).numbers == ("c",)
-
-
-def test_dates_are_refused_by_name():
-    table = pd.DataFrame({"x": [1.0, 2.0], "born": pd.to_datetime(["2001-01-01", "2002-02-02"])})
-    with pytest.raises(ValueError, match="'born' holds dates"):
-        choose(table, [0, 1])
+def test_dates_are_numbers_and_durations_are_refused_by_name():
+    born = pd.to_datetime("2001-01-01") + pd.to_timedelta(np.arange(240) * 3, "D")
+    table = pd.DataFrame({"x": DISC[:, 0], "born": born})
+    found = choose(table, np.arange(240) > 120, cv=2)
+    assert found.machine.score(table, np.arange(240) > 120) > 0.95
+    assert "sum over kinds of columns" in names(found)
+    with pytest.raises(ValueError, match="column 'age' holds timedelta"):
+        choose(pd.DataFrame({"age": born - born[0]}), RING)
 
 
 def test_mixed_tables_with_gaps_and_text_work():
@@ -142,7 +135,7 @@ def test_tables_in_other_forms():
 
 def test_the_width_of_a_table_does_not_depend_on_the_fold():
     """A category, or a word, that one fold lacks must not shift the columns of a sum."""
-    candidate = of_table(MIXED, columns_of(MIXED))[-1]
+    candidate = of_table(Table.of(MIXED))[-1]
     prepare = candidate.pipeline(SVC())[:-1]
     widths = {clone(prepare).fit(MIXED.iloc[k::4]).transform(MIXED).shape[1] for k in range(4)}
     assert len(widths) == 1
@@ -213,10 +206,6 @@ def test_wrong_arguments_are_named(wrong, match):
         choose(given.pop("X"), given.pop("y"), **given)
 
 
-def test_tables_keep_their_numbers():
-    assert columns_of(as_table([[1.0, "a"], [2.0, "b"]])).numbers == ("0",)
-
-
 def test_a_class_is_no_machine():
     with pytest.raises(TypeError, match="must be an estimator"):
         choose(DISC, RING, machine=SVC)
@@ -232,7 +221,7 @@ def test_words_that_scikit_learn_does_not_count():
     short = [" ".join(RNG.choice(list("abcdefgh"), 5)) for _ in range(240)]
     long = [f"word{k % 7} of__its own{k}" for k in range(240)]
     table = pd.DataFrame({"short": short, "a__b": long, "x": DISC[:, 0]})
-    assert columns_of(table).texts == ("a__b",)
+    assert Table.of(table).kinds["a__b"] is Kind.TEXT
     assert choose(table, RING, cv=2).notes == (
         "Column 'short' has a word of its own in most rows and was left out.",
     )

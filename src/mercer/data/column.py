@@ -81,7 +81,7 @@ def missing_of(values: Array) -> Array:
         return np.isnan(values)
     if values.dtype.kind == "M":
         return np.isnat(values)
-    return np.equal(values, None).astype(bool)
+    return np.fromiter((entry is None for entry in values), bool, len(values))
 
 
 def different(values: Array) -> list[Any]:
@@ -204,9 +204,8 @@ def _utc(entry: Any) -> Any:
 def _word(entry: Any) -> str:
     if isinstance(entry, bytes):
         return entry.decode("utf-8", errors="replace")
-    if isinstance(entry, Real) and not isinstance(entry, bool | np.bool_):
-        return word_of(float(entry))
-    return str(entry)
+    truth = isinstance(entry, bool | np.bool_)
+    return word_of(float(entry)) if isinstance(entry, Real) and not truth else str(entry)
 
 
 def _objects(entries: list[Any]) -> Array:

@@ -40,7 +40,9 @@ class DataError(ValueError):
         if column is not None:
             shown = shorten(repr(column), 80) if isinstance(column, str) else str(column)
             places.append(f"column {shown}")
-        super().__init__(f"{', '.join(places)}: {message}" if places else message)
+        # "column 'age' has ..." is a sentence as it is
+        joint = " " if column is not None and message.startswith(("has ", "holds ")) else ": "
+        super().__init__(", ".join(places) + joint + message if places else message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = {"source": self.source, "line": self.line, "column": self.column}

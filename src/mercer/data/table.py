@@ -144,6 +144,16 @@ class Table:
         return dense | dict.fromkeys(self._names, Kind.NUMBER)
 
     @property
+    def dense_columns(self) -> list[str]:
+        """Names of the columns that are held one by one."""
+        return list(self._columns)
+
+    @property
+    def sparse_columns(self) -> list[str]:
+        """Names of the columns that are held together, as `csr`."""
+        return list(self._names)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self._rows, len(self._columns) + len(self._names)
@@ -153,7 +163,7 @@ class Table:
         """Names and kinds of the columns, and how the file was written: what new rows must be."""
         written = Schema() if self._schema is None else self._schema
         parsed = {name: column.parsed for name, column in self._columns.items()}
-        parsed |= dict.fromkeys(self._names, "number")  # type: ignore[arg-type]
+        parsed |= dict.fromkeys(self._names, "number")
         return written.with_columns(self.kinds, parsed)
 
     @cached_property

@@ -89,25 +89,24 @@ def cross_answers(pipeline: Any, table: Any, y: Array, decider: Decider, seed: i
     most = int(np.unique(y, return_counts=True)[1].min()) if labels else len(y) // 2
     kind = StratifiedKFold if labels else KFold
     folds = kind(max(2, min(_FOLDS, most)), shuffle=True, random_state=seed)
-    found: dict[str, Any] = {}
+    tests, parts = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small folds: what counts is how they answer
         for train, test in folds.split(np.zeros(len(y)), y):
             fitted = clone(pipeline).fit(table.rows(train), y[train])
-            part = decider.answers(fitted, table.rows(test), y[test])
-            for name in ("predictions", "scores", "probabilities"):
-                values = getattr(part, name)
-                if values is None or (name != "predictions" and name in found and found[name] is None):
-                    found[name] = None
-                    continue
-                if name not in found:
-                    found[name] = np.empty((len(y), *values.shape[1:]), dtype=values.dtype)
-                if values.dtype.kind == "U":  # labels of other lengths
-                    found[name] = found[name].astype(object)
-                found[name][test] = values
-    said = found["predictions"]
-    said = said.astype(str) if said.dtype == object and y.dtype.kind == "U" else said
-    return Answers(y, said, found["scores"], found["probabilities"])
+            parts.append(decider.answers(fitted, table.rows(test), y[test]))
+            tests.append(test)
+    order = np.argsort(np.concatenate(tests))
+    said = np.concatenate([part.predictions for part in parts])[order]
+    scores = _joined([part.scores for part in parts], order)
+    return Answers(y, said, scores, _joined([part.probabilities for part in parts], order))
+
+
+def _joined(parts: list[Any], order: Array) -> Array | None:
+    """Put the values of all folds together; None where some have none, or not of all classes."""
+    if any(part is None for part in parts) or len({part.shape[1:] for part in parts}) > 1:
+        return None
+    return np.asarray(np.concatenate(parts)[order])
 
 
 def evaluate(
@@ -207,7 +206,5 @@ def bounds_of(
     except (TypeError, ValueError, AttributeError):  # another machine, more classes
         return tuple(found)
     fixed = f"the {points} settings that were compared were fixed beforehand"
-    assumptions = tuple(
-        fixed if "kernel was fixed" in one else one for one in bound.assumptions
-    )
+    assumptions = tuple(fixed if "kernel was fixed" in one else one for one in bound.assumptions)
     return (*found, Bound(bound.value, bound.vacuous, assumptions, bound.statement))

@@ -16,8 +16,8 @@ class Metric:
     Attributes
     ----------
     name : str
-        "accuracy", "balanced accuracy", "area under the ROC curve", "log loss", "Brier score", "root mean squared error",
-        "mean absolute error", "R^2".
+        "accuracy", "balanced accuracy", "area under the ROC curve", "log loss", "Brier score";
+        "root mean squared error", "mean absolute error", "R^2".
     value : float
         On the rows that the model is judged by.
     low, high : float

@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
-
-from mercer.array_types import Array
-from mercer.data import Table, TablePreparation, check, read
-from mercer.deadline import within
-from mercer.fitting.evaluating import (
-    Decider,
-    bounds_of,
-    cross_answers,
-    evaluate,
-    importance_of,
-)
-from mercer.fitting.evaluation import Evaluation
-from mercer.fitting.model import Settings, TableModel
+from mercer.fitting.model import TableModel
 from mercer.fitting.phases import FitCallback, Phases
-from mercer.fitting.program import model_program
-from mercer.fitting.splitting import Split, split
-from mercer.fitting.targets import Target, read_target, target_values
-from mercer.fitting.training import Trained, Training, threshold_of, train
+from mercer.fitting.steps import Options, run
 from mercer.progress import shown
-
-_FEWEST_HELD_OUT = 20  # rows: below, a share of them says next to nothing
-_PACKAGES = ("mercer", "numpy", "scipy", "scikit-learn")
 
 
 def fit(
@@ -142,62 +117,11 @@ def fit(
     >>> model.predict({"x": [2.0, -2.0], "town": ["Ulm", "Bern"]}).tolist()
     ['yes', 'no']
     """
-    _refuse(test, time_limit, costs, drop, target)
-    given = {
-        name: value
-        for name, value in locals().items()
-        if name in _OPTIONS and not _is(value, _OPTIONS[name])
-    }
-    phases = Phases(callback, time_limit)
+    options = Options(
+        task=task, machine=machine, kernels=kernels, kinds=dict(kinds or {}), drop=tuple(drop),
+        test=test, refit=refit, tune=tune, calibrate=calibrate, positive=positive, costs=costs,
+        scoring=scoring, cv=cv, max_rows=max_rows, importance=importance, time_limit=time_limit,
+        random_state=random_state, journal=journal,
+    )  # fmt: skip
     with shown("fit", solvers=False):
-        with phases.phase("check", "the table is checked"):
-            whole = _read(table, kinds, drop)
-            wanted = read_target(whole, target, task)
-            other = _test_table(test, wanted, kinds, drop)
-            findings = check(wanted.table, target, test=other)
-        classes, said = _ordered(wanted, positive)
-        notes = [*wanted.notes, *said]
-        with phases.phase("split", "rows are held out"):
-            parts, share, said = _parts(wanted, test, other, random_state)
-            notes += said
-        how = Training(
-            machine, kernels, tune, calibrate, costs, scoring, cv, max_rows, random_state, journal
-        )
-        trained = train(parts.train, parts.train_target, wanted.task, how, phases)
-        notes += trained.notes
-        decider, said = _decider(wanted, classes, trained, parts, costs, random_state)
-        notes += said
-        with phases.phase("certify", "the answer is certified"):
-            certificate = trained.pipeline[-1].certificate_
-        evaluation = _evaluation(
-            trained, parts, share, other, decider, scoring, random_state, importance, phases
-        )
-        machine_ = trained.pipeline[-1]
-        bounds = bounds_of(
-            machine_, trained.rows, parts.train_target, evaluation, trained.points
-        )
-        pipeline, learnt = trained.pipeline, len(parts.train)
-        if refit and len(parts.held_out):
-            with phases.phase("train", "the machine is fitted to all rows"):
-                pipeline, share = _refitted(trained, wanted, random_state), 0.0
-            certificate, learnt = pipeline[-1].certificate_, len(wanted.table)
-            notes.append(
-                f"In the end the same settings were fitted to all {learnt} rows; the figures are "
-                f"those of the fit to {len(parts.train)} of them."
-            )
-    program = model_program(
-        pipeline[-1], source=whole.source, kinds=_words(kinds), drop=drop, target=target,
-        task=wanted.task, test=share, random_state=random_state, threshold=decider.threshold,
-        labels=classes,
-    )  # fmt: skip
-    settings = Settings(
-        random_state, _versions(), whole.digest, whole.source, len(wanted.table), learnt,
-        len(evaluation.rows) if evaluation.kind != "cross-validated" else 0, given,
-        dict(phases.seconds),
-    )  # fmt: skip
-    return TableModel(
-        pipeline, parts.train.schema, target, wanted.task, classes,
-        classes[1] if len(classes) == 2 else None, decider.threshold,
-        None if trained.choice is None else replace(trained.choice, machine=pipeline),
-        evaluation, findings, certificate, bounds, tuple(notes), program, settings, wanted.table,
-    )  # fmt: skip
+        return run(table, target, options, Phases(callback, time_limit))

@@ -105,18 +105,20 @@ def _of_probabilities(truth: Array, p: Array, shares: Array, seed: int) -> list[
     if not len(truth):
         return []
     member = (truth[:, None] == np.arange(p.shape[1])).astype(np.float64)
+    sides = 2 if p.shape[1] == 2 else 1  # of two classes one says it all
+
+    def log_loss(q: Array) -> Array:
+        return -np.log(np.maximum(q[np.arange(len(q)), truth], _LEAST_PROBABILITY))
+
+    def brier(q: Array) -> Array:
+        return np.asarray(np.square(q - member).sum(axis=1) / sides)
+
     found = []
-    for name, losses in (
-        ("log loss", lambda q: -np.log(np.maximum(q[np.arange(len(q)), truth], _LEAST_PROBABILITY))),
-        ("Brier score", lambda q: np.square(q - member).sum(axis=1) / (2 if q.shape[1] == 2 else 1)),
-    ):
+    for name, losses in (("log loss", log_loss), ("Brier score", brier)):
         each, constant = losses(p), losses(np.tile(shares, (len(p), 1)))
-        low, high = bootstrap(each[:, None], lambda sums, n=len(p): sums[:, 0] / n, seed)
-        found.append(
-            Metric(
-                name, float(each.mean()), low, high, "bootstrap", "lower", float(constant.mean())
-            )
-        )
+        low, high = bootstrap(each[:, None] / len(p), lambda sums: sums[:, 0], seed)
+        value, plain = float(each.mean()), float(constant.mean())
+        found.append(Metric(name, value, low, high, "bootstrap", "lower", plain))
     return found
 
 

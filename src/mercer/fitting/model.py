@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mercer.array_types import Array
+from mercer.fitting.evaluating import Decider
 from mercer.fitting.evaluation import Evaluation
 from mercer.selection import Choice
 from mercer.theory import Bound
@@ -132,7 +133,9 @@ class TableModel:
         (n,) array
             Labels or numbers.
         """
-        raise NotImplementedError
+        decider = self._decider()
+        scores = None if self.threshold is None else decider.scores(self.pipeline, table)
+        return decider.predictions(self.pipeline, table, scores)
 
     def predict_proba(self, table: Any) -> Array:
         """Estimate the probability of each class at new rows; for calibrated classifiers.
@@ -147,7 +150,13 @@ class TableModel:
         (n, classes) array
             In the order of `classes`.
         """
-        raise NotImplementedError
+        found = self._decider().probabilities(self.pipeline, table)
+        if found is None:
+            raise AttributeError(
+                "predict_proba: the model gives no probabilities; fit a classifier with "
+                "calibrate=True"
+            )
+        return found
 
     def decision_function(self, table: Any) -> Array:
         """Evaluate the decision at new rows; for classifiers.
@@ -162,4 +171,15 @@ class TableModel:
         (n,) or (n, classes) array
             For two classes positive where `positive` is predicted (without a threshold).
         """
-        raise NotImplementedError
+        found = self._decider().scores(self.pipeline, table)
+        if found is None:
+            raise AttributeError("decision_function: the model has no decision values")
+        return found
+
+    def _decider(self) -> Decider:
+        return Decider(self.task, self.classes, self.threshold)
+
+    def __str__(self) -> str:
+        lines = [f"{self.task} of {self.target!r}: {self.machine}", *self.notes]
+        lines += ["", str(self.evaluation), "", str(self.certificate)]
+        return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,9 @@ def expression_of(machine: Any) -> str:
     'SVC(kernel=Gaussian(scale=0.5), C=10.0)'
     """
     given, default = machine.get_params(deep=False), type(machine)().get_params(deep=False)
+    order = [name for name in signature(type(machine)).parameters if name in given]
     changed = [
-        f"{name}={text_of(value)}"
-        for name, value in given.items()
-        if not _same(value, default[name])
+        f"{name}={text_of(given[name])}" for name in order if not _same(given[name], default[name])
     ]
     return f"{type(machine).__name__}({', '.join(changed)})"
 

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.fitting import Evaluation, Settings
 from mercer.selection import Choice
-from mercer.selection.running.rows import take_rows
+from mercer.selection.running.rows import count_rows, take_rows
 from mercer.theory import Bound
 
 # rows of the kernel matrix, its spectrum and the projection: more take seconds, and no screen
@@ -52,17 +52,21 @@ class Subject:
     machine : estimator
         The fitted machine itself.
     predictor : object
-        What predicts from rows of `table`: the model, a pipeline, or the machine.
+        What answers for `rows`: the model, a pipeline, or the machine.
+    prepare : callable or None
+        Turns some of `rows` into what the machine itself is given.
     target : str
         The column that is predicted.
     classes : tuple
         Labels.
     positive : object
         Of two labels, the one that curves speak of.
+    rows : object
+        All rows, as the predictor takes them, or None.
     table : Table or None
-        The rows, by column.
+        The same by column, to be described.
     truth : (n,) array or None
-        Labels or targets of all rows of the table.
+        Labels or targets of all rows; clusters, where these were looked for.
     evaluation : Evaluation or None
         How good it is.
     choice : Choice or None
@@ -77,6 +81,8 @@ class Subject:
         What was decided.
     python : str
         A program that makes the model again.
+    command : str
+        A command that makes it again.
     settings : Settings or None
         Seed, versions, digest, seconds.
     result : object
@@ -86,9 +92,11 @@ class Subject:
     task: str
     machine: Any
     predictor: Any
+    prepare: Any = None
     target: str = ""
     classes: tuple[Any, ...] = ()
     positive: Any = None
+    rows: Any = None
     table: Any = None
     truth: Array | None = None
     evaluation: Evaluation | None = None
@@ -98,19 +106,19 @@ class Subject:
     bounds: tuple[Bound, ...] = ()
     notes: tuple[str, ...] = ()
     python: str = ""
+    command: str = ""
     settings: Settings | None = None
     result: Any = None
-    prepare: Any = None
 
     @cached_property
     def sample(self) -> Sample | None:
         """Rows for pictures, drawn without looking at them, in the order of the table."""
-        if self.table is None:
+        if self.rows is None or self.prepare is None:
             return None
-        total = len(self.table)
+        total = count_rows(self.rows)
         index = sampled(total, MATRIX_ROWS)
         try:
-            points = self.prepare(take(self.table, index))
+            points = self.prepare(take(self.rows, index))
         except (ValueError, TypeError):  # rows that the machine takes only as they were then
             return None
         truth = None if self.truth is None else np.asarray(self.truth)[index]

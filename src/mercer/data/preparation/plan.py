@@ -7,7 +7,8 @@ A plan is plain lists and words, so that it can be a parameter, be cloned and be
   for which "missing" is a level;
 - ``cycles``: for each date the cycles it goes through;
 - ``levels``: for each category its levels, in order;
-- ``words``: for each text its words, in order.
+- ``words``: for each text its words, in order;
+- ``sparse``: numbers that are held sparse, and stay so.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def plan_of(table: Table, most_words: int = MOST_WORDS) -> dict[str, Any]:
     (['age'], ['age'], {'town': ['Bern', 'Riga', 'Ulm']})
     """
     plan: dict[str, Any] = {"numbers": [], "dates": [], "left_out": [], "gaps": []}
-    plan |= {"cycles": {}, "levels": {}, "words": {}}
-    for name in table.columns:
+    plan |= {"cycles": {}, "levels": {}, "words": {}, "sparse": table.sparse_columns}
+    for name in table.dense_columns:
         column = table.column(name)
         kind, values = column.kind, column.values
         if kind is Kind.IDENTIFIER:
@@ -64,4 +65,4 @@ def kinds_in(plan: dict[str, Any]) -> dict[str, Kind]:
     """Return the kinds that a plan sees its columns as."""
     found = dict.fromkeys(plan["numbers"], Kind.NUMBER) | dict.fromkeys(plan["dates"], Kind.DATE)
     found |= dict.fromkeys(plan["levels"], Kind.CATEGORY) | dict.fromkeys(plan["words"], Kind.TEXT)
-    return found
+    return found | dict.fromkeys(plan["sparse"], Kind.NUMBER)

@@ -53,6 +53,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
       linear kernel counts the columns in which two rows agree. "Missing" is a level of its own if
       training rows have gaps; a level not seen there is all zeros.
     - Text: word counts weighted as in scikit-learn's `TfidfVectorizer` with `sublinear_tf`.
+    - Numbers that are held sparse (`Table.csr`) are divided by their standard deviation and not
+      centred, so that zeros stay zeros; an entry that is not there is 0, not missing.
     - Identifiers are left out.
 
     Parameters
@@ -69,6 +71,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Which columns, levels and words there are.
     medians_, means_, scales_ : arrays
         Of numbers and of what dates become.
+    sparse_scales_ : array
+        Standard deviations of the numbers that are held sparse.
     weights_ : dict of str to array
         For each text what its words weigh.
     feature_names_in_ : array of str
@@ -79,8 +83,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     Notes
     -----
     What is fitted is lists of words and float64 arrays, nothing else: a file that holds the
-    parameters and `plan_`, `medians_`, `means_`, `scales_`, `weights_`, `feature_names_in_` and
-    `n_features_in_` holds it whole; `blocks_` follows from those.
+    parameters and `plan_`, `medians_`, `means_`, `scales_`, `sparse_scales_`, `weights_`,
+    `feature_names_in_` and `n_features_in_` holds it whole; `blocks_` follows from those.
 
     Examples
     --------
@@ -140,12 +144,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             numbers = np.where(gaps, self.medians_, numbers)
         numbers -= self.means_
         numbers /= self.scales_
-        counts = {
-            name: counts_of(table[name].tolist(), words) for name, words in plan["words"].items()
-        }
-        return self._joined(
-            table, numbers, {n: weighted(c, self.weights_[n]) for n, c in counts.items()}
-        )
+        return self._joined(table, numbers, self._counts(table), self._sparse(table))
 
     def _learn(self, X: Any) -> Points:
         """Learn, and return the training rows on the way, whose words are counted once."""
@@ -169,14 +168,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         numbers = np.where(gaps, self.medians_, numbers)
         self.means_ = numbers.mean(axis=0)
         self.scales_ = _scales(numbers, self.means_)
-        counts = {
-            name: counts_of(table[name].tolist(), words) for name, words in plan["words"].items()
-        }
+        counts = self._counts(table)
         self.weights_ = {name: weights_of(count) for name, count in counts.items()}
-        numbers = (numbers - self.means_) / self.scales_
-        return self._joined(
-            table, numbers, {n: weighted(c, self.weights_[n]) for n, c in counts.items()}
-        )
+        rows = self._sparse(table)
+        self.sparse_scales_ = np.empty(0) if rows is None else _sparse_scales(rows)
+        return self._joined(table, (numbers - self.means_) / self.scales_, counts, rows)
 
     # --- parts ------------------------------------------------------------------------------
 
@@ -188,14 +184,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         else:
             X = X if hasattr(X, "columns") else Table.of(X)
             have = [str(name) for name in getattr(X, "column_names", X.columns)]
-        lacking = [name for name in kinds if name not in set(have)]
+        known = set(have)
+        lacking = [name for name in kinds if name not in known]
         if lacking:
             shown = ", ".join(map(repr, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
             raise DataError(
                 f"the table lacks {len(lacking)} column(s) of the training rows: {shown}"
             )
         table = X if isinstance(X, Table) else Table.of(X, kinds=kinds)
-        return table[list(kinds)].with_kinds(kinds)
+        chosen: Table = table[list(kinds)]
+        return chosen.with_kinds(kinds)
 
     def _numbers(self, table: Table) -> Array:
         """Return numbers and what dates become, with nan where entries are missing."""
@@ -205,13 +203,23 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             numbers[:, place] = table[name]
         dates = [parts_of(table[name], plan["cycles"][name]) for name in plan["dates"]]
         found: Array = np.hstack([numbers, *dates]) if dates else numbers
-        infinite = np.flatnonzero(np.isinf(found).any(axis=0)) if found.size else []
+        infinite = np.flatnonzero(np.isinf(found).any(axis=0))
         if len(infinite):
             name = plan["numbers"][infinite[0]]
             raise DataError("has infinite entries; fill them in, or drop it", column=name)
         return found
 
-    def _joined(self, table: Table, numbers: Array, texts: dict[str, Any]) -> Points:
+    def _counts(self, table: Table) -> dict[str, Any]:
+        """Return word counts of the texts."""
+        texts = self.plan_["words"].items()
+        return {name: counts_of(table[name].tolist(), words) for name, words in texts}
+
+    def _sparse(self, table: Table) -> Any:
+        """Return the columns that are held sparse, or None if there are none."""
+        names = self.plan_["sparse"]
+        return sparse.csr_array(table[names].matrix()) if names else None
+
+    def _joined(self, table: Table, numbers: Array, counts: dict[str, Any], rows: Any) -> Points:
         plan, gaps = self.plan_, set(self.plan_["gaps"])
         own = len(plan["numbers"])
         parts: list[Any] = [
@@ -219,14 +227,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             *(_absent(table, n) for n in plan["numbers"] if n in gaps),
         ]
         parts += [numbers[:, own:], *(_absent(table, n) for n in plan["dates"] if n in gaps)]
-        wide = bool(texts) or self._level_count() > _WIDE
+        wide = bool(counts) or rows is not None or self._level_count() > _WIDE
         for name, levels in plan["levels"].items():
             parts.append(_one_hot(table[name], levels, name in gaps, wide))
         if not wide:
             return np.hstack(parts)
-        return sparse.hstack(
-            [sparse.csr_array(part) for part in [*parts, *texts.values()]], format="csr"
-        )
+        parts += [weighted(count, self.weights_[name]) for name, count in counts.items()]
+        if rows is not None:
+            scaled = rows.data / self.sparse_scales_[rows.indices]
+            parts.append(sparse.csr_array((scaled, rows.indices, rows.indptr), shape=rows.shape))
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(p) for p in parts], format="csr"))
 
     def _level_count(self) -> int:
         gaps = set(self.plan_["gaps"])
@@ -244,6 +254,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         widths.append(("dates", Kind.DATE, dates))
         widths.append(("categories", Kind.CATEGORY, self._level_count()))
         widths += [(f"text {name!r}", Kind.TEXT, len(w)) for name, w in plan["words"].items()]
+        widths.append(("sparse numbers", Kind.NUMBER, len(plan["sparse"])))
         ends = np.cumsum([0, *(width for _, _, width in widths)]).tolist()
         return [
             Block(name, kind, ends[k], ends[k + 1])
@@ -262,6 +273,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             names += [f"{name}_{level}" for level in levels]
             names += [f"{name}_{MISSING_LEVEL}"] if name in gaps else []
         names += [f"{name}_{word}" for name, words in plan["words"].items() for word in words]
+        names += plan["sparse"]
         return np.array(names, dtype=object)
 
     def describe(self) -> list[str]:
@@ -301,6 +313,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 said.append(f"Missing is a level of its own in {_list(absent)}.")
         for name, words in plan["words"].items():
             said.append(f"Text {name!r}: {len(words)} words, weighted by tf-idf, rows of length 1.")
+        if plan["sparse"]:
+            said.append(f"Sparse numbers ({len(plan['sparse'])} columns): standard deviation 1.")
         if plan["left_out"]:
             said.append(f"Left out as identifiers: {_list(plan['left_out'])}.")
         return said
@@ -328,6 +342,16 @@ def _scales(numbers: Array, means: Array) -> Array:
     variances = np.var(numbers, axis=0)
     constant = variances <= n * eps * variances + (n * means * eps) ** 2
     return np.where(constant, 1.0, np.sqrt(variances))
+
+
+def _sparse_scales(rows: Any) -> Array:
+    """Return standard deviations of sparse columns; 1 for constant ones."""
+    n = rows.shape[0]
+    means = np.bincount(rows.indices, rows.data, rows.shape[1]) / n
+    squares = np.bincount(rows.indices, (rows.data - means[rows.indices]) ** 2, rows.shape[1])
+    zeros = n - np.bincount(rows.indices, minlength=rows.shape[1])
+    variances = (squares + zeros * means**2) / n
+    return np.where(variances > 0.0, np.sqrt(variances), 1.0)
 
 
 def _absent(table: Table, name: str) -> Array:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mercer.data.cells import date_of, has_decimal_comma, number_of
 from mercer.data.errors import DataError
@@ -79,11 +80,11 @@ def records_in(lines: Sequence[str], delimiter: str, *, strict: bool) -> list[li
         raise DataError(str(error)) from error
 
 
-def reader_of(lines: object, delimiter: str, *, strict: bool = True) -> csv._reader:  # type: ignore[name-defined]
+def reader_of(lines: Iterable[str], delimiter: str, *, strict: bool = True) -> Any:
     """Return a reader of quoted fields; blanks around fields are no part of them."""
     if delimiter == " ":
-        lines = (line.rstrip() for line in lines)  # type: ignore[attr-defined]
-    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)  # type: ignore[call-overload]
+        lines = (line.rstrip() for line in lines)
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
 
 
 def _delimiter(lines: list[str]) -> str:

@@ -10,9 +10,15 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    validate_data,
+)
 
 from mercer.array_types import Array, Points
+from mercer.data.table import Table
 from mercer.points import as_points, is_sequence_data, is_sparse
 from mercer.sparse_format import refuse_broken_sparse
 
@@ -38,7 +44,7 @@ def read_rows(
     ----------
     machine : estimator
         Remembers the columns at a fit, and is named in errors.
-    X : array-like, sparse matrix or data frame
+    X : array-like, sparse matrix, Table or data frame
         Rows.
     y : array-like, optional
         Targets.
@@ -51,14 +57,62 @@ def read_rows(
     -------
     Points, or (Points, array) with targets
     """
-    refuse_twin_columns(machine, X)
     options = _FLOATS | options
+    if isinstance(X, Table):
+        return _read_table(machine, X, y, fitting, options)
+    refuse_twin_columns(machine, X)
     with explaining(type(machine).__name__, X, y):
         found = validate_data(machine, X, y, reset=fitting, **options)
         if not isinstance(found, tuple):
             return as_points(found)
         rows, targets = found
         return as_points(rows), targets.astype(np.float64) if "y_numeric" in options else targets
+
+
+def _read_table(machine: Any, table: Table, y: Any, fitting: bool, options: dict[str, Any]) -> Any:
+    """Check the rows of a table, whose columns have names and must be numbers."""
+    rows = numbers_of(machine, table)
+    if fitting or not hasattr(machine, "feature_names_in_"):
+        found = read_rows(machine, rows, y, fitting=fitting, **options)
+        if fitting:
+            remember_columns(machine, table, fitting)
+        return found
+    remember_columns(machine, table, fitting)
+    if isinstance(y, str) and y == _NO_TARGETS:
+        return as_points(read_array(type(machine).__name__, rows, "X", **options))
+    with explaining(type(machine).__name__, rows, y):
+        rows, targets = check_X_y(rows, y, estimator=machine, **options)
+    return as_points(rows), targets.astype(np.float64) if "y_numeric" in options else targets
+
+
+def numbers_of(machine: Any, table: Table) -> Points:
+    """Return the columns of a table as rows of numbers; another kind of column is named."""
+    try:
+        return table.matrix()
+    except TypeError as error:
+        raise TypeError(f"{type(machine).__name__}: {error}") from error
+
+
+def remember_columns(machine: Any, table: Table, fitting: bool) -> None:
+    """Let the machine remember the columns of a table, or compare them with those of the fit."""
+    names, known = table.columns, getattr(machine, "feature_names_in_", None)
+    if fitting:
+        machine.n_features_in_ = len(names)
+        machine.feature_names_in_ = np.array(names, dtype=object)
+    elif known is not None and list(known) != names:
+        unseen = [name for name in names if name not in set(known)]
+        lacking = [name for name in known if name not in set(names)]
+        what = "they come in another order"
+        if unseen or lacking:
+            what = f"new: {_some(unseen)}; lacking: {_some(lacking)}"
+        raise ValueError(
+            f"{type(machine).__name__}: the feature names should match those that were passed "
+            f"during fit ({what}); choose the columns by name, table[list(names)]"
+        )
+
+
+def _some(names: list[str]) -> str:
+    return (", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")) or "none"
 
 
 def read_array(owner: str, values: Any, what: str, **options: Any) -> Any:

@@ -18,8 +18,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
+from mercer import data
 from mercer.array_types import Array, Points
-from mercer.machines.base.inputs import dates, refuse_nonfinite, refuse_twin_columns
+from mercer.machines.base.inputs import (
+    dates,
+    numbers_of,
+    refuse_nonfinite,
+    refuse_twin_columns,
+    remember_columns,
+)
 from mercer.points import as_points, is_sparse
 from mercer.resources import require_memory
 from mercer.sparse_format import refuse_broken_sparse
@@ -150,6 +157,8 @@ def read_table(
     sparse_too : bool
         Whether the matrix may be sparse.
     """
+    if isinstance(X, data.Table):
+        return _from_table(machine, X, fitting)
     refuse_twin_columns(machine, X)
     arrow = hasattr(X, "column_names") and hasattr(X, "schema")
     frame = arrow or (hasattr(X, "columns") and hasattr(X, "dtypes"))
@@ -169,6 +178,25 @@ def read_table(
         return Table(None, tuple(_from_objects(machine, X[:, j], j) for j in range(X.shape[1])))
     _refuse_infinity(machine, X)
     return Table(X)
+
+
+def _from_table(machine: Any, table: data.Table, fitting: bool) -> Table:
+    """Take a table of `mercer.data`: numbers, and words as what they are."""
+    if not all(table.shape):
+        raise ValueError(f"{type(machine).__name__}: X has shape {table.shape}; it needs rows")
+    remember_columns(machine, table, fitting)
+    if table.csr is not None:
+        rows = numbers_of(machine, table)
+        refuse_nonfinite(machine, rows)
+        return Table(rows)
+    columns = []
+    for j, name in enumerate(table.columns):
+        values = table[name]
+        if values.dtype.kind == "M":
+            raise dates(type(machine).__name__, name)
+        read = _as_numbers if values.dtype.kind == "f" else _from_objects
+        columns.append(read(machine, values, j))
+    return Table(None, tuple(columns))
 
 
 def _checked(machine: Any, X: Any, sparse_too: bool) -> Any:

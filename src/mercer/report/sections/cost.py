@@ -13,6 +13,7 @@ import numpy as np
 from mercer.report.page import Facts, Section
 from mercer.report.subject import Subject, sampled, take
 from mercer.report.text import count, duration, share, size
+from mercer.selection.running.rows import count_rows
 
 _ROWS = 1000  # predicted to measure the time of one
 _REPEATS = 3
@@ -87,9 +88,10 @@ def _time(subject: Subject) -> tuple[float, int]:
     predict = getattr(subject.predictor, "predict", None) or getattr(
         subject.predictor, "transform", None
     )
-    if predict is None or subject.table is None or not len(subject.table):
+    if predict is None or subject.rows is None:
         return float("nan"), 0
-    rows = take(subject.table, sampled(len(subject.table), _ROWS))
+    index = sampled(count_rows(subject.rows), _ROWS)
+    rows = take(subject.rows, index)
     best = float("inf")
     try:
         for _ in range(_REPEATS):
@@ -98,7 +100,7 @@ def _time(subject: Subject) -> tuple[float, int]:
             best = min(best, time.perf_counter() - start)
     except (ValueError, TypeError, NotImplementedError):
         return float("nan"), 0
-    return best / len(rows), len(rows)
+    return best / max(len(index), 1), len(index)
 
 
 def _weigh(subject: Subject) -> int:

@@ -80,6 +80,6 @@ def support_figure(subject: Subject) -> Figure | None:
     return Figure(
         "Support vectors",
         drawing,
-        f"Only {share(float(support))} of the training rows carry the answer; without the others "
+        f"{share(float(support))} of the training rows carry the answer; without the others "
         "it would be the same.",
     )

@@ -71,7 +71,7 @@ def ordered(sample: Sample, subject: Subject) -> tuple[Array, list[tuple[str, in
     """Return rows by class, or by target, and the sizes of the classes."""
     if sample.truth is None:
         return np.arange(len(sample.index)), []
-    if subject.task != "classification":
+    if not subject.classes:
         return np.argsort(np.asarray(sample.truth, dtype=np.float64), kind="stable"), []
     place = {label: k for k, label in enumerate(subject.classes)}
     number = np.array([place.get(label, len(place)) for label in sample.truth.tolist()])
@@ -85,15 +85,22 @@ def ordered(sample: Sample, subject: Subject) -> tuple[Array, list[tuple[str, in
 
 def matrix_figure(K: Array, groups: list[tuple[str, int]], subject: Subject) -> Figure:
     """Draw the kernel matrix in order."""
-    by = "class" if groups else "target" if subject.truth is not None else "place in the table"
+    by = (
+        "cluster"
+        if subject.task == "clustering"
+        else "class"
+        if groups
+        else "target"
+        if subject.truth is not None
+        else "place in the table"
+    )
     off = K[~np.eye(len(K), dtype=bool)]
     low, high = (float(q) for q in np.quantile(off, [0.01, 0.99]))
     ends = (low, high) if low >= 0 else None
     drawing = matrix("Kernel matrix", f"Similarity of rows, ordered by {by}.", K, groups, ends=ends)
-    said = (
-        f"Similarity of each row with each other one, ordered by {by}; the darker, the more alike"
+    said = "Similarity of each row with each other one, ordered by "
+    said += f"{by}; the darker, the more alike"
     said += f", from {figure(low, 2)} to {figure(high, 2)}." if ends else "; orange is negative."
-    )
     if groups:
         said += " Blocks along the diagonal are classes that are alike inside."
     return Figure("Kernel matrix", drawing, said)
@@ -122,7 +129,7 @@ def colour_groups(
     """Return points by class, or by thirds of the target, and their legend."""
     if sample.truth is None:
         return [Points(x, y)], []
-    if subject.task != "classification":
+    if not subject.classes:
         target = np.asarray(sample.truth, dtype=np.float64)
         low, high = np.quantile(target, [1 / 3, 2 / 3])
         parts = [target <= low, (target > low) & (target <= high), target > high]

@@ -25,6 +25,8 @@ def reproduce(subject: Subject) -> Section | None:
         seconds = [(f"Time to {clean(k, 20)}", duration(v)) for k, v in known.seconds.items()]
         blocks.append(Facts((*facts, *seconds)))
         blocks.append(Code(known.digest, "SHA-256 of the table"))
+    if subject.command:
+        blocks.append(Code(clean_lines(subject.command, 2000), "The command"))
     if subject.python:
         blocks.append(Code(clean_lines(subject.python), "The same model in Python"))
     if not blocks:

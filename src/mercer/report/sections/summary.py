@@ -18,6 +18,7 @@ from mercer.report.sections.quality import (
 from mercer.report.subject import Subject
 from mercer.report.svg import Drawing
 from mercer.report.text import clean, count, duration, figure, size
+from mercer.selection.running.rows import count_rows
 
 _WHERE = {
     "held-out": "held-out rows",
@@ -47,9 +48,10 @@ def facts(subject: Subject) -> tuple[str, ...]:
     known = subject.settings
     if known is not None and known.source:
         said.append(clean(known.source, 80))
-    if subject.table is not None:
-        said.append(count(len(subject.table), "row"))
-        shape = getattr(subject.table, "shape", (0, 0))
+    rows = subject.rows if subject.table is None else subject.table
+    if rows is not None:
+        said.append(count(count_rows(rows), "row"))
+        shape = getattr(rows, "shape", ())
         if len(shape) > 1:
             said.append(count(shape[1], "column"))
     if subject.task == "classification" and subject.classes:

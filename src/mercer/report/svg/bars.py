@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mercer.report.svg.axes import linear
 from mercer.report.svg.elements import Drawing, element, picture, small_picture, words
 
-_WIDTH = 620.0
+_WIDTH = 440.0
 _STEP = 22.0
 _NAME = 30  # letters of a name beside a bar
 
@@ -29,8 +29,8 @@ def bars(
     low = [v - e for v, e in zip(values, errors, strict=True)]
     high = [v + e for v, e in zip(values, errors, strict=True)]
     axis = linear([*low, *high], label, zero=True, count=4)
-    left = min(max((len(name) for name in names), default=0), _NAME) * 6.4 + 10
-    right = max((len(word) for word in said), default=0) * 6.4 + 10
+    left = min(max((len(name) for name in names), default=0), _NAME) * 7.0 + 12
+    right = max((len(word) for word in said), default=0) * 7.0 + 12
     inner, height = width - left - right, len(names) * _STEP + 40 + (0 if label else -16)
 
     def across(value: float) -> float:

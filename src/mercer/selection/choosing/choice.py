@@ -15,11 +15,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.multiclass import type_of_target
 
 from mercer.array_types import Array
+from mercer.data import Table
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_sparse
 from mercer.progress import shown
 from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
+from mercer.selection.choosing.table_candidates import left_out, of_table
 from mercer.selection.default_grids import known_axes
 from mercer.selection.outcome import NothingJudgedError, Tuning
 from mercer.selection.running.folds import folds_of
@@ -122,7 +124,9 @@ def choose(
     Parameters
     ----------
     X : array-like, sparse matrix, table or list of str
-        Rows. Tables may have numbers, categories, missing entries and text columns.
+        Rows. Tables (of `mercer.data`, pandas, polars or pyarrow) may have numbers, categories,
+        dates, missing entries and text columns; `mercer.data.TablePreparation` makes numbers of
+        them.
     y : array-like
         Labels or targets. Whole numbers of more than 30 different values are targets.
     machine : estimator, optional
@@ -162,7 +166,7 @@ def choose(
     >>> found.machine.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
     [False, True]
     """
-    X, y = indexable(X), _answers(y)
+    X, y = _rows_of(X), _answers(y)
     machine = (SVC() if is_labels(y) else KernelRidge()) if machine is None else machine
     _refuse(X, y, machine, max_rows, scoring)
     candidates, more = _candidates(X)
@@ -353,26 +357,23 @@ def _sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[s
 
 
 def _candidates(X: Any) -> tuple[list[Candidate], list[str]]:
+    if isinstance(X, Table):
+        return of_table(X), left_out(X)
     if _are_strings(X):
         return of_strings(list(X)), []
-    if not hasattr(X, "columns") and not _are_objects(X) and not _have_gaps(X):
-        return of_numbers(X), []
-    try:
-        from mercer.selection.choosing.table_candidates import of_table  # noqa: PLC0415  asks for pandas
-        from mercer.selection.choosing.tables import as_table, columns_of  # noqa: PLC0415
-    except ImportError as missing:
-        raise ImportError(
-            "choose: tables of mixed columns need pandas; install it, or pass rows of numbers"
-        ) from missing
-    table = as_table(X)
-    columns = columns_of(table)
-    if not (columns.numbers or columns.categories or columns.texts):
-        raise ValueError("choose: the table has no column that tells anything about other rows")
-    notes = [
-        f"Column {name!r} has a word of its own in most rows and was left out."
-        for name in columns.names
-    ]
-    return of_table(table, columns), notes
+    return of_numbers(X), []
+
+
+def _rows_of(X: Any) -> Any:
+    """Return rows in a form that can be chosen from; mixed columns and gaps make a table."""
+    if isinstance(X, Table):
+        return X
+    if hasattr(X, "columns"):
+        return Table.of(X)
+    X = indexable(X)
+    if not _are_strings(X) and (_are_objects(X) or _have_gaps(X)):
+        return Table.of(X)
+    return X
 
 
 def _are_strings(X: Any) -> bool:

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from mercer.data.table import Table
 from mercer.points import is_sparse
 from mercer.resources import call_threads, memory_budget
 from mercer.selection.running.identity import digest
@@ -153,6 +154,8 @@ def _stacked(upper: Any, lower: Any) -> Any:
         return np.concatenate([upper, lower])
     if isinstance(upper, list):
         return [*upper, *lower]
+    if isinstance(upper, Table):
+        return upper.below(lower)
     if hasattr(upper, "iloc"):
         import pandas as pd  # noqa: PLC0415  only where somebody uses its tables
 
