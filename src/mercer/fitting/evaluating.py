@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer.array_types import Array
+from mercer.fitting.candidates import prepared_columns
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.importance import permutation_importance
 from mercer.fitting.intervals import LEVEL
@@ -76,7 +77,10 @@ class Decider:
         """Return everything that a pipeline says of rows."""
         scores = self.scores(pipeline, rows)
         said = self.predictions(pipeline, rows, scores)
-        return Answers(truth, said, scores, self.probabilities(pipeline, rows))
+        probabilities = self.probabilities(pipeline, rows)
+        if scores is None and probabilities is not None:  # of machines without decision values
+            scores = probabilities[:, 1] if len(self.classes) == 2 else probabilities
+        return Answers(truth, said, scores, probabilities)
 
     def _order(self, pipeline: Any) -> list[int]:
         own = list(np.asarray(pipeline.classes_).tolist())
@@ -120,6 +124,7 @@ def evaluate(
     scoring: Any,
     seed: int,
     importance: tuple[Any, str] = ((), ""),
+    constant: tuple[float, ...] | None = None,
 ) -> Evaluation:
     """Put the figures together.
 
@@ -143,6 +148,8 @@ def evaluate(
         Of the bootstrap.
     importance : tuple
         Of the columns, and its note.
+    constant : tuple of float, optional
+        The best constant answer, in place of that of `train_target`.
 
     Returns
     -------
@@ -151,13 +158,13 @@ def evaluate(
     """
     classes = decider.classes
     residuals = confusion = curve = calibration = None
+    constant = constant_of(train_target, classes) if constant is None else constant
     if decider.task == "classification":
-        counts = np.bincount(codes_of(train_target, classes), minlength=len(classes))
-        metrics = classification_metrics(answers, classes, counts / counts.sum(), seed)
+        metrics = classification_metrics(answers, classes, np.array(constant), seed)
         confusion, curve = confusion_of(answers, classes), roc_of(answers, classes)
         calibration = calibration_of(answers, classes)
     else:
-        metrics = regression_metrics(answers, float(np.mean(train_target)), seed)
+        metrics = regression_metrics(answers, constant[0], seed)
         residuals = np.asarray(answers.truth - answers.predictions)
     crossed = (float("nan"), float("nan"))
     if choice is not None:
@@ -171,12 +178,18 @@ def evaluate(
     )  # fmt: skip
 
 
+def constant_of(target: Array, classes: tuple[Any, ...]) -> tuple[float, ...]:
+    """Return the best constant answer: shares of the classes, or the mean of a quantity."""
+    if not classes:
+        return (float(np.mean(target)),)
+    counts = np.bincount(codes_of(target, classes) + 1, minlength=len(classes) + 1)[1:]
+    return tuple((counts / max(counts.sum(), 1)).tolist())
+
+
 def importance_of(
     pipeline: Any, table: Any, truth: Array, decider: Decider, seed: int
 ) -> tuple[Any, str]:
     """Return the permutation importance of the columns of a table."""
-    from mercer.fitting.candidates import prepared_columns  # noqa: PLC0415
-
     preparation, machine = pipeline[0], pipeline[-1]
     classification = decider.task == "classification"
     score = accuracy_score if classification else r2_score
