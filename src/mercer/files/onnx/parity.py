@@ -14,7 +14,7 @@ from mercer.files.onnx.machines.linear_steps import last_of, through
 from mercer.files.onnx.outputs import LABELS, Output
 
 PARITY = 1e-12  # of the largest value
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of the sums that values are
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of the sums that values are
 _CLEAR = 1e-9  # of the largest value: nearer to a border, rounding may decide for either side
 
 
