@@ -1,0 +1,1 @@
+"""Machines as ONNX graphs in double precision, from plain operators."""
