@@ -54,7 +54,7 @@ def cluster(session: Session, data: str, **options: Any) -> None:
     }
     rows = [("clusters", f"{len(sizes)} of {len(model.labels)} rows; {model.criterion}")]
     for number, (size, said) in enumerate(zip(sizes, model.profiles, strict=True)):
-        rows.append((f"cluster {number}", f"{size} rows. {' '.join(said)}".rstrip()))
+        rows.append((f"cluster {number}", f"{size} rows. {'; '.join(said)}".rstrip()))
     finish(session, model, options, {"cluster": model.labels}, (values, rows))
 
 
