@@ -79,9 +79,7 @@ def _model(path: str, output: str, to: str, without_probabilities: bool) -> None
 
     loaded: Any
     if is_libsvm_model(path):
-        loaded = machine_of(
-            read_libsvm_model(path), without_probabilities=without_probabilities
-        )
+        loaded = machine_of(read_libsvm_model(path), without_probabilities=without_probabilities)
     else:
         loaded = load(path)
     if to == "mercer":

@@ -125,7 +125,13 @@ def parsed(text: str) -> Any:
 @seed
 @click.pass_obj
 def try_kernel(
-    session: Session, kernel: str, data: str, target: str | None, rows: int, seed: int, **options: Any
+    session: Session,
+    kernel: str,
+    data: str,
+    target: str | None,
+    rows: int,
+    seed: int,
+    **options: Any,
 ) -> None:
     """Print what the matrix is like."""
     parsed(kernel)

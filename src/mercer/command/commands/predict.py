@@ -22,7 +22,7 @@ from mercer.command.work import Work, python
     examples=[
         "predict income.mercer new.csv > predicted.csv",
         "predict income.mercer new.csv --proba -o predicted.csv",
-        "zcat new.csv.gz | mercer predict income.mercer - | head",
+        "predict income.mercer - < new.csv | head",
     ],
     help="Predict new rows with a model.\n\nReads rows block by block, so that files of any size "
     "and pipes (-) pass through, and writes CSV: the prediction, and with --proba the probability "

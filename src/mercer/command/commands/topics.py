@@ -25,7 +25,9 @@ _WORDS = 10  # of each topic that are shown
     "given.",
 )
 @DATA
-@click.option("--column", "-c", metavar="COLUMN", help="The texts; by default the column of kind text.")
+@click.option(
+    "--column", "-c", metavar="COLUMN", help="The texts; by default the column of kind text."
+)
 @click.option("--topics", "-k", type=click.IntRange(min=1), help="How many.")
 @click.option(
     "--stop-words", type=click.Choice(["common", "english", "none"]), default="common",
