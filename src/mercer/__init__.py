@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
+    from mercer.files import ModelFormatError, load, save
     from mercer.machines import (
         CCA,
         PCA,
@@ -80,6 +81,7 @@ __all__ = [
     "LogisticRegression",
     "LogShift",
     "MemoryBudgetError",
+    "ModelFormatError",
     "NaiveBayes",
     "MaximumEntropy",
     "MultinomialMixture",
@@ -101,6 +103,8 @@ __all__ = [
     "choose",
     "config",
     "get_config",
+    "load",
+    "save",
     "set_config",
     "solve",
     "tune",
@@ -111,6 +115,7 @@ __all__ = [
 _ROOMS = {
     "mercer.certificates": ("Certificate", "certify"),
     "mercer.deadline": ("TimeLimitError",),
+    "mercer.files": ("ModelFormatError", "load", "save"),
     "mercer.machines": (
         "AxisAlignedRectangle",
         "BagOfWords",
