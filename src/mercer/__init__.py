@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
+    from mercer.files import ModelFormatError, load, save
     from mercer.fitting import TableModel, cluster, fit, project, topics
     from mercer.machines import (
         CCA,
@@ -81,6 +82,7 @@ __all__ = [
     "LogisticRegression",
     "LogShift",
     "MemoryBudgetError",
+    "ModelFormatError",
     "NaiveBayes",
     "MaximumEntropy",
     "MultinomialMixture",
@@ -106,6 +108,8 @@ __all__ = [
     "fit",
     "get_config",
     "project",
+    "load",
+    "save",
     "set_config",
     "solve",
     "topics",
@@ -118,6 +122,7 @@ _ROOMS = {
     "mercer.certificates": ("Certificate", "certify"),
     "mercer.deadline": ("TimeLimitError",),
     "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
+    "mercer.files": ("ModelFormatError", "load", "save"),
     "mercer.machines": (
         "AxisAlignedRectangle",
         "BagOfWords",

@@ -1,1 +1,7 @@
-"""Models as files that run no code, LIBSVM's files, ONNX."""
+"""Models as files that run no code, and the files of others."""
+
+from mercer.files.errors import ModelFormatError
+from mercer.files.load import load
+from mercer.files.save import save
+
+__all__ = ["ModelFormatError", "load", "save"]

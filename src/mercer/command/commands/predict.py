@@ -103,7 +103,7 @@ def _collected(opened: Opened, data: str, proba: bool) -> dict[str, Any]:
     found: list[list[Any]] = [[] for _ in names]
     for rows in opened.blocks(data):
         for column, values in zip(found, opened.answers(rows, proba), strict=True):
-            column += values.tolist()
+            column.extend(values.tolist())
     return {"rows": len(found[0]), "predictions": dict(zip(names, found, strict=True))}
 
 

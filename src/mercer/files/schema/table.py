@@ -1,0 +1,20 @@
+"""The fixed table of everything that a model file may hold."""
+
+from mercer.files.schema import (
+    bayes,
+    clustering,
+    compat,
+    density,
+    margin,
+    online,
+    projection,
+    regression,
+    selection,
+    shared,
+)
+from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS
+
+# imported for the records they make
+_ = (bayes, clustering, compat, density, margin, online, projection, regression, selection, shared)
+
+__all__ = ["ENUMS", "FUNCTIONS", "RECORDS"]
