@@ -16,6 +16,7 @@ from mercer.gram.build import factor_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.targets import (
     check_weights,
     classes_of,
@@ -65,6 +66,8 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
     >>> machine.predict([[0.5], [4.0]]).tolist()
     ['low', 'high']
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(self, kernel: Kernel | str | Any = "linear") -> None:
         self.kernel = kernel

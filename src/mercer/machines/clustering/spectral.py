@@ -29,6 +29,7 @@ from mercer.machines.base.machine import (
 )
 from mercer.machines.base.parameters import seed_of
 from mercer.machines.base.reuse import Reusing
+from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.clustering.affinity import (
     affinity,
     float32_serves,
@@ -169,6 +170,10 @@ class SpectralClustering(
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (
+        SharedDecomposition(("n_clusters", "max_clusters", "assign", "n_init", "random_state")),
+    )
 
     def __init__(
         self,

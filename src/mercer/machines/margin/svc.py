@@ -19,7 +19,7 @@ from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
-from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier, Sharing
+from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier, SharedMatrix, Sharing
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import (
     DistinctRows,
@@ -154,6 +154,8 @@ class SVC(ClassifierMixin, MarginMachine):
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,
