@@ -107,8 +107,8 @@ __all__ = [
     "config",
     "fit",
     "get_config",
-    "project",
     "load",
+    "project",
     "save",
     "set_config",
     "solve",
@@ -121,8 +121,8 @@ __all__ = [
 _ROOMS = {
     "mercer.certificates": ("Certificate", "certify"),
     "mercer.deadline": ("TimeLimitError",),
-    "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.files": ("ModelFormatError", "load", "save"),
+    "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.machines": (
         "AxisAlignedRectangle",
         "BagOfWords",

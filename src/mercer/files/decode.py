@@ -45,7 +45,7 @@ class Decoder:
             "words": self._words,
             "tokens": self._tokens,
             "objects": self._objects,
-            "csr": self._csr,
+            "sparse": self._sparse,
             "masked": self._masked,
             "scalar": _scalar,
             "number": _number,
@@ -233,24 +233,30 @@ class Decoder:
             array[i] = item
         return array.reshape(shape)
 
-    def _csr(self, body: Any) -> Any:
-        parts = _keys(body, {"data", "indices", "indptr", "shape", "matrix"})
+    def _sparse(self, body: Any) -> Any:
+        parts = _keys(body, {"data", "indices", "indptr", "shape", "format", "matrix"})
         shape = _shape(parts["shape"])
-        data, indices, indptr = (self.decode(parts[key]) for key in ("data", "indices", "indptr"))
         if len(shape) != 2:
             raise ModelFormatError(f"a sparse array has the shape {shape}")
+        if parts["format"] not in ("csr", "csc"):
+            raise ModelFormatError(f"there is no sparse format {parts['format']!r:.60}")
+        lines, across = shape if parts["format"] == "csr" else shape[::-1]
+        data, indices, indptr = (self.decode(parts[key]) for key in ("data", "indices", "indptr"))
         for name, part in (("indices", indices), ("indptr", indptr)):
             if not isinstance(part, np.ndarray) or part.dtype.kind != "i" or part.ndim != 1:
                 raise ModelFormatError(f"{name} of a sparse array are no list of integers")
         if not isinstance(data, np.ndarray) or data.shape != indices.shape:
             raise ModelFormatError("a sparse array has as many numbers as places")
-        if len(indptr) != shape[0] + 1 or indptr[0] != 0:
-            raise ModelFormatError(f"a sparse array of {shape[0]} rows has as many ends")
+        if len(indptr) != lines + 1 or indptr[0] != 0:
+            raise ModelFormatError(f"a sparse array of {lines} rows has as many ends")
         _check_ends(indptr[1:], len(data), "rows of a sparse array")
-        if len(indices) and (indices.min() < 0 or indices.max() >= shape[1]):
-            raise ModelFormatError(f"a sparse array has places outside of {shape[1]} columns")
-        kind = sparse.csr_matrix if parts["matrix"] is True else sparse.csr_array
-        return kind((data, indices, indptr), shape=shape)
+        if len(indices) and (indices.min() < 0 or indices.max() >= across):
+            raise ModelFormatError(f"a sparse array has places outside of {across} columns")
+        kinds = (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix)
+        kind = kinds[2 * (parts["format"] == "csc") + (parts["matrix"] is True)]
+        made = kind((data, indices, indptr), shape=shape)
+        made.indices, made.indptr = indices, indptr  # of the type they had
+        return made
 
 
 # --- small things --------------------------------------------------------------------------------

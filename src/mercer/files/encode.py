@@ -214,14 +214,15 @@ class Encoder:
         return {"masked": {"data": data, "mask": mask}}
 
     def _sparse(self, value: Any, where: str, shared: bool = False) -> Any:
-        if value.format != "csr":
-            raise ModelFormatError(f"{where} is a sparse {value.format} array; only CSR is held")
+        if value.format not in ("csr", "csc"):
+            raise ModelFormatError(f"{where} is a sparse {value.format} array; convert it to CSR")
         parts = {
             name: self._array(np.asarray(getattr(value, name)), f"{where}.{name}", shared)
             for name in ("data", "indices", "indptr")
         }
         matrix = isinstance(value, sparse.spmatrix)
-        return {"csr": {**parts, "shape": list(value.shape), "matrix": matrix}}
+        form = {"shape": list(value.shape), "format": value.format, "matrix": matrix}
+        return {"sparse": {**parts, **form}}
 
     def _strings(self, value: Array, where: str) -> Any:
         items = value.ravel().tolist()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
+from mercer.compat.sklearn.base.kernels import ShiftedPower
 from mercer.expression import Expression
 from mercer.files.container import MOST_HEADER
 from mercer.files.errors import ModelFormatError
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.language.parse import parse
+
+_NUMBER = r"(-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?)"
+_SHIFTED_POWER = re.compile(
+    rf"ShiftedPower\(gamma={_NUMBER}, coef0={_NUMBER}, degree=(-?\d{{1,9}})\)"
+)
 
 
 def write_kernel(kernel: Kernel) -> str:
@@ -37,6 +44,10 @@ def write_kernel(kernel: Kernel) -> str:
 
 def read_kernel(text: str) -> Kernel:
     """Read a kernel by the library's own parser; nothing is executed."""
+    power = _SHIFTED_POWER.fullmatch(text)
+    if power is not None:  # scikit-learn's, with a shift that the language has no word for
+        gamma, coef0, degree = power.groups()
+        return ShiftedPower(float(gamma), float(coef0), int(degree))
     return parse(text, longest=MOST_HEADER)
 
 

@@ -14,7 +14,7 @@ key             what follows
                 another
 ``tokens``      {"words", "ends"}: rows that are lists of strings
 ``objects``     {"shape", "items"}: an array of few values of several types
-``csr``         {"data", "indices", "indptr", "shape"}: a sparse array
+``sparse``      {"data", "indices", "indptr", "shape", "format", "matrix"}: CSR or CSC
 ``scalar``      [dtype, value]: a number of NumPy
 ``number``      "nan", "inf" or "-inf"
 ``kernel``      the text of a kernel; ``expression``: its formula is meant

@@ -42,6 +42,13 @@ def _make_values(found: Fields) -> Values:
     return Values(listed, {each: i for i, each in enumerate(listed)})
 
 
+def _make_distinct(found: Fields) -> DistinctRows:
+    group = found["group"]
+    if len(group) and not -1 <= int(group.min()) <= int(group.max()) < len(found["first"]):
+        raise ValueError("rows belong to groups that are not there")
+    return DistinctRows(**found)
+
+
 def _table(value: JointTable) -> Fields:
     return {"table": value.counts, "names": value.names, "values": value.values}
 
@@ -109,7 +116,7 @@ record(
 )
 record(Means, "coef: f8[n,c]\nsquared: f8[c]", group="answer")
 record(Neighbourhoods, "index: i8[_,_]", group="answer")
-record(DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]<m")
+record(DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]", make=_make_distinct)
 record(RowSearch, "source: Source{n=n,d=d}", group="search")
 record(MatrixSearch, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")
 
@@ -126,7 +133,7 @@ machine(
     kinds_: words[d]
     _layout: Layout
     alpha_: number
-    alpha_scores_?: F[_]
+    alphas_?, cv_losses_?: F[_]
     _held: ClassCounts{c=c}
     class_count_: f8[c]
     prior_: F[c]

@@ -1,5 +1,7 @@
 """K-means and spectral clustering."""
 
+from dataclasses import fields
+
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
 from mercer.machines import KMeans, SpectralClustering
@@ -11,10 +13,16 @@ from mercer.machines.clustering.normalization import (
     Plain,
     RatioCut,
 )
+from mercer.machines.clustering.relaxation import StochasticQuantities
 from mercer.problems import Clusters
 from mercer.problems.clustering.cuts import CutValues
 
 record(Clusters, "labels: i8[n]\ntraces: F[_,_]", group="answer")
+record(
+    StochasticQuantities,
+    "\n".join(f"{each.name}: number" for each in fields(StochasticQuantities)),
+    group="quantities",
+)
 record(CutValues, "cut, ratio, normalized: number")
 record(FeatureLengths, "features: @features{d=d} | function", group="lengths")
 record(KernelDiagonal, "expression: expression", group="lengths")
@@ -50,6 +58,8 @@ machine(
     _expansion: @expansion{d=d}
     cut_values_: none | CutValues
     graph_?: csr[n,n]
+    scaling_?: F[n]
+    _scaling_ended?: Status
     labels_: i8[n]<k
     """,
 )

@@ -109,7 +109,7 @@ machine(
 machine(
     compat.SpectralClustering,
     """
-    _source?: tuple(kernel | rows[_,_])
+    _source?: tuple(kernel | rows[_,_] | param)
     machine_?: @machine
     labels_: i[n]
     affinity_matrix_?: f[n,n] | csr[n,n]

@@ -82,5 +82,5 @@ machine(SVR, FITTED + _SUPPORT + "epsilon_, intercept_: float\ndual_coef_: f8[s]
 machine(OneClassSVM, FITTED + _SUPPORT + "intercept_, offset_: float\ndual_coef_: f8[s]\n")
 machine(
     EnclosingBall,
-    FITTED + _SUPPORT + "_centre, radius_, center_norm_, offset_: float\ndual_coef_: f8[s]\n",
+    FITTED + _SUPPORT + "_centre, radius_, center_norm_, offset_: number\ndual_coef_: f8[s]\n",
 )

@@ -104,7 +104,8 @@ machine(
     _reader: Reader
     kernel_x_, kernel_y_: kernel
     penalty_: tuple(float)
-    penalty_scores_?, penalties_?: F[_] | F[_,_] | tuple(float) | list(float)
+    cv_scores_?: F[_,_]
+    penalties_?: F[_]
     correlations_: f8[k]
     rank_x_, rank_y_: int
     _x: FittedView{d=d,k=k}

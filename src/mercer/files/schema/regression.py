@@ -70,7 +70,7 @@ machine(
     FITTED
     + """
     classes_: labels[c]
-    _weights: none | f8[d,_]
+    _weights: none | f8[_,k]
     _expansion: @expansion{d=d,k=k}
     intercept_: f8[k]
     dual_coef_?: f8[n,k]
