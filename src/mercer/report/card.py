@@ -86,7 +86,7 @@ def _certificate(subject: Subject) -> list[str]:
     if found is None:
         return []
     verdict = "Certified" if found.ok else "Not certified"
-    said = f"{verdict} to a tolerance of {found.tol:.0e}: {plain(found.statement)}."
+    said = f"{verdict} to a tolerance of {figure(float(found.tol))}: {plain(found.statement)}."
     return ["## Certificate", said, "It says nothing about whether the problem suits the data."]
 
 

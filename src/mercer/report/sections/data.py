@@ -67,6 +67,7 @@ def columns_table(subject: Subject, names: list[str]) -> Table:
     ]
     left = order[_COLUMNS:]
     note = f"And {count(len(left), 'more column')}: {listed(left, 6)}." if left else ""
+    note += " Heights of histograms of numbers are square roots of counts, to show the tails."
     if len(some) < len(table):
         note += f" Counted in {count(len(some))} of {count(len(table), 'row')}, drawn by chance."
     head = ("Column", "Kind", "Missing", "Distinct", "Values", "Distribution", "")

@@ -85,15 +85,9 @@ def ordered(sample: Sample, subject: Subject) -> tuple[Array, list[tuple[str, in
 
 def matrix_figure(K: Array, groups: list[tuple[str, int]], subject: Subject) -> Figure:
     """Draw the kernel matrix in order."""
-    by = (
-        "cluster"
-        if subject.task == "clustering"
-        else "class"
-        if groups
-        else "target"
-        if subject.truth is not None
-        else "place in the table"
-    )
+    by = "target" if subject.truth is not None else "place in the table"
+    if groups:
+        by = "cluster" if subject.task == "clustering" else "class"
     off = K[~np.eye(len(K), dtype=bool)]
     low, high = (float(q) for q in np.quantile(off, [0.01, 0.99]))
     ends = (low, high) if low >= 0 else None

@@ -65,8 +65,7 @@ def metrics_table(found: Evaluation) -> Table:
     note = f"Intervals of {100 * found.level:g} % ({', '.join(methods)})." if methods else ""
     constant = any(math.isfinite(one.baseline) for one in found.metrics)
     if constant:
-        note += " The dot of the scale is the figure; the constant answer is the best that does not"
-        note += " look at the row."
+        note += " The tick is the constant answer: the best that does not look at the row."
     head = ("Figure", "Value", "Interval", "", "Constant answer", "")
     return Table(head, tuple(rows), numbers=(1, 2, 4), note=note.strip())
 
@@ -75,7 +74,9 @@ def say(metric: Metric, value: float) -> str:
     """Write a figure of a metric: shares in per cent."""
     if not math.isfinite(value):
         return "–"
-    return share(value) if metric.name in _SHARES else figure(value, 3)
+    if metric.name in _SHARES:
+        return share(value)
+    return f"{value:.3f}".replace("-", "−") if abs(value) < 10 else figure(value)
 
 
 def has_interval(metric: Metric) -> bool:
@@ -96,6 +97,7 @@ def drawn(metric: Metric, width: float = 130.0) -> Drawing | str:
         metric.value, metric.low, metric.high, (low, high),
         f"{metric.name} {say(metric, metric.value)}, from {say(metric, metric.low)} to "
         f"{say(metric, metric.high)}", width=width,
+        tick=metric.baseline,
     )  # fmt: skip
 
 
