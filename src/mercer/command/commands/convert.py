@@ -85,9 +85,9 @@ def _model(path: str, output: str, to: str, without_probabilities: bool) -> None
     if to == "mercer":
         save(loaded, output)
     elif to == "onnx":
-        from mercer.files.onnx import write_onnx  # noqa: PLC0415
+        from mercer.files import to_onnx  # noqa: PLC0415
 
-        write_onnx(loaded, output)
+        to_onnx(loaded, output)
     else:
         machine = loaded.machine if hasattr(loaded, "schema") else loaded
         write_libsvm_model(machine, output, without_probabilities=without_probabilities)
@@ -181,8 +181,8 @@ def _program(path: str, output: str, to: str, model: bool, options: dict[str, An
     read = f"machine_of(read_libsvm_model({path!r}))" if libsvm else f"mercer.load({path!r})"
     home, call = {
         "mercer": ("mercer", "mercer.save"),
-        "onnx": ("mercer.files.onnx", "write_onnx"),
-        "libsvm": ("mercer.files.libsvm", "write_libsvm_model"),
+        "onnx": ("mercer.files", "to_onnx"),
+        "libsvm": ("mercer.files", "write_libsvm_model"),
     }[to]
     lines = ["import mercer"]
     if libsvm:
