@@ -105,7 +105,7 @@ class Opened:
             found = getattr(self.model, "classes_", None)
         if found is None or len(found) == 0 or not hasattr(self.model, "predict_proba"):
             raise click.UsageError(f"{self.path!r} gives no probabilities; leave --proba out")
-        return np.asarray(found).tolist()
+        return list(np.asarray(found).tolist())
 
     def answers(self, rows: Table, proba: bool) -> list[Array]:
         """Predict rows: labels or numbers, and the probability of each class."""

@@ -84,7 +84,8 @@ def read_like(source: str, schema: Schema, target: str) -> Table:
             f"{did_you_mean(lacking[0], table.columns)}"
         )
     names = [*kinds, *([target] if target in table.columns else [])]
-    return table[names].with_kinds(kinds)
+    found: Table = table[names].with_kinds(kinds)
+    return found
 
 
 def column_of(columns: Iterable[str], name: str, option: str) -> str:

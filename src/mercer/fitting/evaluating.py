@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer.array_types import Array
 from mercer.data.column import missing_of
+from mercer.fitting.candidates import prepared_columns
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.importance import permutation_importance
 from mercer.fitting.intervals import LEVEL
@@ -78,7 +79,10 @@ class Decider:
         """Return everything that a pipeline says of rows."""
         scores = self.scores(pipeline, rows)
         said = self.predictions(pipeline, rows, scores)
-        return Answers(truth, said, scores, self.probabilities(pipeline, rows))
+        probabilities = self.probabilities(pipeline, rows)
+        if scores is None and probabilities is not None:  # of machines without decision values
+            scores = probabilities[:, 1] if len(self.classes) == 2 else probabilities
+        return Answers(truth, said, scores, probabilities)
 
     def _order(self, pipeline: Any) -> list[int]:
         own = list(np.asarray(pipeline.classes_).tolist())
@@ -177,8 +181,6 @@ def importance_of(
     pipeline: Any, table: Any, truth: Array, decider: Decider, seed: int
 ) -> tuple[Any, str]:
     """Return the permutation importance of the columns of a table."""
-    from mercer.fitting.candidates import prepared_columns  # noqa: PLC0415
-
     preparation, machine = pipeline[0], pipeline[-1]
     classification = decider.task == "classification"
     score = accuracy_score if classification else r2_score

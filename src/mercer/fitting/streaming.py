@@ -45,7 +45,7 @@ class TextFilter:
     vocabulary : {"growing", "hashing"}
         As in `BagOfWords`.
     n_features : int
-        Columns for words.
+        Columns for words; naive Bayes takes time in proportion to them for each text.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class TextFilter:
         *,
         method: str = "naive_bayes",
         vocabulary: str = "growing",
-        n_features: int = 2**17,
+        n_features: int = 2**15,
     ) -> None:
         self.labels = tuple(str(label) for label in labels)
         if len(set(self.labels)) < 2 or len(set(self.labels)) < len(self.labels):

@@ -150,9 +150,10 @@ def _check_numbers(table: Table, name: str) -> list[str]:
     different = len(np.unique(values))
     if different < 2:
         raise ValueError(
-            f"fit: the target {name!r} is {values[0]!r} in every row; there is nothing to learn"
+            f"fit: the target {name!r} is {values[0].item()!r} in every row; there is nothing to "
+            "learn"
         )
-    if different <= _FEW:
+    if different <= min(_FEW, len(values) // 2):
         return [f"{name!r} has only {different} different values; predictions lie between them."]
     return []
 
@@ -177,12 +178,13 @@ def _with_classes(table: Table, name: str, notes: list[str]) -> Target:
         classes, counts = np.unique(labels, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
-            f"fit: the target {name!r} is {classes[0]!r} in every row; two classes are needed"
+            f"fit: the target {name!r} is {classes[0].item()!r} in every row; two classes are "
+            "needed"
         )
     if counts.min() < _SMALLEST:
         raise ValueError(
-            f"fit: class {classes[counts.argmin()]!r} of the target {name!r} has {counts.min()} "
-            f"row(s); at least {_SMALLEST} rows of two classes are needed"
+            f"fit: class {classes[counts.argmin()].item()!r} of the target {name!r} has "
+            f"{counts.min()} row(s); at least {_SMALLEST} rows of two classes are needed"
         )
     notes.append(_shares(classes, counts))
     return Target(table, name, "classification", tuple(classes.tolist()), tuple(notes))

@@ -42,7 +42,7 @@ TARGET = "target"  # what the reader of LIBSVM's text calls the first entry of a
 @reading
 @python
 @click.pass_obj
-def certify(session: Session, model: str, data: str, **options: Any) -> None:
+def certify(session: Session, /, model: str, data: str, **options: Any) -> None:
     """Print the verdict."""
     if options["python"]:
         session.program(_program(model, data, options))

@@ -31,7 +31,7 @@ METHODS = ("kmeans", "spectral", "mixture")
 @click.option("--max-clusters", type=click.IntRange(min=2), help="The most that are tried, 10.")
 @unsupervised
 @click.pass_obj
-def cluster(session: Session, data: str, **options: Any) -> None:
+def cluster(session: Session, /, data: str, **options: Any) -> None:
     """Group rows, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)

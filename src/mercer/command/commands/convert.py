@@ -52,7 +52,7 @@ _ROWS = 65536  # that CSV is written in
 @reading
 @python
 @click.pass_obj
-def convert(session: Session, input: str, output: str, **options: Any) -> None:
+def convert(session: Session, /, input: str, output: str, **options: Any) -> None:
     """Convert one file."""
     to = options["to"] or _ENDINGS.get(Path(output).suffix.lower(), "libsvm")
     refuse_overwriting([output], input)

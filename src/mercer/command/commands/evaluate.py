@@ -25,7 +25,7 @@ from mercer.command.work import Work, python, seed
 @seed
 @python
 @click.pass_obj
-def evaluate(session: Session, model: str, data: str, seed: int, python: bool) -> None:
+def evaluate(session: Session, /, model: str, data: str, seed: int, python: bool) -> None:
     """Print the figures."""
     if python:
         session.program(

@@ -36,6 +36,7 @@ from mercer.command.work import Work, python
 @click.pass_obj
 def predict(
     session: Session,
+    /,
     model: str,
     data: str,
     output: str | None,

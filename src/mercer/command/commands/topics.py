@@ -35,7 +35,7 @@ _WORDS = 10  # of each topic that are shown
 )  # fmt: skip
 @unsupervised
 @click.pass_obj
-def topics(session: Session, data: str, **options: Any) -> None:
+def topics(session: Session, /, data: str, **options: Any) -> None:
     """Find topics, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.metrics import silhouette_score
 
 from mercer.array_types import Array
+from mercer.data import Kind, TablePreparation
 from mercer.fitting.unsupervised.common import finished, prepared
 from mercer.fitting.unsupervised.models import ClusterModel
 from mercer.fitting.unsupervised.profiles import profiles_of
@@ -17,6 +18,7 @@ from mercer.machines import PCA, GaussianMixture, KMeans, SpectralClustering
 from mercer.points import is_sparse
 
 _METHODS = ("kmeans", "spectral", "mixture")
+_MEASURED = (Kind.NUMBER, Kind.DATE)
 _SAMPLE = 2000  # rows whose distances the silhouette is made of
 
 
@@ -41,7 +43,7 @@ def cluster(
         How many groups. None lets the data decide: for "kmeans" the largest mean silhouette, for
         "spectral" the largest gap of eigenvalues, for "mixture" the smallest BIC.
     method : {"kmeans", "spectral", "mixture"}
-        `KMeans`, `SpectralClustering` or `GaussianMixture`.
+        `KMeans`, `SpectralClustering` or `GaussianMixture`, which takes numbers and dates only.
     kernel : Kernel, str or None
         For "kmeans" (None: linear) and "spectral" (None: Gaussian).
     kinds : mapping of str to Kind or str, optional
@@ -78,6 +80,8 @@ def cluster(
     if n < 3 or (clusters is not None and not 1 <= clusters <= n):
         raise ValueError(f"cluster: {n} rows cannot be put into clusters={clusters!r} groups")
     rows: Any = data.rows
+    if method == "mixture":
+        _refuse_levels(data.preparation)
     with data.phases.phase("choose", "numbers of clusters are compared"):
         machine, criterion, candidates = _chosen(rows, clusters, method, kernel, most, random_state)
     labels = np.asarray(machine.predict(_dense(rows)) if method == "mixture" else machine.labels_)
@@ -93,6 +97,16 @@ def cluster(
 
 
 Found = tuple[Any, str, tuple[tuple[int, float], ...]]
+
+
+def _refuse_levels(preparation: TablePreparation) -> None:
+    """Refuse columns of 0 and 1 for a mixture: they have no variance within a group."""
+    other = [block.name for block in preparation.blocks_ if block.kind not in _MEASURED]
+    if other:
+        raise ValueError(
+            f"cluster: method='mixture' describes numbers, and the table has {', '.join(other)}; "
+            "drop these columns, or take method='kmeans'"
+        )
 
 
 def _chosen(rows: Any, k: int | None, method: str, kernel: Any, most: int, seed: int) -> Found:
@@ -111,11 +125,12 @@ def _chosen(rows: Any, k: int | None, method: str, kernel: Any, most: int, seed:
         dense = _dense(rows)
         number: Any = "bic" if k is None else k
         chosen = GaussianMixture(
-            number, covariance="diagonal", max_components=most, random_state=seed
+            number, covariance="full", max_components=most, random_state=seed
         ).fit(dense)
         found = () if k is not None else tuple(enumerate(map(float, chosen.criteria_), 1))
         how = "the smallest BIC" if k is None else "what was asked for"
-        return chosen, f"{chosen.n_components_} clusters, by {how}.", found
+        said = f"{chosen.n_components_} clusters by {how}."
+        return chosen, said, found
     return _kmeans(rows, k, "linear" if kernel is None else kernel, most, seed)
 
 

@@ -18,7 +18,7 @@ from mercer.fitting.unsupervised.models import TopicModel
 from mercer.machines import BagOfWords, MultinomialMixture
 
 _NUMBERS = (2, 3, 5, 8, 12, 20)
-_COMMON = 0.3  # of the texts: words in more of them tell little
+_COMMON = 0.5  # of the texts: words in more of them tell little
 _FEW_TEXTS = 50  # below, a share of them is too few to judge by
 _DEFAULT = 5  # topics where nothing can be judged
 _ENOUGH = 0.01  # a number of topics is taken if more lower the perplexity by no more than this
@@ -45,7 +45,7 @@ def topics(
         How many. None takes the fewest that are about as good as any at predicting half of the
         words of texts held out from the other half.
     stop_words : {"common", "english"}, list of str or None
-        Words to leave out: those in more than 30 % of the texts, scikit-learn's English ones,
+        Words to leave out: those in more than half of the texts, scikit-learn's English ones,
         these, or none.
     random_state : int
         The seed.
