@@ -1,5 +1,7 @@
 """Tables: readers, kinds of columns, checks, and what turns them into numbers."""
 
+from mercer.data.checking.check import check
+from mercer.data.checking.findings import Finding, Findings
 from mercer.data.column import Column
 from mercer.data.errors import DataError
 from mercer.data.kinds import Kind
@@ -13,11 +15,14 @@ __all__ = [
     "Block",
     "Column",
     "DataError",
+    "Finding",
+    "Findings",
     "Kind",
     "Limits",
     "Schema",
     "Table",
     "TablePreparation",
+    "check",
     "read",
     "read_blocks",
 ]

@@ -135,8 +135,12 @@ def _of_polars(name: str, column: Any) -> Entries:
 
 def _of_arrow(name: str, column: Any) -> Entries:
     kind = str(column.type)
-    if kind in ("double", "float") or kind.startswith(("int", "uint")):
-        return np.array(column.to_numpy(), dtype=np.float64), None
+    if kind.startswith("decimal"):
+        column = column.cast("float64")
+    if kind in ("double", "float") or kind.startswith(("int", "uint", "decimal")):
+        return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64), None
+    if kind.startswith("timestamp"):
+        return np.array(column.to_numpy(zero_copy_only=False)).astype(DATES), Kind.DATE
     entries = _entries(name, column.to_pylist())
     return (entries[0], Kind.CATEGORY) if kind.startswith("dictionary") else entries
 

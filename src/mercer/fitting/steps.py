@@ -55,7 +55,7 @@ class Options:
 
     def __post_init__(self) -> None:
         share = self.test
-        if isinstance(share, Real) and not 0.0 <= share < 1.0:
+        if isinstance(share, Real) and not 0.0 <= float(share) < 1.0:
             raise ValueError(
                 f"fit: test={share!r} must be a share of the rows from 0 up to 1, a table, or None"
             )

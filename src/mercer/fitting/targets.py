@@ -107,8 +107,8 @@ def target_values(table: Table, name: str, task: str) -> Array:
     if task == "regression":
         return np.asarray(values, dtype=np.float64)
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
-        return values.astype(np.int64)
-    return values.astype(str) if values.dtype == object else values
+        return np.asarray(values, dtype=np.int64)
+    return np.asarray(values.astype(str) if values.dtype == object else values)
 
 
 def _missing(values: Array) -> Array:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.data.cells import date_of, has_decimal_comma
-from mercer.data.column import Column, Parsed
+from mercer.data.cells import has_decimal_comma
+from mercer.data.column import Parsed
 from mercer.data.errors import DataError, shorten
 from mercer.data.frames import refuse_twins
 from mercer.data.kinds import Kind
-from mercer.data.limits import Limits
+from mercer.data.reading.arrow import arrow_columns, is_easy, pyarrow
 from mercer.data.reading.chunks import Chunk, LineStream, Records, chunks, first_records, records_of
-from mercer.data.reading.convert import Cells, NotANumberError, numbers_from, words_from
+from mercer.data.reading.columns import inferred, known, refuse_lacking
+from mercer.data.reading.convert import (
+    Cells,
+    NotANumberError,
+    numbers_at_once,
+    numbers_from,
+    words_from,
+)
 from mercer.data.reading.dialect import SAMPLE, dialect_of
+from mercer.data.reading.options import Options
 from mercer.data.reading.source import Bytes, utf8
 from mercer.data.schema import Schema
 from mercer.data.table import Table, refuse_unknown
@@ -26,27 +34,13 @@ _GUESS = 1000  # rows of the first piece that say which columns look like number
 ROW_NAMES = "rownames"
 
 
-@dataclass(frozen=True, eq=False)
-class Options:
-    """What the caller says about a file, beside its name."""
-
-    columns: Sequence[str] | None
-    names: Sequence[str] | None
-    kinds: Mapping[str, Kind]
-    missing: tuple[str, ...]
-    limits: Limits
-    encoding: str | None
-    delimiter: str | None
-    header: bool | None
-    decimal: str
-    parser: str
-
-
 class DelimitedFile:
     """A delimited text whose names are known, and whose rows come in pieces."""
 
     def __init__(self, data: Bytes, options: Options, delimiter: str | None = None) -> None:
         self.name, self.options = data.name, options
+        self.with_arrow = _wants_arrow(options.parser)
+        self._numbers_only = True  # as far as is known
         self.cells = Cells(frozenset(word.strip() for word in options.missing), options.decimal)
         self.stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
         sample = self.stream.take(SAMPLE)
@@ -91,6 +85,9 @@ class DelimitedFile:
 
     def parse(self, chunk: Chunk, parsed: Mapping[str, Parsed]) -> Parsing:
         """Return columns of a piece as numbers or words; dates are words as yet."""
+        quick = self._by_arrow(chunk, parsed) if self.with_arrow else self._by_numpy(chunk, parsed)
+        if quick is not None:
+            return quick
         records = records_of(chunk, len(self.names), self.dialect, self.options.limits, self.name)
         place = {name: k for k, name in enumerate(self.names)}
         arrays: dict[str, Array] = {}
@@ -107,6 +104,30 @@ class DelimitedFile:
             except DataError as error:
                 raise error.at(self.name) from None
         return Parsing(arrays, failed, records.lines)
+
+    def _by_arrow(self, chunk: Chunk, parsed: Mapping[str, Parsed]) -> Parsing | None:
+        """Return what pyarrow makes of a piece, if it is there and the piece is an easy one."""
+        if not parsed or not is_easy(chunk, self.cells, self.options.limits):
+            return None
+        arrays = arrow_columns(chunk, self.names, parsed, self.cells, self.dialect.delimiter)
+        if arrays is None:
+            return None
+        rows = len(next(iter(arrays.values())))
+        return Parsing(arrays, {}, range(chunk.line, chunk.line + rows))
+
+    def _by_numpy(self, chunk: Chunk, parsed: Mapping[str, Parsed]) -> Parsing | None:
+        """Return a piece that is numbers all over; after the first that is not, none is tried."""
+        if not self._numbers_only or any(what != "number" for what in parsed.values()):
+            return None
+        places = [self.names.index(name) for name in parsed]
+        matrix = numbers_at_once(
+            chunk, len(self.names), places, self.dialect.delimiter, self.cells, self.name
+        )
+        if matrix is None:
+            self._numbers_only = False
+            return None
+        arrays = {name: np.ascontiguousarray(matrix[:, k]) for k, name in enumerate(parsed)}
+        return Parsing(arrays, {}, range(chunk.line, chunk.line + len(matrix)))
 
     def _not_a_number(self, odd: NotANumberError, name: str, records: Records) -> DataError:
         comma = has_decimal_comma(odd.word) and self.cells.decimal == "."
@@ -141,7 +162,8 @@ class DelimitedFile:
         columns = {}
         for name in wanted:
             values = np.concatenate([arrays.pop(name) for _, arrays in done])
-            columns[name] = self._column(name, values)
+            kind = self.options.kinds.get(name)
+            columns[name] = inferred(name, values, kind, self.name, self.cells.decimal)
         written = Schema(format="csv", missing=self.options.missing, decimal=self.options.decimal)
         return Table(columns, source=self.name, schema=written)
 
@@ -174,35 +196,9 @@ class DelimitedFile:
             for chunk, arrays in done:
                 arrays.update(self.parse(chunk, dict.fromkeys(failed, "word")).arrays)
 
-    def _column(self, name: str, values: Array) -> Column:
-        kind = self.options.kinds.get(name)
-        if kind is None and values.dtype.kind == "O":
-            present = {entry for entry in values.tolist() if entry is not None}
-            if self.cells.decimal == "." and present and all(map(has_decimal_comma, present)):
-                example = next(iter(sorted(present)))
-                raise DataError(
-                    f"holds numbers with a decimal comma, such as {example!r}; pass decimal=','",
-                    source=self.name,
-                    column=name,
-                )
-            if present and all(date_of(entry) is not None for entry in present):
-                kind = Kind.DATE
-        try:
-            return Column.of(name, values, kind)
-        except DataError as error:
-            raise error.at(self.name) from None
-
     def blocks(self, schema: Schema) -> Iterator[Table]:
         """Read rows as the columns of a schema, piece by piece."""
-        lacking = [name for name in schema.names if name not in set(self.names)]
-        if lacking:
-            raise DataError(
-                f"the file has no column {lacking[0]!r} (and {len(lacking) - 1} more are lacking)"
-                if len(lacking) > 1
-                else f"the file has no column {lacking[0]!r}",
-                source=self.name,
-                line=1,
-            )
+        refuse_lacking(schema, self.names, self.name)
         rows = 0
         for chunk in chunks(self.stream, self.dialect):
             found = self.parse(chunk, schema.parsed)
@@ -210,22 +206,20 @@ class DelimitedFile:
                 raise error
             rows += len(found.lines)
             self.options.limits.check("rows", rows, self.name)
+            arrays, lines = found.arrays, found.lines
             yield Table(
-                {name: self._known(name, found, schema) for name in schema.names},
+                {n: known(n, arrays[n], schema, self.name, lines) for n in schema.names},
                 source=self.name,
                 schema=schema,
             )
 
-    def _known(self, name: str, found: Parsing, schema: Schema) -> Column:
-        """Return a column as the schema has it; new values of a binary column are kept."""
-        values, kind, parsed = found.arrays[name], schema.kinds[name], schema.parsed[name]
-        try:
-            if parsed == "date":
-                values = Column(values, Kind.CATEGORY, "word").as_kind(name, Kind.DATE).values
-            column = Column(values, kind, parsed)
-            return column if kind is Kind.BINARY else column.as_kind(name, kind)
-        except DataError as error:
-            raise error.at(self.name) from None
+
+def _wants_arrow(parser: str) -> bool:
+    if parser not in ("auto", "mercer", "pyarrow"):
+        raise ValueError(f"parser={parser!r} must be 'auto', 'mercer' or 'pyarrow'")
+    if parser == "pyarrow" and pyarrow() is None:
+        raise ImportError('parser="pyarrow" needs pyarrow: pip install "mercer[tables]"')
+    return parser != "mercer" and pyarrow() is not None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mercer.data.cells import MISSING
 from mercer.data.kinds import kind_named
 from mercer.data.limits import Limits
-from mercer.data.reading.delimited import DelimitedFile, Options
+from mercer.data.reading.arff import arff_blocks, read_arff
+from mercer.data.reading.columns import cut
+from mercer.data.reading.delimited import DelimitedFile
+from mercer.data.reading.formats import format_of
+from mercer.data.reading.json_lines import json_line_blocks, read_json_lines
+from mercer.data.reading.libsvm import libsvm_blocks, read_libsvm
+from mercer.data.reading.npz import read_npz
+from mercer.data.reading.options import Options
+from mercer.data.reading.parquet import parquet_blocks, read_parquet
 from mercer.data.reading.source import opened
 from mercer.data.schema import Schema
 from mercer.data.table import Table
 
 _LIMITS = Limits()
+_NO_LIMITS = Limits(bytes=None, rows=None)  # a block is in memory at a time
+_READERS = {
+    "parquet": read_parquet,
+    "jsonl": read_json_lines,
+    "arff": read_arff,
+    "libsvm": read_libsvm,
+    "npz": read_npz,
+}
 
 
 def read(
@@ -31,21 +48,134 @@ def read(
     decimal: str = ".",
     parser: str = "auto",
 ) -> Table:
-    """Read a file into a table."""
+    r"""Read a file into a table.
+
+    Parameters
+    ----------
+    source : path, "-" or binary stream
+        CSV, TSV, Parquet, JSON lines, ARFF, LIBSVM text or npz; "-" is standard input. Files
+        compressed by gzip, bzip2, xz or zstd are known by their first bytes.
+    format : str, optional
+        "csv", "tsv", "parquet", "jsonl", "arff", "libsvm" or "npz"; by default that of the name,
+        else of how the file begins.
+    kinds : mapping of str to Kind or str, optional
+        Kinds of some columns, in place of those inferred from the entries. Categories, texts and
+        identifiers are then the words of the file: "007" is not 7.
+    columns : sequence of str, optional
+        The columns to keep.
+    names : sequence of str, optional
+        Names of all columns of a delimited text, in place of those in the file.
+    missing : sequence of str
+        Words that stand for a missing entry.
+    limits : Limits
+        Sizes beyond which a file is refused.
+    encoding : str, optional
+        Of a text; UTF-8 by default.
+    delimiter : str, optional
+        Of a delimited text; by default tab, semicolon, bar, comma or blanks, whichever cuts all
+        lines into the same number of fields.
+    header : bool, optional
+        Whether the first line has the names; by default if none of its fields is a number or a
+        date.
+    decimal : {".", ","}
+        The decimal point.
+    parser : {"auto", "mercer", "pyarrow"}
+        What cuts delimited text: pyarrow where it is installed. The table is the same.
+
+    Returns
+    -------
+    Table
+        Print it to see names, kinds and gaps.
+
+    Raises
+    ------
+    DataError
+        With file, line and column.
+
+    Examples
+    --------
+    >>> import io
+    >>> from mercer.data import read
+    >>> print(read(io.BytesIO(b"age,town\n31,Ulm\n?,Bern\n52,Ulm\n")))
+    3 rows, 2 columns
+    name  kind    missing  distinct  example
+    age   number        1         2  31
+    town  binary        0         2  Ulm
+    """
+    asked = {name: kind_named(kind) for name, kind in (kinds or {}).items()}
     options = Options(
-        columns, names, {n: kind_named(k) for n, k in (kinds or {}).items()}, tuple(missing),
-        limits, encoding, delimiter, header, decimal, parser,
-    )  # fmt: skip
+        columns, names, asked, tuple(missing), limits, encoding, delimiter, header, decimal, parser
+    )
     with opened(source, limits) as data:
-        return DelimitedFile(data, options).table()
+        found = format_of(data, format)
+        if found in _READERS:
+            return _READERS[found](data, options)
+        return DelimitedFile(data, options, "\t" if found == "tsv" else None).table()
 
 
 def read_blocks(
-    source: Any, schema: Schema, rows: int = 65536, *, limits: Limits = _LIMITS
+    source: Any,
+    schema: Schema,
+    rows: int = 65536,
+    *,
+    format: str | None = None,
+    limits: Limits = _NO_LIMITS,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    parser: str = "auto",
 ) -> Iterator[Table]:
-    """Read a file block by block."""
-    options = Options(None, None, {}, schema.missing, limits, None, None, None, schema.decimal, "")
+    r"""Read a file block by block, as the columns of a schema.
+
+    For predictions on files of any length: names, kinds, words for missing entries and the decimal
+    point are those of the training table, other columns of the file are left out.
+
+    Parameters
+    ----------
+    source : path, "-" or binary stream
+        As in `read`. Delimited text, JSON lines, LIBSVM text and Parquet are read as they come;
+        ARFF and npz are held whole.
+    schema : Schema
+        Of the training table, without the target: ``table.drop("y").schema``.
+    rows : int
+        A block has at most so many.
+    format, limits, encoding, delimiter, header, parser
+        As in `read`; bytes and rows are not limited by default.
+
+    Yields
+    ------
+    Table
+
+    Examples
+    --------
+    >>> import io
+    >>> from mercer.data import read, read_blocks
+    >>> text = b"age,town\n31,Ulm\n40,Bern\n52,Ulm\n"
+    >>> schema = read(io.BytesIO(text)).schema
+    >>> [len(block) for block in read_blocks(io.BytesIO(text), schema, rows=2)]
+    [2, 1]
+    """
+    if not isinstance(rows, int) or rows < 1:
+        raise ValueError(f"rows={rows!r} must be a whole number of at least 1")
+    options = Options(
+        missing=schema.missing, limits=limits, encoding=encoding, delimiter=delimiter,
+        header=header, decimal=schema.decimal, parser=parser,
+    )  # fmt: skip
     with opened(source, limits) as data:
-        for table in DelimitedFile(data, options).blocks(schema):
-            for start in range(0, len(table), rows):
-                yield table.rows(slice(start, start + rows))
+        found = format_of(data, format)
+        plain = replace(options, decimal=".")
+        if found == "parquet":
+            yield from parquet_blocks(data, schema, rows, plain)
+        elif found == "jsonl":
+            yield from json_line_blocks(data, schema, rows, plain)
+        elif found == "arff":
+            yield from arff_blocks(data, schema, rows, plain)
+        elif found == "libsvm":
+            yield from libsvm_blocks(data, schema, rows, plain)
+        elif found == "npz":
+            yield from cut(read_npz(data, plain), schema, rows)
+        else:
+            file = DelimitedFile(data, options, "\t" if found == "tsv" else None)
+            for table in file.blocks(schema):
+                for start in range(0, len(table), rows):
+                    yield table.rows(slice(start, start + rows))

@@ -1,0 +1,286 @@
+"""ARFF, the format of Weka: declared attributes, then rows, dense or sparse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.data.column import DATES, Column
+from mercer.data.errors import DataError, shorten
+from mercer.data.frames import refuse_twins
+from mercer.data.kinds import Kind
+from mercer.data.reading.chunks import LineStream, Records, lines_of
+from mercer.data.reading.columns import cut, finished
+from mercer.data.reading.convert import Cells, NotANumberError, numbers_from
+from mercer.data.reading.options import Options
+from mercer.data.reading.source import Bytes, utf8
+from mercer.data.schema import Schema
+from mercer.data.table import Table
+
+_SIZE = 1 << 20  # bytes of lines that are read at a time
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)", re.IGNORECASE | re.DOTALL)
+# `*+` and `++` never give back what they took: no text takes longer than its length
+_FIELD = re.compile(rf"\s*+(?:({_QUOTED})|([^,'\"\s][^,]*+|))\s*+(,|$)")
+_PAIR = re.compile(rf"\s*+(\d{{1,9}})\s++({_QUOTED}|[^,'\"\s]++)\s*+(?:,|$)")
+_NUMERIC = ("numeric", "real", "integer")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+# letters of Java's date patterns, for Python's strptime
+_JAVA = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
+_ISO = "yyyy-MM-dd'T'HH:mm:ss"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A declared column.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    kind : {"number", "nominal", "string", "date"}
+        What was declared.
+    levels : tuple of str
+        The values of a nominal one.
+    pattern : str
+        How dates are written, for `strptime`.
+    """
+
+    name: str
+    kind: str
+    levels: tuple[str, ...] = ()
+    pattern: str = ""
+
+
+def read_arff(data: Bytes, options: Options) -> Table:
+    """Read all rows; entries must be what their attribute declares."""
+    options.refuse_text_options("ARFF")
+    stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
+    lines = _lines(stream)
+    attributes = _header(lines, data.name, options)
+    width = len(attributes)
+    columns: list[list[str]] = [[] for _ in attributes]
+    numbers: list[int] = []
+    for number, text in lines:
+        row = _row(text, attributes, data.name, number)
+        for column, field in zip(columns, row, strict=True):
+            column.append(field)
+        numbers.append(number)
+        options.limits.check("rows", len(numbers), data.name)
+        options.limits.check("bytes", 8 * width * len(numbers), data.name)  # rows may be sparse
+    if not numbers:
+        raise DataError("the file has no rows", source=data.name)
+    cells = Cells(frozenset(options.missing) - {""}, ".")
+    records = Records(columns, numbers)
+    found = {
+        attribute.name: _column(attribute, column, records, cells, data.name)
+        for attribute, column in zip(attributes, columns, strict=True)
+    }
+    return finished(found, options, data.name, "arff")
+
+
+def arff_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
+    """Read rows as the columns of a schema; the file is held whole meanwhile."""
+    yield from cut(read_arff(data, options), schema, rows)
+
+
+def _lines(stream: LineStream) -> Iterator[tuple[int, str]]:
+    """Yield lines that are no comment and not blank, with their numbers."""
+    while piece := stream.take(_SIZE):
+        lines = lines_of(piece, stream.name, stream.line)
+        for number, text in enumerate(lines, start=stream.line):
+            clean = text.strip()
+            if clean and not clean.startswith("%"):
+                yield number, clean
+        stream.line += len(lines)
+
+
+def _header(lines: Iterator[tuple[int, str]], source: str, options: Options) -> list[Attribute]:
+    attributes: list[Attribute] = []
+    for number, text in lines:
+        word = text.split(maxsplit=1)[0].lower()
+        if word == "@data":
+            break
+        if word == "@attribute":
+            attributes.append(_attribute(text, source, number))
+            options.limits.check("columns", len(attributes), source, number)
+        elif word != "@relation":
+            raise DataError(
+                f"{shorten(text)!r}: before @data come @relation and @attribute lines",
+                source=source,
+                line=number,
+            )
+    if not attributes:
+        raise DataError("the file declares no @attribute", source=source)
+    refuse_twins([attribute.name for attribute in attributes], source)
+    return attributes
+
+
+def _attribute(text: str, source: str, line: int) -> Attribute:
+    found = _ATTRIBUTE.fullmatch(text)
+    if found is None:
+        raise DataError(f"{shorten(text)!r} declares no attribute", source=source, line=line)
+    name, declared = _plain(found[1]), found[2].strip()
+    word = declared.split(maxsplit=1)[0].lower() if declared else ""
+    if word in _NUMERIC:
+        return Attribute(name, "number")
+    if word == "string":
+        return Attribute(name, "string")
+    if word == "date":
+        return Attribute(name, "date", pattern=_pattern(declared[4:].strip(), source, line, name))
+    if declared.startswith("{") and declared.endswith("}"):
+        levels = _fields(declared[1:-1].strip())
+        if levels is None or len(set(levels)) < len(levels):
+            raise DataError(
+                "its values cannot be told apart", source=source, line=line, column=name
+            )
+        return Attribute(name, "nominal", tuple(levels))
+    raise DataError(
+        f"type {shorten(declared)!r} is not taken; numeric, string, date and {{a, b}} are",
+        source=source,
+        line=line,
+        column=name,
+    )
+
+
+def _pattern(java: str, source: str, line: int, name: str) -> str:
+    """Translate a date pattern of Java."""
+    java = _plain(java) if java else _ISO
+    made, rest = "", java
+    while rest:
+        known = next((letters for letters in _JAVA if rest.startswith(letters)), None)
+        if known is not None:
+            made, rest = made + _JAVA[known], rest[len(known) :]
+        elif rest.startswith("'"):
+            literal, _, rest = rest[1:].partition("'")
+            made += literal.replace("%", "%%")
+        elif rest[0].isalpha():
+            raise DataError(
+                f"date pattern {shorten(java)!r} is not taken; yyyy, MM, dd, HH, mm and ss are",
+                source=source,
+                line=line,
+                column=name,
+            )
+        else:
+            made, rest = made + rest[0].replace("%", "%%"), rest[1:]
+    return made
+
+
+def _plain(word: str) -> str:
+    """Take quotes and backslashes off a word."""
+    word = word.strip()
+    if len(word) < 2 or word[0] != word[-1] or word[0] not in "'\"":
+        return word
+    return re.sub(
+        r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), word[1:-1], flags=re.DOTALL
+    )
+
+
+def _fields(text: str) -> list[str] | None:
+    """Cut a row at its commas; nothing if quotes are not closed."""
+    if "'" not in text and '"' not in text:
+        return [field.strip() for field in text.split(",")]
+    found, place = [], 0
+    while True:
+        match = _FIELD.match(text, place)
+        if match is None:
+            return None
+        found.append(_plain(match[1] or match[2]))
+        place = match.end()
+        if not match[3]:
+            return found
+
+
+def _row(text: str, attributes: list[Attribute], source: str, line: int) -> list[str]:
+    if text.startswith("{"):
+        return _sparse_row(text, attributes, source, line)
+    row = _fields(text)
+    if row is None:
+        raise DataError("quotes are not closed", source=source, line=line)
+    if len(row) != len(attributes):
+        raise DataError(
+            f"{len(row)} fields, but there are {len(attributes)} attributes",
+            source=source,
+            line=line,
+            column=min(len(row), len(attributes)) + (len(row) > len(attributes)),
+        )
+    return row
+
+
+def _sparse_row(text: str, attributes: list[Attribute], source: str, line: int) -> list[str]:
+    """Write out a sparse row: what it does not name is zero, or the first value."""
+    if not text.endswith("}"):
+        raise DataError("a sparse row ends with }", source=source, line=line)
+    row = [attribute.levels[0] if attribute.levels else "0" for attribute in attributes]
+    inner, place, last = text[1:-1].strip(), 0, -1
+    while place < len(inner):
+        match = _PAIR.match(inner, place)
+        if match is None:
+            shown = shorten(inner[place:], 30)
+            raise DataError(f"{shown!r} is no index and value", source=source, line=line)
+        index = int(match[1])
+        if not last < index < len(attributes):
+            raise DataError(
+                f"index {index}: they grow from 0 to {len(attributes) - 1}",
+                source=source,
+                line=line,
+            )
+        row[index], last, place = _plain(match[2]), index, match.end()
+    return row
+
+
+def _column(
+    attribute: Attribute, fields: list[str], records: Records, cells: Cells, source: str
+) -> Column:
+    name = attribute.name
+    if attribute.kind == "number":
+        try:
+            return Column.of(name, numbers_from(fields, cells, name, records))
+        except NotANumberError as odd:
+            raise DataError(
+                f"{shorten(odd.word)!r} is not a number",
+                source=source,
+                line=records.lines[odd.row],
+                column=name,
+            ) from None
+        except DataError as error:
+            raise error.at(source) from None
+    values = np.empty(len(fields), dtype=object)
+    values[:] = [None if field == "?" else field for field in fields]
+    if attribute.kind == "date":
+        return Column.of(name, _dates(attribute, values, records, source))
+    if attribute.kind == "nominal":
+        known = {None, *attribute.levels}
+        for row, entry in enumerate(values.tolist()):
+            if entry not in known:
+                raise DataError(
+                    f"{shorten(entry)!r} is none of the values that are declared",
+                    source=source,
+                    line=records.lines[row],
+                    column=name,
+                )
+        return Column.of(name, values, Kind.BINARY if len(attribute.levels) == 2 else Kind.CATEGORY)
+    return Column.of(name, values)
+
+
+def _dates(attribute: Attribute, values: Array, records: Records, source: str) -> Array:
+    found = np.full(len(values), np.datetime64("NaT"), dtype=DATES)
+    for row, entry in enumerate(values.tolist()):
+        if entry is None:
+            continue
+        try:
+            day = datetime.strptime(entry, attribute.pattern)
+            found[row] = day if day.tzinfo is None else day.astimezone(UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError) as error:
+            raise DataError(
+                f"{shorten(entry)!r} is no date of this pattern",
+                source=source,
+                line=records.lines[row],
+                column=attribute.name,
+            ) from error
+    return found

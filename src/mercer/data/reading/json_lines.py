@@ -1,0 +1,129 @@
+"""JSON lines: one object for each row, whose keys are the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from mercer.data.errors import DataError, shorten
+from mercer.data.limits import Limits
+from mercer.data.reading.chunks import LineStream, lines_of
+from mercer.data.reading.columns import entries, finished, inferred, known
+from mercer.data.reading.options import Options
+from mercer.data.reading.source import Bytes, utf8
+from mercer.data.schema import Schema
+from mercer.data.table import Table
+
+_SIZE = 1 << 20  # bytes of lines that are read at a time
+
+
+def read_json_lines(data: Bytes, options: Options) -> Table:
+    """Read all rows; a key that a row lacks is missing there."""
+    options.refuse_text_options("JSON lines")
+    values: dict[str, list[Any]] = {}
+    rows = 0
+    for _, row in _rows(data, options):
+        for name, value in row.items():
+            column = values.get(name)
+            if column is None:
+                column = values[name] = []
+                options.limits.check("columns", len(values), data.name)
+            # the cells of keys that come late, or not in every row
+            options.limits.check("bytes", 8 * (rows + 1) * len(values), data.name)
+            column.extend([None] * (rows - len(column)))
+            column.append(value)
+        rows += 1
+        options.limits.check("rows", rows, data.name)
+    if not rows or not values:
+        raise DataError("the file has no rows", source=data.name)
+    missing = frozenset(options.missing)
+    found = {}
+    for name, column in values.items():
+        column.extend([None] * (rows - len(column)))
+        array = entries(name, column, missing, data.name)
+        found[name] = inferred(name, array, options.kinds.get(name), data.name, decimal="")
+    return finished(found, options, data.name, "jsonl")
+
+
+def json_line_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
+    """Read rows as the columns of a schema, block by block; the first one has all its keys."""
+    held: list[tuple[int, dict[str, Any]]] = []
+    first = True
+    for line, row in _rows(data, options):
+        held.append((line, row))
+        if len(held) == rows:
+            yield _block(held, schema, data.name, first)
+            held, first = [], False
+    if held:
+        yield _block(held, schema, data.name, first)
+
+
+def _block(
+    held: list[tuple[int, dict[str, Any]]], schema: Schema, source: str, first: bool
+) -> Table:
+    lines = [line for line, _ in held]
+    missing = frozenset(schema.missing)
+    columns = {}
+    for name in schema.names:
+        values = [row.get(name) for _, row in held]
+        if first and all(name not in row for _, row in held):
+            raise DataError(
+                "no row has this key; write null where it is missing",
+                source=source,
+                line=lines[0],
+                column=name,
+            )
+        columns[name] = known(name, entries(name, values, missing, source), schema, source, lines)
+    return Table(columns, source=source, schema=schema)
+
+
+def _rows(data: Bytes, options: Options) -> Iterator[tuple[int, dict[str, Any]]]:
+    stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
+    while piece := stream.take(_SIZE):
+        lines = lines_of(piece, data.name, stream.line)
+        for number, text in enumerate(lines, start=stream.line):
+            if text.strip():
+                yield number, _row(text, data.name, number, options.limits)
+        stream.line += len(lines)
+
+
+def _row(text: str, source: str, line: int, limits: Limits) -> dict[str, Any]:
+    try:
+        row = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        place = getattr(error, "colno", None)
+        reason = getattr(error, "msg", str(error))
+        raise DataError(
+            f"this line is no JSON ({shorten(str(reason))})", source=source, line=line, column=place
+        ) from None
+    if not isinstance(row, dict):
+        raise DataError('each line is an object, as in {"age": 31}', source=source, line=line)
+    for name, value in row.items():
+        if isinstance(value, dict | list):
+            raise DataError(
+                "holds a list or an object; a cell is a number, a word, true, false or null",
+                source=source,
+                line=line,
+                column=name,
+            )
+        if isinstance(value, str) and len(value) > limits.field:
+            limits.check("field", len(value), source, line)
+        if isinstance(value, int) and abs(value) > 10**308:
+            raise DataError(
+                "holds an integer beyond float64", source=source, line=line, column=name
+            )
+    return row
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _constant(word: str) -> float | None:
+    if word == "NaN":
+        return None
+    raise ValueError(f"{word} is no number of JSON")

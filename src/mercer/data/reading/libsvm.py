@@ -1,0 +1,195 @@
+"""LIBSVM's text: a label, then index:value for what is not zero; sparse tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.array_types import Array
+from mercer.data.cells import number_of
+from mercer.data.column import Column
+from mercer.data.errors import DataError, shorten
+from mercer.data.kinds import Kind
+from mercer.data.reading.chunks import LineStream, lines_of
+from mercer.data.reading.columns import finished, known
+from mercer.data.reading.options import Options
+from mercer.data.reading.source import Bytes, utf8
+from mercer.data.schema import Schema
+from mercer.data.table import Table
+
+TARGET, GROUP = "target", "qid"
+_SIZE = 1 << 22  # bytes of lines that are read at a time
+_DENSE = 0.25  # share of entries that are there from which on columns are held one by one
+_NARROW = 1000  # columns, at most, that are
+
+
+@dataclass(eq=False)
+class Lines:
+    """What some lines hold.
+
+    Attributes
+    ----------
+    labels : list of str
+        First word of each line.
+    groups : list of int or None
+        Numbers after qid, if the lines have them.
+    indptr, indices, data : lists of arrays
+        Rows in CSR, indices as they are in the file.
+    numbers : list of int
+        Which line of the file each is.
+    """
+
+    labels: list[str] = field(default_factory=list)
+    groups: list[int | None] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)
+    data: list[float] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+
+def read_libsvm(data: Bytes, options: Options) -> Table:
+    """Read all rows: a column `target`, one `qid` if there are any, and x1, x2, ...
+
+    The number in the name of a column is its index in the file, so that nothing need be guessed
+    about where indices begin. Columns that are mostly zero stay sparse.
+    """
+    options.refuse_text_options("LIBSVM text")
+    parts = list(_parts(data, options))
+    labels = [label for part in parts for label in part.labels]
+    if not labels:
+        raise DataError("the file has no rows", source=data.name)
+    indices = np.concatenate([np.array(part.indices, dtype=np.int64) for part in parts])
+    first = int(indices.min(initial=1))
+    width = int(indices.max(initial=0)) + 1 - first
+    csr = _matrix(parts, first, width)
+    columns = {TARGET: _labels(labels)}
+    groups = [group for part in parts for group in part.groups]
+    if any(group is not None for group in groups):
+        columns[GROUP] = Column.of(GROUP, np.array(groups, dtype=float), Kind.IDENTIFIER)
+    names = [f"x{k}" for k in range(first, first + width)]
+    if csr.shape[1] <= _NARROW and csr.nnz > _DENSE * csr.shape[0] * csr.shape[1]:
+        dense = csr.toarray()
+        columns |= {name: Column.of(name, dense[:, k].copy()) for k, name in enumerate(names)}
+        return finished(columns, options, data.name, "libsvm")
+    return finished(columns, options, data.name, "libsvm", csr=csr, names=names)
+
+
+def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
+    """Read rows as the columns of a schema, block by block; indices it lacks are left out."""
+    features = [name for name in schema.names if name not in (TARGET, GROUP)]
+    place = {name: k for k, name in enumerate(features)}
+    for part in _parts(data, options):
+        top = max(part.indices, default=0) + 1
+        csr = _matrix([part], 0, top)
+        where = np.array([place.get(f"x{k}", -1) for k in range(top)], dtype=np.int64)
+        chosen = _moved(csr, where, len(features))
+        columns = {}
+        for name, values in ((TARGET, part.labels), (GROUP, part.groups)):
+            if name in schema.kinds:
+                column = _labels(values) if name == TARGET else _groups(values, data.name)
+                columns[name] = known(name, column.values, schema, data.name, part.numbers)
+        if len(features) <= _NARROW:
+            dense = chosen.toarray()
+            for k, name in enumerate(features):
+                columns[name] = known(name, dense[:, k], schema, data.name, part.numbers)
+            table = Table(columns, source=data.name, schema=schema)[schema.names]
+        else:
+            table = Table(columns, csr=chosen, names=features, source=data.name, schema=schema)
+        for start in range(0, len(part.labels), rows):
+            yield table.rows(slice(start, start + rows))
+
+
+def _moved(csr: Any, where: Array, width: int) -> Any:
+    """Put columns at other places; those without a place are dropped."""
+    keep = where[csr.indices] >= 0
+    counts = np.add.reduceat(np.append(keep, False), csr.indptr[:-1]) if len(keep) else []
+    counts = np.where(np.diff(csr.indptr) > 0, counts, 0) if len(keep) else np.zeros(csr.shape[0])
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    made = sparse.csr_array(
+        (csr.data[keep], where[csr.indices[keep]], indptr), shape=(csr.shape[0], width)
+    )
+    made.sort_indices()
+    return made
+
+
+def _matrix(parts: list[Lines], first: int, width: int) -> Any:
+    counts = np.concatenate([np.array(part.counts, dtype=np.int64) for part in parts])
+    indices = np.concatenate([np.array(part.indices, dtype=np.int64) for part in parts]) - first
+    data = np.concatenate([np.array(part.data, dtype=np.float64) for part in parts])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    made = sparse.csr_array((data, indices, indptr), shape=(len(counts), width))
+    made.eliminate_zeros()
+    return made
+
+
+def _labels(labels: list[str]) -> Column:
+    numbers = [number_of(label) for label in labels]
+    if all(number is not None and isfinite(number) for number in numbers):
+        return Column.of(TARGET, np.array(numbers, dtype=float))
+    values = np.empty(len(labels), dtype=object)
+    values[:] = labels
+    return Column.of(TARGET, values)
+
+
+def _groups(groups: list[int | None], source: str) -> Column:
+    return Column.of(GROUP, np.array(groups, dtype=float), Kind.IDENTIFIER)
+
+
+def _parts(data: Bytes, options: Options) -> Iterator[Lines]:
+    """Yield what the file holds, some lines at a time."""
+    stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
+    rows = 0
+    while piece := stream.take(_SIZE):
+        lines = lines_of(piece, data.name, stream.line)
+        part = Lines()
+        for number, text in enumerate(lines, start=stream.line):
+            words = text.partition("#")[0].split()
+            if words:
+                _add(part, words, number, options, data.name)
+        stream.line += len(lines)
+        rows += len(part.labels)
+        options.limits.check("rows", rows, data.name)
+        if part.labels:
+            yield part
+
+
+def _add(part: Lines, words: list[str], line: int, options: Options, source: str) -> None:
+    """Add one row; an index or a value that is wrong is named with its place."""
+    part.labels.append(words[0])
+    part.numbers.append(line)
+    if ":" in words[0]:
+        raise DataError(f"{shorten(words[0])!r} is no label", source=source, line=line, column=1)
+    start = 1
+    group: int | None = None
+    if len(words) > 1 and words[1].startswith("qid:"):
+        if not (words[1][4:].isascii() and words[1][4:].isdigit() and len(words[1]) <= 19):
+            raise DataError(f"{shorten(words[1])!r} is no qid", source=source, line=line, column=2)
+        group, start = int(words[1][4:]), 2
+    part.groups.append(group)
+    last, most = -1, options.limits.columns
+    for place, word in enumerate(words[start:], start=start + 1):
+        index, _, value = word.partition(":")
+        problem = ""
+        if not (index.isascii() and index.isdigit() and len(index) <= 18 and value):
+            problem = "is no index:value"
+        elif int(index) <= last:
+            problem = f"comes after index {last}; indices grow along a line"
+        elif most is not None and int(index) > most:
+            problem = (
+                f"has an index beyond {most}; pass limits=Limits(columns=...) if that is meant"
+            )
+        else:
+            number = number_of(value)
+            if number is None or not isfinite(number):
+                problem = "has a value that is no finite number"
+        if problem:
+            raise DataError(f"{shorten(word)!r} {problem}", source=source, line=line, column=place)
+        last = int(index)
+        part.indices.append(last)
+        part.data.append(number)  # type: ignore[arg-type]
+    part.counts.append(len(words) - start)

@@ -1,0 +1,168 @@
+"""Arrays of NumPy's .npz and .npy files, without pickle, held against what the file really has."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.array_types import Array
+from mercer.data.errors import DataError, shorten
+from mercer.data.frames import columns_in
+from mercer.data.limits import Limits
+from mercer.data.reading.columns import finished, inferred
+from mercer.data.reading.options import Options
+from mercer.data.reading.source import Bytes
+from mercer.data.table import Table
+from mercer.sparse_format import refuse_broken_sparse
+
+_MAGIC = b"\x93NUMPY"
+_SPARSE = {"data", "indices", "indptr", "shape", "format"}  # as scipy.sparse.save_npz writes
+_TITLES = ("feature_names", "columns", "names")  # arrays that name the columns of another
+
+
+def read_npz(data: Bytes, options: Options) -> Table:
+    """Read the arrays of a file that have one row for each entry of the others.
+
+    Two-dimensional arrays give a column for each of theirs, named by an array `feature_names` that
+    fits, else x0, x1, ... after their name; others give one column of their name. What
+    `scipy.sparse.save_npz` wrote is a sparse table.
+    """
+    options.refuse_text_options("npz")
+    arrays = arrays_in(data.all(), data.name, options.limits)
+    if set(arrays) >= _SPARSE:
+        return _sparse(arrays, data.name, options)
+    titles = {name: arrays.pop(name) for name in _TITLES if name in arrays}
+    arrays = {name: array for name, array in arrays.items() if array.ndim in (1, 2)}
+    wide = [name for name, array in arrays.items() if array.ndim == 2]
+    rows = {len(array) for array in arrays.values()}
+    if len(wide) == 1:  # names of classes and the like are no columns
+        rows = {len(arrays[wide[0]])}
+        arrays = {name: array for name, array in arrays.items() if len(array) in rows}
+    if len(rows) != 1 or rows == {0}:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise DataError(
+            f"the arrays are no one table ({shorten(shapes, 200)}); load the ones that are with "
+            "numpy, and pass them to Table.of",
+            source=data.name,
+        )
+    options.limits.check("rows", rows.pop(), data.name)
+    columns: dict[str, Any] = {}
+    for name, array in arrays.items():
+        made = {name: array} if array.ndim == 1 else _by_column(name, array, titles, len(wide))
+        for title in made:
+            if title in columns:
+                raise DataError(f"two columns are named {title!r}", source=data.name, column=title)
+        columns |= made
+        options.limits.check("columns", len(columns), data.name)
+    try:
+        found = columns_in(columns, None)
+    except DataError as error:
+        raise error.at(data.name) from None
+    made_columns = {
+        name: inferred(name, values, options.kinds.get(name, kind), data.name, decimal="")
+        for name, (values, kind) in found.items()
+    }
+    return finished(made_columns, options, data.name, "npz")
+
+
+def _by_column(name: str, array: Array, titles: dict[str, Array], wide: int) -> dict[str, Array]:
+    width = array.shape[1]
+    for title in titles.values():
+        if (
+            title.shape == (width,)
+            and title.dtype.kind == "U"
+            and len(set(title.tolist())) == width
+        ):
+            return {str(word): array[:, k] for k, word in enumerate(title.tolist())}
+    first = "x" if wide == 1 else f"{name}_"
+    return {f"{first}{k}": array[:, k] for k in range(width)}
+
+
+def _sparse(arrays: dict[str, Array], source: str, options: Options) -> Table:
+    try:
+        kind = arrays["format"].item()
+        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        shape = tuple(int(size) for size in arrays["shape"].ravel())
+        if kind not in ("csr", "csc") or len(shape) != 2 or min(shape) < 0:
+            raise ValueError(f"format {shorten(kind)!r} of shape {shape} is not taken")
+        options.limits.check("rows", shape[0], source)
+        options.limits.check("columns", shape[1], source)
+        if len(arrays["indptr"]) != shape[0 if kind == "csr" else 1] + 1:
+            raise ValueError("indptr does not fit the shape")
+        parts = (arrays["data"].astype(np.float64), arrays["indices"], arrays["indptr"])
+        made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(parts, shape=shape)
+        refuse_broken_sparse(made)
+    except (ValueError, TypeError, AttributeError, OverflowError, IndexError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the sparse matrix is broken ({error})", source=source) from error
+    csr = made.tocsr()
+    csr.sum_duplicates()
+    names = [f"x{k}" for k in range(shape[1])]
+    return finished({}, options, source, "npz", csr=csr, names=names)
+
+
+def arrays_in(content: bytes, source: str, limits: Limits) -> dict[str, Array]:
+    """Return the arrays of an .npz or .npy file by name."""
+    if content.startswith(_MAGIC):
+        return {"x": _array(content, "x", source)}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            limits.check("bytes", sum(entry.file_size for entry in archive.infolist()), source)
+            limits.check("columns", len(archive.infolist()), source)
+            arrays = {}
+            for entry in archive.infolist():
+                with archive.open(entry) as member:  # what it says of its size is not believed
+                    member_bytes = member.read(entry.file_size + 1)
+                name = entry.filename.removesuffix(".npy")
+                arrays[name] = _array(member_bytes, name, source)
+            return arrays
+    except (
+        zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
+        KeyError, UnicodeDecodeError, OverflowError,
+    ) as error:  # fmt: skip
+        raise DataError(
+            f"the file is no npz archive, or broken ({error})", source=source
+        ) from error
+
+
+def _array(content: bytes, name: str, source: str) -> Array:
+    stream = io.BytesIO(content)
+    try:
+        version = np.lib.format.read_magic(stream)
+        head = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = head(stream)
+        if dtype.hasobject or dtype.kind not in "biufUSM" or dtype.itemsize == 0:
+            raise ValueError(f"entries of type {dtype} are not taken")
+        rest = content[stream.tell() :]
+        if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(rest):
+            raise ValueError(f"shape {shape} does not fit {len(rest)} bytes")
+        flat = np.frombuffer(rest, dtype=dtype)
+        if dtype.kind == "U":
+            flat.tolist()  # raises where four bytes are no character
+        array: Array = flat.reshape(shape, order="F" if fortran else "C")
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        SyntaxError,
+        OverflowError,
+        RecursionError,
+        EOFError,
+        MemoryError,
+    ) as error:
+        raise DataError(
+            f"array {shorten(name)!r} cannot be read ({shorten(str(error), 120)}); arrays of "
+            "numbers, texts and dates can",
+            source=source,
+        ) from error
+    return array

@@ -1,0 +1,99 @@
+"""Parquet, by pyarrow or polars."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from mercer.data.column import Column
+from mercer.data.errors import DataError, shorten
+from mercer.data.frames import columns_in
+from mercer.data.reading.arrow import pyarrow
+from mercer.data.reading.columns import cut, finished, inferred, known, refuse_lacking
+from mercer.data.reading.options import Options
+from mercer.data.reading.source import Bytes
+from mercer.data.schema import Schema
+from mercer.data.table import Table
+
+
+def read_parquet(data: Bytes, options: Options) -> Table:
+    """Read all rows."""
+    options.refuse_text_options("Parquet")
+    content = data.all()
+    if pyarrow() is None:
+        return _by_polars(content, data.name, options)
+    file = _opened(content, data.name, options)
+    columns = list(options.columns) if options.columns is not None else None
+    frame = _guarded(lambda: file.read(columns=columns), data.name)
+    return finished(_columns(frame, data.name, options), options, data.name, "parquet")
+
+
+def parquet_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
+    """Read rows as the columns of a schema, block by block."""
+    content = data.all()
+    if pyarrow() is None:
+        yield from cut(_by_polars(content, data.name, options), schema, rows)
+        return
+    file = _opened(content, data.name, options)
+    refuse_lacking(schema, file.schema_arrow.names, data.name)
+    batches = file.iter_batches(batch_size=rows, columns=schema.names)
+    while (batch := _guarded(lambda: next(batches, None), data.name)) is not None:
+        found = columns_in(batch, None)
+        arrays = {name: found[name][0] for name in schema.names}
+        yield Table(
+            {name: known(name, arrays[name], schema, data.name, ()) for name in schema.names},
+            source=data.name,
+            schema=schema,
+        )
+
+
+def _opened(content: bytes, source: str, options: Options) -> Any:
+    import pyarrow.parquet as pq  # noqa: PLC0415  optional
+
+    file = _guarded(lambda: pq.ParquetFile(pyarrow().BufferReader(content)), source)
+    shape = file.metadata
+    options.limits.check("rows", shape.num_rows, source)
+    options.limits.check("columns", shape.num_columns, source)
+    groups = [shape.row_group(k).total_byte_size for k in range(shape.num_row_groups)]
+    options.limits.check("bytes", max(sum(groups), 0), source)
+    return file
+
+
+def _guarded(work: Any, source: str) -> Any:
+    """Do something with a file that may be broken in any way."""
+    pa = pyarrow()
+    try:
+        return work()
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        raise DataError(
+            f"the Parquet file is broken, or of an unknown kind ({shorten(str(error), 120)})",
+            source=source,
+        ) from error
+
+
+def _columns(frame: Any, source: str, options: Options) -> dict[str, Column]:
+    try:
+        found = columns_in(frame, None)
+    except DataError as error:
+        raise error.at(source) from None
+    return {
+        name: inferred(name, values, options.kinds.get(name, kind), source, decimal="")
+        for name, (values, kind) in found.items()
+    }
+
+
+def _by_polars(content: bytes, source: str, options: Options) -> Table:
+    try:
+        import polars  # noqa: PLC0415  optional
+    except ImportError as missing:
+        raise DataError(
+            'Parquet needs pyarrow: pip install "mercer[tables]"', source=source
+        ) from missing
+    try:
+        frame = polars.read_parquet(io.BytesIO(content))
+    except Exception as error:  # polars has no one class for what its readers raise
+        raise DataError(
+            f"the Parquet file is broken ({shorten(str(error), 120)})", source=source
+        ) from error
+    return finished(_columns(frame, source, options), options, source, "parquet")
