@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.files.onnx.errors import OnnxExportError
 
 # Opset 17 with ir_version 8 is read by onnxruntime 1.12 (2022) and everything since. Nothing newer
 # is needed; axes of reductions but ReduceSum are attributes there.
 OPSET = 17
+ML_OPSET = 2  # of LabelEncoder, for categories
 IR_VERSION = 8
 INPUT = "X"
 
@@ -45,17 +47,33 @@ class Graph:
         Whether squared distances are sums of squared differences, column by column, rather than
         |x|^2 + |y|^2 - 2 x'y: slower, and no digits are lost where rows are near one another.
     prefix : str
-        What names begin with, so that those of a graph inside another are its own.
+        What names begin with, so that they are none of a column, and those of a graph inside
+        another are its own.
     """
 
-    def __init__(self, differences: bool = False, prefix: str = "") -> None:
+    def __init__(self, differences: bool = False, prefix: str = "mercer/") -> None:
         self.onnx = require_onnx()
         self.differences = differences
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.inputs: list[Any] = []
         self._prefix = prefix
         self._held: dict[tuple[Any, ...], str] = {}
         self._bodies = 0
+
+    def input(self, name: str, kind: int, width: int = 1) -> str:
+        """Add an input of the graph: (n, width)."""
+        taken = [one.name for one in self.inputs]
+        if not name or name in taken:
+            raise OnnxExportError(f"a column is called {name!r}, which is no name of an input")
+        made = self.onnx.helper.make_tensor_value_info(name, kind, ["n", width])
+        self.inputs.append(made)
+        return name
+
+    @property
+    def uses_words(self) -> bool:
+        """Whether there is an operator of ai.onnx.ml: LabelEncoder, on texts."""
+        return any(node.domain == "ai.onnx.ml" for node in self.nodes)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add an operator with one output, and return its name."""
@@ -164,7 +182,7 @@ class Graph:
             Given a graph, the states and the columns, returns the new states.
         """
         self._bodies += 1
-        inner = Graph(self.differences, f"{self._prefix}body{self._bodies}_")
+        inner = Graph(self.differences, f"{self._prefix}body{self._bodies}/")
         make = self.onnx.helper.make_tensor_value_info
         double = self.onnx.TensorProto.DOUBLE
         held = [f"{inner._prefix}state_{i}" for i in range(len(states))]

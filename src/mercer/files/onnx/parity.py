@@ -9,9 +9,12 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.files.onnx.expansions import size_of_sums
-from mercer.files.onnx.graph import INPUT, require_runtime
+from mercer.files.onnx.graph import require_runtime
 from mercer.files.onnx.machines.linear_steps import last_of, through
 from mercer.files.onnx.outputs import LABELS, Output
+from mercer.fitting import TableModel
+
+Feeds = dict[str, Array]
 
 PARITY = 1e-12  # of the largest value
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of the sums that values are
@@ -49,17 +52,17 @@ class Parity:
         )
 
 
-def run(model: bytes, X: Array) -> dict[str, Array]:
-    """Return the answers of a graph, by name."""
+def run(model: bytes, feeds: dict[str, Array]) -> dict[str, Array]:
+    """Return the answers of a graph, by name, to inputs by name."""
     runtime = require_runtime()
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors alone
     session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, {INPUT: X}), strict=True))
+    return dict(zip(names, session.run(names, feeds), strict=True))
 
 
-def compare(machine: Any, model: bytes, outputs: list[Output], X: Array) -> Parity:
+def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Feeds) -> Parity:
     """Compare all answers at rows X.
 
     Parameters
@@ -70,10 +73,12 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Array) -> Pari
         The serialised graph.
     outputs : list of Output
         Its answers.
-    X : (n, d) array
+    X : (n, d) array or Table
         Where to compare.
+    feeds : dict of str to array
+        The same as inputs of the graph.
     """
-    found = run(model, np.ascontiguousarray(X, dtype=np.float64))
+    found = run(model, feeds)
     clear = _clear(machine, X)
     rounding = _ROUNDING * _sums(machine, X)
     errors, allowed = {}, {}
@@ -92,10 +97,12 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Array) -> Pari
     return Parity(errors, allowed, len(X))
 
 
-def _clear(machine: Any, X: Array) -> Array:
+def _clear(machine: Any, X: Any) -> Array:
     """Return which rows are off every border at which an answer jumps."""
     last, steps = last_of(machine)
     values = border_values(last, through(steps, X))
+    if isinstance(machine, TableModel) and machine.threshold is not None:
+        values = np.asarray(machine.decision_function(X) - machine.threshold)[:, None]
     if values is None:
         return np.ones(len(X), dtype=bool)
     scale = float(np.abs(values).max(initial=0.0)) or 1.0
@@ -134,7 +141,7 @@ def _lead(scores: Array) -> Array:
     return np.asarray(top[:, -1:] - top[:, -2:-1])
 
 
-def _sums(machine: Any, X: Array) -> float:
+def _sums(machine: Any, X: Any) -> float:
     last, steps = last_of(machine)
     inner = getattr(last, "machine_", last)
     expansion = getattr(inner, "_expansion", None)

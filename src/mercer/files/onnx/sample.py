@@ -12,6 +12,7 @@ from mercer.expression import Statistic, walk
 from mercer.files.onnx.expansions import points_of
 from mercer.files.onnx.machines.linear_steps import last_of
 from mercer.kernels import Precomputed
+from mercer.machines import NaiveBayes
 from mercer.machines.projection.subspace import PointSubspace
 from mercer.points import is_objects, to_dense
 
@@ -35,6 +36,8 @@ def sample_rows(machine: Any, width: int) -> Array:
     """
     rng = np.random.default_rng(0)
     last, steps = last_of(machine)
+    if isinstance(last, NaiveBayes) and not steps:
+        return _bayes_rows(last, width, rng)
     first = steps[0] if steps else last
     held = _held(first, width, rng)
     spread = held.std(axis=0) + 1e-300
@@ -108,6 +111,22 @@ def _held(machine: Any, width: int, rng: np.random.Generator) -> Array:
     return rows
 
 
+def _bayes_rows(machine: NaiveBayes, width: int, rng: np.random.Generator) -> Array:
+    """Draw columns of the kinds that naive Bayes knows, some entries missing."""
+    layout, model = machine._layout, machine.solution_.value
+    count = 4 * _ROWS
+    rows = rng.poisson(2.0, size=(count, width)).astype(np.float64)
+    rows[:, layout.binary] = rng.random((count, len(layout.binary))) < 0.5
+    of = rng.integers(len(model.prior), size=count)
+    bells = rng.normal(size=(count, len(layout.gaussian)))
+    if len(layout.gaussian):
+        rows[:, layout.gaussian] = model.mean[of] + bells * np.sqrt(model.variance[of])
+    gaps = rng.random(rows.shape) < 0.02
+    gaps[:, layout.count] = False
+    rows[gaps] = np.nan
+    return rows
+
+
 def _points(machine: Any) -> Any:
     view = getattr(machine, "_x", None)
     expansion = getattr(machine, "_expansion", getattr(view, "expansion", None))
@@ -117,14 +136,8 @@ def _points(machine: Any) -> Any:
     space = machine.__dict__.get("_subspace")
     if isinstance(space, PointSubspace):
         return space.source.X
-    for name in ("support_vectors_", "cluster_centers_", "means_"):
-        value = machine.__dict__.get(name)
-        if (
-            value is None
-            and name == "means_"
-            and isinstance(getattr(type(machine), name, None), property)
-        ):
-            value = machine.means_
+    for name in ("cluster_centers_", "means_"):
+        value = getattr(machine, name, None)
         if value is not None and np.ndim(value) == 2 and len(value):
             return np.asarray(value)
     mean = getattr(machine, "mean_", None) if not hasattr(machine, "kernel_") else None

@@ -1,4 +1,4 @@
-"""Classifiers by class densities: Gaussians."""
+"""Classifiers by class densities: Gaussians, and naive Bayes of numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mercer.files.onnx.outputs import (
     softmax,
     squared_lengths,
 )
-from mercer.machines import GaussianClassifier
+from mercer.machines import GaussianClassifier, NaiveBayes
 from mercer.machines.base.decision import rule_of
 from mercer.machines.bayes.gaussian_scores import planes
 
@@ -57,6 +57,51 @@ def _quadratic(spread: Any, prior: Array, graph: Graph, x: str) -> str:
     constants = np.log(prior) - 0.5 * (volume + d * np.log(2 * np.pi))
     squares = graph.scaled(graph.op("Concat", *columns, axis=1), np.full(len(prior), -0.5))
     return graph.add(squares, graph.constant(constants))
+
+
+@exported.register
+def _(machine: NaiveBayes, graph: Graph, x: str) -> list[Output]:
+    layout, model = machine._layout, machine.solution_.value
+    if len(layout.categorical):
+        raise OnnxExportError(
+            f"NaiveBayes: column {int(layout.categorical[0])} is categorical, which is not "
+            "exported; numbers, counts and zeros and ones are"
+        )
+    if not machine.prior_.all():
+        raise OnnxExportError("NaiveBayes: a prior of zero is not exported")
+    terms = []
+    if len(layout.binary):
+        bits, present = _with_gaps(graph, graph.columns(x, layout.binary))
+        terms.append(graph.matmul(bits, (model.ones - model.zeros).T))
+        terms.append(graph.matmul(present, model.zeros.T))
+    if len(layout.count):
+        terms.append(graph.matmul(graph.columns(x, layout.count), model.words.T))
+    if len(layout.gaussian):
+        terms += _bells(graph, graph.columns(x, layout.gaussian), model)
+    total = terms[0]
+    for term in terms[1:]:
+        total = graph.add(total, term)
+    return posterior(machine, graph, graph.add(total, graph.constant(model.prior)))
+
+
+def _with_gaps(graph: Graph, x: str) -> tuple[str, str]:
+    """Return columns with zeros where entries are missing, and ones where they are not."""
+    missing = graph.op("IsNaN", x)
+    present = graph.op("Cast", graph.op("Not", missing), to=graph.onnx.TensorProto.DOUBLE)
+    return graph.where(missing, graph.number(0.0), x), present
+
+
+def _bells(graph: Graph, x: str, model: Any) -> list[str]:
+    """Return the two parts of Gaussian log-densities: squares, and constants of what is there."""
+    missing, (_, present) = graph.op("IsNaN", x), _with_gaps(graph, x)
+    columns = []
+    for mean, variance in zip(model.mean, model.variance, strict=True):
+        centre = graph.constant(mean)
+        away = graph.sub(graph.where(missing, centre, x), centre)
+        columns.append(squared_lengths(graph, graph.scaled(away, 1.0 / np.sqrt(variance))))
+    squares = graph.scaled(graph.op("Concat", *columns, axis=1), np.full(len(columns), -0.5))
+    constants = graph.matmul(present, -0.5 * np.log(2.0 * np.pi * model.variance).T)
+    return [squares, constants]
 
 
 def posterior(machine: Any, graph: Graph, scores: str) -> list[Output]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from mercer.files.onnx.errors import OnnxExportError
 from mercer.files.onnx.graph import Graph
-from mercer.files.onnx.outputs import Output, exported, transformed
+from mercer.files.onnx.outputs import LABELS, Output, exported, labels, second_if, transformed
+from mercer.fitting import TableModel
 from mercer.machines import Whiten
+from mercer.points import to_dense
 from mercer.selection import Tuned
 
 
@@ -69,8 +72,31 @@ def _(machine: Any, graph: Graph, x: str) -> list[Output]:
     return exported(machine.best_estimator_, graph, x)
 
 
+def table_answers(model: TableModel, graph: Graph, answers: list[Output]) -> list[Output]:
+    """Return the answers of a table model: classes in its order, and its own threshold."""
+    if model.task == "regression":
+        return answers
+    own = np.asarray(model.pipeline.classes_).tolist()
+    order = [own.index(label) for label in model.classes]
+    named = {answer.name: answer for answer in answers}
+    values = {name: answer.value for name, answer in named.items()}
+    if order != sorted(order):
+        if len(order) == 2:
+            values["decision"] = graph.op("Neg", values["decision"])
+        else:
+            values["decision"] = graph.columns(values["decision"], order)
+        if "probabilities" in values:
+            values["probabilities"] = graph.columns(values["probabilities"], order)
+    if model.threshold is not None:
+        over = graph.op("GreaterOrEqual", values["decision"], graph.number(model.threshold))
+        values[LABELS] = labels(graph, np.asarray(model.classes), second_if(graph, over))
+    return [replace(answer, value=values[answer.name]) for answer in answers]
+
+
 def last_of(machine: Any) -> tuple[Any, list[Any]]:
     """Return the machine that decides, out of pipelines and searches, and the steps before it."""
+    if isinstance(machine, TableModel):
+        return last_of(machine.pipeline)
     if isinstance(machine, Tuned | BaseSearchCV):
         return last_of(machine.best_estimator_)
     if isinstance(machine, Pipeline):
@@ -83,5 +109,5 @@ def last_of(machine: Any) -> tuple[Any, list[Any]]:
 def through(steps: list[Any], X: Any) -> Any:
     """Send rows through fitted steps."""
     for step in steps:
-        X = np.asarray(step.transform(X))
+        X = to_dense(step.transform(X))
     return X
