@@ -19,12 +19,12 @@ def test_check(mercer, groups):
     found = mercer("check", "groups.csv", "--json").json
     assert found["columns"]["x"] == "number"
     assert any("constant" in one["columns"] for one in found["findings"])
-    assert "did you mean" in mercer("check", "groups.csv", "-t", "z", code=2).err
+    assert "there are x, y, constant" in mercer("check", "groups.csv", "-t", "z", code=2).err
 
 
 def test_check_looks_for_rows_in_both_tables(mercer, groups):
-    found = mercer("check", "groups.csv", "--test", "groups.csv", "--json").json
-    assert found["findings"]
+    found = mercer("check", "groups.csv", "--test", "groups.csv", "--json", code=1).json
+    assert "both_splits" in {one["code"] for one in found["findings"]}
 
 
 def test_check_as_python(mercer, groups, capsys):
