@@ -161,6 +161,12 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         D.X, D.three
     ),
     "compat.LogisticRegression": lambda D: compat.LogisticRegression().fit(D.X, D.three),
+    "compat.GaussianNB": lambda D: compat.GaussianNB().fit(D.X, D.three),
+    "compat.MultinomialNB counts": lambda D: compat.MultinomialNB().fit(D.counts, D.y),
+    "compat.ComplementNB counts": lambda D: compat.ComplementNB().fit(D.counts, D.y),
+    "compat.BernoulliNB counts": lambda D: compat.BernoulliNB().fit(D.counts, D.y),
+    "compat.CategoricalNB counts": lambda D: compat.CategoricalNB().fit(D.counts, D.y),
+    "compat.GaussianMixture": lambda D: compat.GaussianMixture(2, random_state=0).fit(D.X),
     "compat.CCA": lambda D: compat.CCA(1).fit(D.X, D.view),
     "compat.SpectralClustering": lambda D: compat.SpectralClustering(2, random_state=0).fit(D.X),
 }

@@ -13,7 +13,7 @@ from scipy import sparse
 from mercer.array_types import Array
 from mercer.files.errors import ModelFormatError
 from mercer.files.kernel_text import read_expression, read_kernel
-from mercer.files.nodes import SCALARS, STORED_AS, holds_same, is_wasteful
+from mercer.files.nodes import LONG_TEXTS, SCALARS, STORED_AS, holds_same, is_wasteful
 from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS, check_fields
 from mercer.files.schema.types import Sizes
 from mercer.files.strict_json import write_json
@@ -38,6 +38,8 @@ class Decoder:
         self._used: set[str] = set()
         self._taken: dict[tuple[Any, ...], Array] = {}
         self._made: dict[tuple[Any, ...], Array] = {}
+        self._texts: list[str] | None = None
+        self._sparse_arrays: list[Any] = []
         self._sizes: dict[int, Sizes] = {}
         self._kept: list[Any] = []  # so that no identity in `_sizes` is used again
         self._tags: dict[str, Callable[[Any], Any]] = {
@@ -49,8 +51,10 @@ class Decoder:
             "masked": self._masked,
             "scalar": _scalar,
             "number": _number,
-            "kernel": lambda text: read_kernel(_text(text)),
-            "expression": lambda text: read_expression(_text(text)),
+            "kernel": lambda text: read_kernel(self._text(text)),
+            "expression": lambda text: read_expression(self._text(text)),
+            "long": lambda number: self._text({"long": number}),
+            "again": self._again,
             "tuple": lambda items: tuple(self.decode(_list(items))),
             "set": lambda items: set(self.decode(_list(items))),
             "dict": self._dict,
@@ -126,6 +130,24 @@ class Decoder:
             for i in range(count)
         ]
 
+    def _text(self, body: Any) -> str:
+        """Return a text, or that of a number among the long ones."""
+        if isinstance(body, str):
+            return body
+        number = _keys(body, {"long"})["long"]
+        if self._texts is None:
+            parts = {key: {"name": f"{LONG_TEXTS}.{key}"} for key in ("text", "ends")}
+            count = len(self._tensor(parts["ends"]))
+            self._texts = self._words({**parts, "shape": [count], "dtype": "object"}).tolist()
+        if type(number) is not int or not 0 <= number < len(self._texts):
+            raise ModelFormatError(f"there is no text {number!r:.60}")
+        return self._texts[number]
+
+    def _again(self, number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(self._sparse_arrays):
+            raise ModelFormatError(f"there is no sparse array {number!r:.60}")
+        return self._sparse_arrays[number]
+
     # --- lists -------------------------------------------------------------------------------
 
     def _packed(self, body: Any) -> Any:
@@ -133,6 +155,8 @@ class Decoder:
         of = parts["of"]
         if isinstance(of, dict) and of.keys() == {"records"}:
             values = self._records(of["records"])
+        elif isinstance(of, dict) and of.keys() == {"dicts"}:
+            values = self._dicts(of["dicts"])
         else:
             array = self.decode(of)
             if not isinstance(array, np.ndarray) or array.ndim != 1:
@@ -141,6 +165,16 @@ class Decoder:
         if parts["kind"] not in ("list", "tuple"):
             raise ModelFormatError(f"a long list is of kind {parts['kind']!r:.60}")
         return values if parts["kind"] == "list" else tuple(values)
+
+    def _dicts(self, body: Any) -> list[Any]:
+        count, keys, lists = (self.decode(part) for part in _items(body, 3))
+        if type(count) is not int or not isinstance(keys, list) or not isinstance(lists, list):
+            raise ModelFormatError("dictionaries have a count, keys and lists")
+        if len(lists) != len(keys) or not keys or len(set(keys)) < len(keys):
+            raise ModelFormatError("dictionaries have a list for each key")
+        if any(not isinstance(values, list) or len(values) != count for values in lists):
+            raise ModelFormatError(f"dictionaries have lists of {count} values")
+        return [dict(zip(keys, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def _dict(self, body: Any) -> dict[Any, Any]:
         keys, values = (self.decode(part) for part in _items(body, 2))
@@ -256,6 +290,7 @@ class Decoder:
         kind = kinds[2 * (parts["format"] == "csc") + (parts["matrix"] is True)]
         made = kind((data, indices, indptr), shape=shape)
         made.indices, made.indptr = indices, indptr  # of the type they had
+        self._sparse_arrays.append(made)
         return made
 
 
@@ -283,12 +318,6 @@ def _items(body: Any, count: int) -> list[Any]:
 def _list(body: Any) -> list[Any]:
     if not isinstance(body, list):
         raise ModelFormatError("a list is expected")
-    return body
-
-
-def _text(body: Any) -> str:
-    if not isinstance(body, str):
-        raise ModelFormatError("a text is expected")
     return body
 
 

@@ -15,7 +15,16 @@ from mercer.expression import Expression
 from mercer.files.container import DTYPES, MOST_TENSORS, digest
 from mercer.files.errors import ModelFormatError
 from mercer.files.kernel_text import KnownKernels, write_kernel
-from mercer.files.nodes import LONG, SCALARS, SMALL, STORED_AS, is_wasteful
+from mercer.files.nodes import (
+    FEW,
+    LONG,
+    LONG_TEXT,
+    LONG_TEXTS,
+    SCALARS,
+    SMALL,
+    STORED_AS,
+    is_wasteful,
+)
 from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS, Fields, record_name
 from mercer.files.strict_json import MOST_DEPTH
 from mercer.kernels import Kernel
@@ -38,6 +47,8 @@ class Encoder:
         self._arrays: dict[str, Array] = {}
         self._references: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._aliases: dict[tuple[Any, ...], list[Any]] = {}
+        self._texts: dict[str, int] = {}
+        self._sparse_arrays: list[Any] = []
         self._kernels: KnownKernels | None = None
         self._machine = machine
 
@@ -45,8 +56,10 @@ class Encoder:
         """Return the node of a value; `where` is its path, for refusals and names of arrays."""
         if depth > _DEPTH:
             raise ModelFormatError(f"{where} is nested deeper than {_DEPTH}")
-        if value is None or type(value) in (bool, str):
+        if value is None or type(value) is bool:
             return value
+        if type(value) is str:
+            return self._text(value)
         if type(value) is int:
             return _integer(value, where)
         if type(value) is float:
@@ -66,9 +79,9 @@ class Encoder:
         if sparse.issparse(value):
             return self._sparse(value, where)
         if isinstance(value, Kernel):
-            return {"kernel": write_kernel(value)}
+            return {"kernel": self._text(write_kernel(value))}
         if isinstance(value, Expression):
-            return {"expression": self._known().text_of(value)}
+            return {"expression": self._text(self._known().text_of(value))}
         if type(value) in (list, tuple):
             return self._sequence(value, where, depth)
         if type(value) in (set, frozenset):
@@ -99,6 +112,12 @@ class Encoder:
                 encoded[field] = self.encode(held, place, depth + 1)
         return {"record": [name, encoded]}
 
+    def _text(self, text: str) -> Any:
+        """Return a text, or its number among the long ones: those are kept once, in an array."""
+        if len(text) <= LONG_TEXT:
+            return text
+        return {"long": self._texts.setdefault(text, len(self._texts))}
+
     def _known(self) -> KnownKernels:
         if self._kernels is None:
             found = list(_parts(self._machine, set()))
@@ -110,31 +129,44 @@ class Encoder:
 
     def _sequence(self, value: Any, where: str, depth: int) -> Any:
         kind = type(value).__name__
-        if len(value) > LONG:
-            packed = self._packed(value, where, depth)
-            if packed is not None:
-                return {"packed": {"kind": kind, "of": packed}}
+        packed = self._packed(value, where, depth)
+        if packed is not None:
+            return {"packed": {"kind": kind, "of": packed}}
         items = [self.encode(v, f"{where}.{i}", depth + 1) for i, v in enumerate(value)]
         return items if kind == "list" else {"tuple": items}
 
     def _packed(self, value: Any, where: str, depth: int) -> Any:
-        """Return a long list of one type as an array, or as one record of lists."""
+        """Return a long list of one type as an array, or as lists of its members' parts."""
         kinds = set(map(type, value))
-        if kinds == {str}:
-            return self._words(np.array(value, dtype=object), where)
-        if kinds == {float}:
-            return self._array(np.array(value, dtype=np.float64), where)
-        if kinds == {int} and all(-(2**63) <= v < 2**63 for v in value):
-            return self._array(np.array(value, dtype=np.int64), where)
+        if len(kinds) != 1 or len(value) <= FEW:
+            return None
+        if kinds == {dict} and len({tuple(each) for each in value}) == 1 and value[0]:
+            keys = self._sequence(list(value[0]), f"{where}.keys", depth)
+            parts = self._columns([list(each.values()) for each in value], where, depth)
+            return {"dicts": [len(value), keys, parts]}
         name = record_name(value[0])
-        if len(kinds) == 1 and name is not None:
-            states = [state_of(v) for v in value]
-            if len({tuple(state) for state in states}) == 1:
-                columns = {
-                    field: self._sequence([s[field] for s in states], f"{where}.{field}", depth)
-                    for field in states[0]
-                }
-                return {"records": [name, len(value), columns]}
+        if name is not None:
+            states = [state_of(each) for each in value]
+            if len({tuple(state) for state in states}) == 1 and states[0]:
+                parts = self._columns([list(state.values()) for state in states], where, depth)
+                fields = dict(zip(states[0], parts, strict=True))
+                return {"records": [name, len(value), fields]}
+        return self._packed_numbers(value, kinds.pop(), where) if len(value) > LONG else None
+
+    def _columns(self, rows: list[list[Any]], where: str, depth: int) -> list[Any]:
+        columns = zip(*rows, strict=True)
+        return [
+            self._sequence(list(column), f"{where}.{i}", depth + 1)
+            for i, column in enumerate(columns)
+        ]
+
+    def _packed_numbers(self, value: Any, kind: type, where: str) -> Any:
+        if kind is str:
+            return self._words(np.array(value, dtype=object), where)
+        if kind is float:
+            return self._array(np.array(value, dtype=np.float64), where)
+        if kind is int and all(-(2**63) <= each < 2**63 for each in value):
+            return self._array(np.array(value, dtype=np.int64), where)
         return None
 
     # --- arrays ------------------------------------------------------------------------------
@@ -193,9 +225,14 @@ class Encoder:
 
         The nodes that were handed out then say where in it.
         """
+        if self._texts:
+            self._words(np.array(list(self._texts), dtype=object), LONG_TEXTS)
         if len(self._arrays) <= _OWN:
             return self._arrays
-        order = sorted(self._arrays, key=lambda name: -self._arrays[name].nbytes)
+        order = sorted(
+            self._arrays,
+            key=lambda name: (not name.startswith(LONG_TEXTS), -self._arrays[name].nbytes),
+        )
         tensors = {name: self._arrays[name] for name in order[:_OWN]}
         pools: dict[str, list[Array]] = {}
         references = {each["name"]: each for each in self._references.values()}
@@ -214,8 +251,11 @@ class Encoder:
         return {"masked": {"data": data, "mask": mask}}
 
     def _sparse(self, value: Any, where: str, shared: bool = False) -> Any:
-        if value.format not in ("csr", "csc"):
-            raise ModelFormatError(f"{where} is a sparse {value.format} array; convert it to CSR")
+        for i, each in enumerate(self._sparse_arrays):
+            if each is value:
+                return {"again": i}
+        self._sparse_arrays.append(value)
+        value = value if value.format in ("csr", "csc") else value.tocsr()
         parts = {
             name: self._array(np.asarray(getattr(value, name)), f"{where}.{name}", shared)
             for name in ("data", "indices", "indptr")
@@ -255,7 +295,8 @@ def state_of(value: Any) -> Fields:
     """Return the fields of an object that files may hold; a certificate is made first."""
     described = RECORDS[str(record_name(value))]
     if "_judgement" in vars_of(value) or "_asked" in vars_of(value):
-        _ = value.certificate_
+        # a certificate that waits is made now; a stream has none to make
+        _ = getattr(value, "certificate_", None)
     return described.fields_of(value)
 
 

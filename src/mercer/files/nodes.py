@@ -18,10 +18,13 @@ key             what follows
 ``scalar``      [dtype, value]: a number of NumPy
 ``number``      "nan", "inf" or "-inf"
 ``kernel``      the text of a kernel; ``expression``: its formula is meant
+``long``        the number of a long text; all of them are in the arrays "texts.text", "texts.ends"
+``again``       the number of a sparse array that came before
 ``tuple``       [...]; ``set``: [...]
 ``dict``        [keys, values]
-``packed``      {"kind": "list" or "tuple", "of": array or words}: a long list of one type
-``record``      [name, {field: value}]; ``records``: [name, count, {field: list}]
+``packed``      {"kind": "list" or "tuple", "of": node}: a list of one type as an array or words;
+                as ``records``, [name, count, {field: list}]; as ``dicts``, [count, keys, lists]
+``record``      [name, {field: value}]
 ``enum``        [name, member]; ``function``: its name
 ==============  ============================================================================
 """
@@ -47,6 +50,9 @@ SCALARS = frozenset(
 )  # fmt: skip
 SMALL = 512  # bytes: equal arrays up to this size may be many
 LONG = 32  # a list of more numbers or strings than this goes into an array
+FEW = 4  # of more records or dictionaries alike, each field is one list
+LONG_TEXT = 64  # characters: longer texts are kept once, in an array
+LONG_TEXTS = "texts"  # how the names of these arrays begin
 
 
 def is_wasteful(size: int, text: int) -> bool:

@@ -73,8 +73,7 @@ record(
     weight: f8[c]
     values: tuple(Values)[v]
     tables: tuple(f8[c,_])[v]
-    hits, seen: f8[c,_]
-    counts: f8[c,_]
+    hits, seen, counts: f8[c,_] | i8[c,_]
     moments: ColumnMoments{c=c}
     """,
 )
@@ -83,8 +82,8 @@ record(
     """
     tables: f8[c,_]
     starts: i8[_]
-    hits, seen: f8[c,h]
-    counts: f8[c,_]
+    hits, seen: f8[c,h] | i8[c,h]
+    counts: f8[c,_] | i8[c,_]
     moments: ColumnMoments{c=c}
     alpha: float
     floors: f8[_]
@@ -192,6 +191,6 @@ machine(
 )
 machine(
     AxisAlignedRectangle,
-    "classes_: labels[c]\nlow_, high_: F[d]\nn_inside_: int\nconsistent_: bool",
+    "classes_: labels[c]\nlow_, high_: F[d] | f4[d]\nn_inside_: int\nconsistent_: bool",
 )
 machine(BagOfWords, "full_: bool\nvocabulary_: none | dict(int)\nidf_?: f8[_]")

@@ -32,7 +32,7 @@ record(BySign, "column: int", group="grouping")
 record(ByCentre, "centres: f8[m,_]\nowner: i8[m]\nlevel: F[_]", group="grouping")
 
 MEANS = """
-    _store: none
+    _store?: none
     _expansion: @expansion{d=d,k=k}
     _own: none | @lengths
     inertia_: float
@@ -46,7 +46,7 @@ machine(
     SpectralClustering,
     FITTED
     + """
-    _store: none
+    _store?: none
     degrees_: F[n]
     n_connected_: int
     eigenvalues_: f8[_]

@@ -166,6 +166,51 @@ machine(
 )
 
 
+# --- probabilities --------------------------------------------------------------------------------
+
+_COUNTS = "classes_: labels[c]\nclass_count_: f8[c]\nclass_log_prior_: F[c]\n"
+_WORDS = _COUNTS + "feature_count_: f8[c,d]\nfeature_log_prob_: F[c,d]\n"
+for _name, _text in (
+    ("MultinomialNB", _WORDS),
+    ("BernoulliNB", _WORDS),
+    ("ComplementNB", _WORDS + "feature_all_: f8[d]"),
+    (
+        "CategoricalNB",
+        _COUNTS
+        + """
+        category_count_: list(f8[c,_])[d]
+        feature_log_prob_: list(F[c,_])[d]
+        n_categories_: i8[d]
+        """,
+    ),
+    (
+        "GaussianNB",
+        """
+        classes_: labels[c]
+        epsilon_: number
+        theta_, var_: f[c,d]
+        class_count_, class_prior_: f8[c]
+        _judgement?: none | Certificate
+        """,
+    ),
+):
+    machine(getattr(compat, _name), _text, name=f"sklearn.{_name}")
+machine(
+    compat.GaussianMixture,
+    """
+    converged_: bool
+    weights_: f[k]
+    means_: f[k,d]
+    covariances_, precisions_, precisions_cholesky_: f[k,d,d] | f[d,d] | f[k,d] | f[k]
+    n_iter_: int
+    lower_bound_: number
+    lower_bounds_?: list(number)
+    _judgement?: none | Certificate
+    """,
+    name="sklearn.GaussianMixture",
+)
+
+
 # --- neighbours: scikit-learn's trees are made again, not stored ----------------------------------
 
 _TREES = {"kd_tree": KDTree, "ball_tree": BallTree}

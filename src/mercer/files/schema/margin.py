@@ -75,6 +75,7 @@ machine(
     intercept_: f8[_] | float
     dual_coef_: f8[s] | f8[s,_]
     n_support_: i8[c]
+    _support_codes: i8[s]<c
     _calibration: Calibration | none
     """,
 )

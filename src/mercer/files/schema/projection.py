@@ -52,7 +52,7 @@ machine(
     PCA,
     FITTED
     + """
-    _store: none
+    _store?: none
     _found: number
     n_components_: int=k
     eigenvalues_, explained_variance_: f8[k]
@@ -101,11 +101,12 @@ machine(
     CCA,
     JUDGED
     + """
+    _store?: none
     _reader: Reader
     kernel_x_, kernel_y_: kernel
     penalty_: tuple(float)
     cv_scores_?: F[_,_]
-    penalties_?: F[_]
+    penalties_?: F[_] | list(param)
     correlations_: f8[k]
     rank_x_, rank_y_: int
     _x: FittedView{d=d,k=k}

@@ -206,4 +206,4 @@ def _show(value: Any) -> str:
 
 def _show_sizes(kind: Type, sizes: Sizes) -> str:
     letters = [s for option in kind.options for s in option.sizes or ()]
-    return ", ".join(f"{s} = {sizes[s]}" for s in dict.fromkeys(letters) if s in sizes)
+    return ", ".join(f"{s} = {sizes[s]}" for s in dict.fromkeys(letters) if s != "_" and s in sizes)

@@ -11,10 +11,12 @@ from mercer.files.schema import (
     regression,
     selection,
     shared,
+    tables,
 )
 from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS
 
 # imported for the records they make
 _ = (bayes, clustering, compat, density, margin, online, projection, regression, selection, shared)
+_ = (*_, tables)
 
 __all__ = ["ENUMS", "FUNCTIONS", "RECORDS"]

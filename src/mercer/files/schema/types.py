@@ -14,6 +14,7 @@ float, number        a finite float; any float
 f8 f4 f              a finite array: float64, float32, either
 F                    an array of float64 that may hold infinity and NaN
 i8 i4 i b            an array of int64, int32, either; of truth values
+array                any array
 labels               an array of numbers, truth values or strings
 words                an array of strings
 rows                 rows of numbers, dense or CSR, or strings or lists of strings
@@ -273,6 +274,7 @@ _SIMPLE: dict[str, Callable[[Any], bool]] = {
     "i4": _array("i4"),
     "i": _array("i4 i8"),
     "b": _array("?"),
+    "array": lambda value: isinstance(value, np.ndarray),
     "labels": _is_labels,
     "words": is_words,
     "rows": _is_rows,
