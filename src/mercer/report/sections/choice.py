@@ -54,9 +54,10 @@ def choice(subject: Subject) -> Section | None:
     if said:
         blocks.append(Paragraph("What was decided on the way:"))
         blocks.append(Points(tuple(clean(note, 400) for note in list(said)[:40])))
-    if not lead:
-        lead = "Nothing was compared: the machine was given."
-    return Section("choice", "What was chosen, and why", lead, tuple(blocks))
+    if found is None and subject.evaluation is not None:
+        lead = "No kernels were compared: the machine was given."
+    title = "What was chosen, and why" if found is not None else "The machine"
+    return Section("choice", title, lead, tuple(blocks))
 
 
 def contenders_table(found: Choice) -> Table:

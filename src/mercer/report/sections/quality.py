@@ -15,13 +15,13 @@ from mercer.report.text import count, figure, share
 _SHARES = ("accuracy", "balanced accuracy")
 
 _KINDS = {
-    "held-out": "rows that were held out: neither preparation nor choice nor fit has seen them",
-    "test table": "another table, which took no part in the fit",
+    "held-out": "that were held out: neither preparation nor choice nor fit has seen them",
+    "test table": "of another table, which took no part in the fit",
     "cross-validated": (
-        "rows that were each predicted by a fit without them, at the chosen parameters; a little "
-        "too kind where the same rows chose these"
+        "that were each predicted by a fit without them, at the same parameters; a little too kind "
+        "where the same rows chose these"
     ),
-    "training": "the rows it was fitted to, which flatters every model",
+    "training": "that the machine was fitted to, which flatters every model",
 }
 
 
@@ -31,7 +31,7 @@ def quality(subject: Subject) -> Section | None:
     if found is None:
         return None
     where = _KINDS.get(found.kind, found.kind)
-    lead = f"Judged by {count(len(found.truth))} {where}."
+    lead = f"Judged by {count(len(found.truth), 'row')} {where}."
     blocks: list[Block] = [metrics_table(found)]
     mean, error = found.cross_validated
     if math.isfinite(mean):
