@@ -18,7 +18,7 @@ from mercer.files.onnx.statistics import stepped
 from mercer.gram.transformed.centered import CenteredFeatures
 from mercer.kernels.features import FeatureMap, dimension
 from mercer.kernels.monomials import symmetric_power
-from mercer.machines.classification.nearest_mean import _as_they_are
+from mercer.machines.classification.nearest_mean import rows_as_features
 
 
 def features(phi: Any, graph: Graph, x: str) -> str:
@@ -37,7 +37,7 @@ def features(phi: Any, graph: Graph, x: str) -> str:
         return graph.sub(features(phi.features, graph, x), graph.constant(phi.mean))
     if isinstance(phi, FeatureMap):
         return _features(phi.expression, graph, x, phi.n_features)
-    if phi is _as_they_are:
+    if phi is rows_as_features:
         return x
     raise OnnxExportError(f"the features {phi!r} are a function of Python, which ONNX cannot hold")
 
