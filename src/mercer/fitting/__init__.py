@@ -4,6 +4,7 @@ from mercer.fitting.evaluating import evaluate_model
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
 from mercer.fitting.fit import fit
 from mercer.fitting.model import Settings, TableModel
+from mercer.fitting.new_rows import evaluate
 from mercer.fitting.phases import FitProgress
 from mercer.fitting.splitting import Split, split
 from mercer.fitting.streaming import Answer, TextFilter
@@ -28,6 +29,7 @@ __all__ = [
     "TextFilter",
     "TopicModel",
     "cluster",
+    "evaluate",
     "evaluate_model",
     "fit",
     "project",
