@@ -59,15 +59,17 @@ record(
 )
 record(Calibration, "scheme: @scheme\nslopes: f8[_,_]")
 
+# a machine made of a file of LIBSVM has no solution of its own, and nothing was judged
+_FITTED = FITTED.replace("solution_:", "solution_?:").replace("_judgement:", "_judgement?:")
 _SUPPORT = """
-    n_iter_: int
+    n_iter_?: int
     _expansion: @expansion{d=d}
     support_: i8[s]<n
     support_vectors_?: rows[s,d] | rows[s,_] | f8[0,0]
 """
 machine(
     SVC,
-    FITTED
+    _FITTED
     + _SUPPORT
     + """
     classes_: labels[c]
@@ -79,8 +81,8 @@ machine(
     _calibration: Calibration | none
     """,
 )
-machine(SVR, FITTED + _SUPPORT + "epsilon_, intercept_: float\ndual_coef_: f8[s]\n")
-machine(OneClassSVM, FITTED + _SUPPORT + "intercept_, offset_: float\ndual_coef_: f8[s]\n")
+machine(SVR, _FITTED + _SUPPORT + "epsilon_, intercept_: float\ndual_coef_: f8[s]\n")
+machine(OneClassSVM, _FITTED + _SUPPORT + "intercept_, offset_: float\ndual_coef_: f8[s]\n")
 machine(
     EnclosingBall,
     FITTED + _SUPPORT + "_centre, radius_, center_norm_, offset_: number\ndual_coef_: f8[s]\n",

@@ -6,10 +6,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mercer.data import Kind, Schema, TablePreparation
+from mercer.data.checking.findings import Finding, Findings
 from mercer.files.schema.machine import machine
 from mercer.files.schema.record import ENUMS, Fields, record
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
 from mercer.fitting.model import Settings, TableModel
+from mercer.fitting.streaming import TextFilter
 from mercer.fitting.unsupervised.models import ClusterModel, ProjectionModel, TopicModel
 from mercer.selection import Choice, Contender, Roc
 from mercer.theory import Bound
@@ -74,9 +76,11 @@ record(
 record(Settings, _annotated(Settings))
 record(Contender, _annotated(Contender, tuning="Tuning"))
 record(Choice, _annotated(Choice, machine="@machine", contenders="tuple(Contender)"))
+record(Finding, _annotated(Finding, level="text"))
+record(Findings, "_found: tuple(Finding)", closed=True, bare=True)
 
 _COMMON = {"pipeline": "Pipeline", "schema": "Schema", "certificate": "none | Certificate"}
-_COMMON |= {"settings": "Settings", "table": "none"}
+_COMMON |= {"settings": "Settings", "table": "none", "findings": "Findings"}
 record(
     TableModel,
     _annotated(
@@ -92,3 +96,18 @@ record(
 )
 for _kind in (ClusterModel, ProjectionModel, TopicModel):
     record(_kind, _annotated(_kind, **_COMMON), whole=True, state=_without_table)
+record(
+    TextFilter,
+    """
+    labels: tuple(text)
+    method: text
+    words: BagOfWords
+    machine: NaiveBayes | Perceptron
+    seen, mistakes: int
+    mistakes_by_label: dict(int)
+    _order: list(text)
+    """,
+    closed=True,
+    bare=True,
+    whole=True,
+)
