@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
+    from mercer.files import ModelFormatError, load, save
+    from mercer.fitting import TableModel, cluster, fit, project, topics
     from mercer.machines import (
         CCA,
         PCA,
@@ -80,6 +82,7 @@ __all__ = [
     "LogisticRegression",
     "LogShift",
     "MemoryBudgetError",
+    "ModelFormatError",
     "NaiveBayes",
     "MaximumEntropy",
     "MultinomialMixture",
@@ -93,16 +96,23 @@ __all__ = [
     "SolverError",
     "SpectralClustering",
     "Status",
+    "TableModel",
     "TimeLimitError",
     "Telling",
     "Tuned",
     "Whiten",
     "certify",
     "choose",
+    "cluster",
     "config",
+    "fit",
     "get_config",
+    "load",
+    "project",
+    "save",
     "set_config",
     "solve",
+    "topics",
     "tune",
 ]
 
@@ -111,6 +121,8 @@ __all__ = [
 _ROOMS = {
     "mercer.certificates": ("Certificate", "certify"),
     "mercer.deadline": ("TimeLimitError",),
+    "mercer.files": ("ModelFormatError", "load", "save"),
+    "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.machines": (
         "AxisAlignedRectangle",
         "BagOfWords",

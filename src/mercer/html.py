@@ -33,9 +33,9 @@ def matrix_picture(matrix: Array, side: int = 120) -> str:
     most = float(np.abs(matrix).max(initial=0.0)) or 1.0
     at = 1.0 + matrix / most
     colours = [np.interp(at, [0.0, 1.0, 2.0], channel) for channel in _COLOURS.T]
-    data = b64encode(_png(np.stack(colours, axis=-1).round().astype(np.uint8))).decode()
+    address = png_address(np.stack(colours, axis=-1).round().astype(np.uint8))
     style = f"width:{side}px;height:{side}px;image-rendering:pixelated;margin:4px"
-    return f"<img alt='matrix' style='{style}' src='data:image/png;base64,{data}'>"
+    return f"<img alt='matrix' style='{style}' src='{address}'>"
 
 
 def curve_picture(x: Array, y: Array, width: int = 180, height: int = 120) -> str:
@@ -52,11 +52,16 @@ def curve_picture(x: Array, y: Array, width: int = 180, height: int = 120) -> st
     )
 
 
+def png_address(pixels: Array) -> str:
+    """Return an image (height, width, 3 or 4) of bytes as an address that holds its PNG."""
+    return f"data:image/png;base64,{b64encode(_png(pixels)).decode()}"
+
+
 def _png(pixels: Array) -> bytes:
-    """Write an image (height, width, 3) of bytes as PNG."""
-    height, width, _ = pixels.shape
+    """Write an image (height, width, 3 or, with opacity, 4) of bytes as PNG."""
+    height, width, channels = pixels.shape
     raw = b"".join(b"\0" + row.tobytes() for row in pixels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", width, height, 8, 6 if channels == 4 else 2, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(raw)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

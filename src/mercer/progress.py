@@ -6,6 +6,7 @@ Work within other work (the fits of a tuning) is silent: the outermost one speak
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -49,7 +50,8 @@ class Lines:
             return
         self.due = now + max(_NEXT, (now - self.started) / 10)
         done = "" if share is None else f"{100 * share:.0f} %, "
-        print(f"{self.name}: {done}{text}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # whoever read it has gone; the work goes on
+            print(f"{self.name}: {done}{text}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Do nothing: lines stay."""

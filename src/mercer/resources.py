@@ -153,6 +153,7 @@ _MEMBERSHIP = Path("/proc/self/cgroup")
 _SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and other processes
 _SMALL = 1 << 24  # bytes
 _KEPT = 1.0  # seconds that a container's quota is remembered
+_NO_LIMIT = 1 << 60  # bytes: what version 1 of control groups calls no limit is of this size
 _UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
 _BLOCK = 0.125  # of the budget: what a block of rows, with what is computed from it, takes
 
@@ -337,22 +338,39 @@ def _system_available() -> float:
 
 
 def _container_available() -> float:
-    return min(map(_group_available, _groups("memory")))
+    groups = _recent_groups(int(time.monotonic() / _KEPT), _CGROUP, _MEMBERSHIP)
+    return min(map(_group_available, groups))
 
 
-def _group_available(group: Path) -> float:
-    first = (group / "memory.max").exists()
-    names = ("max", "current") if first else ("limit_in_bytes", "usage_in_bytes")
+@lru_cache(maxsize=1)
+def _recent_groups(now: int, root: Path, membership: Path) -> list[str]:
+    """Return the groups that count memory as of this second; what they allow is read anew."""
+    return [str(group) for group in _groups("memory")]
+
+
+def _group_available(group: str) -> float:
     try:
-        limit, used = ((group / f"memory.{name}").read_text().strip() for name in names)
-        if limit == "max":
+        limit, used, cached = _read(f"{group}/memory.max"), "current", "inactive_file"
+        if not limit:
+            limit = _read(f"{group}/memory.limit_in_bytes")
+            used, cached = "usage_in_bytes", "total_inactive_file"
+        if not limit.isdigit() or int(limit) >= _NO_LIMIT:
             return math.inf
         # files that were read count as used, but make room when somebody asks for it
-        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        files = int(stat.get("inactive_file" if first else "total_inactive_file", 0))
-        return max(0, int(limit) - int(used) + files)
-    except (OSError, ValueError):
+        _, _, stat = f"\n{_read(f'{group}/memory.stat')}".partition(f"\n{cached} ")
+        files = int(stat.split(maxsplit=1)[0]) if stat else 0
+        return max(0, int(limit) - int(_read(f"{group}/memory.{used}")) + files)
+    except ValueError:
         return math.inf
+
+
+def _read(path: str) -> str:
+    """Return what a small file of the system says; nothing if there is none."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode().strip()
+    except OSError:
+        return ""
 
 
 def _address_space_left() -> float:

@@ -68,7 +68,7 @@ def test_some_are_swapped(capsys):
         "mercer: sklearn.svm.SVC runs on mercer.compat.sklearn.SVC",
         "mercer: sklearn.svm.SVR runs on mercer.compat.sklearn.SVR",
     ]
-    with pytest.raises(ValueError, match="names has 'Lasso', must be among CCA"):
+    with pytest.raises(ValueError, match="names has 'Lasso', must be among BernoulliNB, CCA"):
         ours.patch("Lasso")
 
 

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "mercer"
 
 # top to bottom; rooms of one line are neighbours and may look at one another
 LAYERS = [
-    {"command"},
+    {"__main__", "command"},
     {"report", "serve"},
     {"files", "plots"},
     {"fitting"},

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import (
+    CCA,
     PCA,
     SVC,
     FisherDiscriminant,
@@ -25,6 +26,7 @@ from mercer import (
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 from mercer.machines.base.reuse import Store
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.selection import tune
 from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import groups
@@ -32,6 +34,7 @@ from mercer.selection.sharing.components import Truncated
 from mercer.selection.sharing.decompositions import OneDecomposition
 from mercer.selection.sharing.gram import OneGram
 from mercer.selection.sharing.neighbours import OneSearch
+from mercer.selection.sharing.refit import Refit
 from mercer.solvers import solve
 
 FOLDS = KFold(3, shuffle=True, random_state=1)
@@ -129,6 +132,41 @@ def test_discriminants_share_a_matrix():
     machine = FisherDiscriminant(Spectrum(2))
     compare(machine, words, labels, {"penalty": [1e-3, 0.1]})
     assert kinds(machine, words, labels, {"penalty": [1e-3, 0.1]}) == [OneGram]
+
+
+@pytest.mark.parametrize("kernels", [("linear", "linear"), (Gaussian(2.0), Gaussian(1.0))])
+def test_numbers_of_canonical_pairs_are_cut_from_the_largest(kernels, monkeypatch):
+    X, _ = blobs(90, 6)
+    Y = X @ np.random.default_rng(3).standard_normal((6, 3)) + np.sin(X[:, :3])
+    machine = CCA(2, *kernels, penalty=0.1)
+    grid = {"n_components": [1, 2, 3]}
+    compare(machine, X, Y, grid, tol=1e-6)
+    assert kinds(machine, X, Y, grid) == [OneDecomposition]
+    solved = []
+    monkeypatch.setattr(
+        "mercer.machines.correlation.cca.solve",
+        lambda problem, **rest: solved.append(problem.count) or solve(problem, **rest),
+    )
+    tune(machine, X, Y, grid=grid, cv=FOLDS)
+    assert solved == [3] * FOLDS.n_splits
+
+
+class OwnDiscriminant(FisherDiscriminant):
+    """One that says that inner products are all it needs."""
+
+    shares = (SharedMatrix(),)
+
+
+def test_machines_of_ones_own_share_what_they_list():
+    words, labels = texts()
+    grid = {"penalty": [1e-3, 0.1]}
+    assert kinds(OwnDiscriminant(Spectrum(2)), words, labels, grid) == [OneGram]
+    compare(OwnDiscriminant(Spectrum(2)), words, labels, grid)
+
+    class Silent(FisherDiscriminant):
+        pass
+
+    assert kinds(Silent(Spectrum(2)), words, labels, grid) == [Refit, Refit]
 
 
 def evenness(machine, X, y=None):

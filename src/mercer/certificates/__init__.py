@@ -4,8 +4,10 @@ from mercer.certificates import correlation
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.bayes.class_means import ClassMeansQuantities
 from mercer.certificates.bayes.class_tables import ClassTablesQuantities
+from mercer.certificates.bayes.column_gaussians import ColumnGaussiansQuantities
 from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
+from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
@@ -20,6 +22,7 @@ from mercer.certificates.margin.many import ManyQuantities
 from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
+from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -35,6 +38,9 @@ __all__ = [
     "Certificate",
     "ClassMeansQuantities",
     "ClassTablesQuantities",
+    "ColumnGaussiansQuantities",
+    "RegularizedMixtureQuantities",
+    "SmoothedSharesQuantities",
     "CorrelationQuantities",
     "FoldedPathQuantities",
     "GaussianClassesQuantities",

@@ -1,1 +1,51 @@
-"""The command `mercer`: from a table to a model, its report and its predictions."""
+"""The command `mercer`: from a table to a model, its report and its predictions.
+
+`main` is what the shell calls. Nothing but the standard library is imported until a command is
+known: click for all of them, rich for the bar on a terminal, and SciPy, scikit-learn and the rooms
+below by the command that needs them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; `mercer --help` lists the codes.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        What the shell would pass; by default what it did pass.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> from mercer.command import main
+    >>> main(["kernels", "show", "gaussian(2)", "--quiet"])
+    0
+    """
+    from mercer.command.streams import repair_streams  # noqa: PLC0415  start-up is measured
+
+    repair_streams()
+    try:
+        import click  # noqa: F401, PLC0415
+    except ImportError:
+        print(
+            'mercer: the command needs the packages click and rich: pip install "mercer[cli]"',
+            file=sys.stderr,
+        )
+        return 1
+    from mercer.command.application import application  # noqa: PLC0415
+
+    try:
+        application.main(args)
+    except SystemExit as end:
+        return int(end.code or 0)

@@ -6,8 +6,10 @@ A machine translates data to one of these; solvers answer them; certificates jud
 
 from mercer.problems.bayes.class_means import ClassMeans, Means
 from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
+from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
+from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
 from mercer.problems.correlation import (
@@ -30,6 +32,7 @@ from mercer.problems.margin.path import MarginPath, PathDuals, PathSetting
 from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
 from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
+from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.topics import TopicMix, TopicParts
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
@@ -59,6 +62,12 @@ __all__ = [
     "ClassMeans",
     "ClassModel",
     "ClassTables",
+    "ColumnGaussians",
+    "GaussianComponents",
+    "LogShares",
+    "MeansAndVariances",
+    "RegularizedMixture",
+    "SmoothedShares",
     "Clusters",
     "Coefficients",
     "Correlation",

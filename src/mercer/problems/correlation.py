@@ -10,7 +10,7 @@ of the principal angles between the spaces of variates that the two views can re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -142,6 +142,13 @@ class CanonicalPairs:
     bound: float = 0.0
     weights_x: Array | None = None
     weights_y: Array | None = None
+
+    def leading(self, count: int) -> CanonicalPairs:
+        """Return the first pairs."""
+        names = ("coef_x", "coef_y", "weights_x", "weights_y")
+        held = {name: getattr(self, name) for name in names}
+        cut = {name: array[:, :count] for name, array in held.items() if array is not None}
+        return replace(self, values=self.values[:count], **cut)
 
 
 @dataclass(frozen=True, eq=False)

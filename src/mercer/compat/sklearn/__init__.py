@@ -9,10 +9,18 @@ on top.
 
 from mercer.compat.sklearn.cca import CCA
 from mercer.compat.sklearn.discriminant import LinearDiscriminantAnalysis
+from mercer.compat.sklearn.gaussian_mixture import GaussianMixture
 from mercer.compat.sklearn.kernel_pca import KernelPCA
 from mercer.compat.sklearn.kernel_ridge import KernelRidge
 from mercer.compat.sklearn.kmeans import KMeans
 from mercer.compat.sklearn.logistic import LogisticRegression
+from mercer.compat.sklearn.naive_bayes import (
+    BernoulliNB,
+    CategoricalNB,
+    ComplementNB,
+    GaussianNB,
+    MultinomialNB,
+)
 from mercer.compat.sklearn.neighbors import KNeighborsClassifier
 from mercer.compat.sklearn.patch import patch, unpatch
 from mercer.compat.sklearn.quadratic_discriminant import QuadraticDiscriminantAnalysis
@@ -28,6 +36,11 @@ __all__ = [
     "CCA",
     "SVC",
     "SVR",
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
+    "GaussianMixture",
+    "GaussianNB",
     "KMeans",
     "KNeighborsClassifier",
     "KernelPCA",
@@ -36,6 +49,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
+    "MultinomialNB",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

@@ -9,7 +9,12 @@ from typing import Any
 
 # the public module of scikit-learn that has the class, by the name of the class
 MODULES = {
+    "BernoulliNB": "sklearn.naive_bayes",
     "CCA": "sklearn.cross_decomposition",
+    "CategoricalNB": "sklearn.naive_bayes",
+    "ComplementNB": "sklearn.naive_bayes",
+    "GaussianMixture": "sklearn.mixture",
+    "GaussianNB": "sklearn.naive_bayes",
     "KMeans": "sklearn.cluster",
     "KNeighborsClassifier": "sklearn.neighbors",
     "KernelPCA": "sklearn.decomposition",
@@ -18,6 +23,7 @@ MODULES = {
     "LinearSVC": "sklearn.svm",
     "LinearSVR": "sklearn.svm",
     "LogisticRegression": "sklearn.linear_model",
+    "MultinomialNB": "sklearn.naive_bayes",
     "NuSVC": "sklearn.svm",
     "NuSVR": "sklearn.svm",
     "OneClassSVM": "sklearn.svm",

@@ -57,6 +57,13 @@ def read_rows(
     -------
     Points, or (Points, array) with targets
     """
+    if _is_plain(X) and _is_plain_target(y) and options.keys() <= _PLAIN_OPTIONS:
+        if _remembers(machine, X.shape[1], fitting) and (y is _NO_TARGETS or len(X) == len(y)):
+            return (
+                X
+                if y is _NO_TARGETS
+                else (X, y.astype(np.float64) if "y_numeric" in options else y)
+            )
     options = _FLOATS | options
     if isinstance(X, Table):
         return _read_table(machine, X, y, fitting, options)
@@ -67,6 +74,39 @@ def read_rows(
             return as_points(found)
         rows, targets = found
         return as_points(rows), targets.astype(np.float64) if "y_numeric" in options else targets
+
+
+# Rows and targets that scikit-learn would hand back as they are: looking at them with its general
+# functions, which ask several times whether they are a data frame of some kind, takes 0.15 ms, an
+# eighth of a fit to a hundred rows.
+
+_PLAIN_OPTIONS = {"accept_sparse", "multi_output", "y_numeric"}
+
+
+def _is_plain(X: Any) -> bool:
+    """Return whether X is an array of floats as all rooms below take it."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
+        return False
+    return X.size > 0 and X.flags.c_contiguous and X.dtype.isnative and X.flags.aligned
+
+
+def _is_plain_target(y: Any) -> bool:
+    """Return whether y is not asked for, or is an array of finite numbers, one for each row."""
+    if y is _NO_TARGETS:
+        return True
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biuf":
+        return False
+    return y.dtype.kind != "f" or bool(np.isfinite(y).all())
+
+
+def _remembers(machine: Any, columns: int, fitting: bool) -> bool:
+    """Remember the number of columns; of new rows, return whether it is that of the fit."""
+    held = machine.__dict__
+    if fitting:
+        held.pop("feature_names_in_", None)
+        held["n_features_in_"] = columns
+        return True
+    return "feature_names_in_" not in held and held.get("n_features_in_") == columns
 
 
 def _read_table(machine: Any, table: Table, y: Any, fitting: bool, options: dict[str, Any]) -> Any:

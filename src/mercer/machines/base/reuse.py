@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from mercer.problems import Eigenproblem, Modes
@@ -41,13 +42,25 @@ class Store:
 
         Pairs come in the order of their values, so a smaller number is the beginning of a larger.
         """
+        return self.leading(name, problem.n_pairs, partial(solve, problem), _first_modes)
+
+    def leading(
+        self,
+        name: Hashable,
+        count: int,
+        solve: Callable[[], Solution],
+        first: Callable[[Any, int], Any],
+    ) -> Solution:
+        """Return a solution of `count` pairs: the first of those found for more, or solved anew."""
         asked, solution = self._pairs.get(name, (0, None))
-        if solution is None or asked < problem.n_pairs or solution.status is not Status.SOLVED:
-            solution = solve(problem)
-            self._pairs[name] = problem.n_pairs, solution
-        modes: Modes = solution.value
-        k = problem.n_pairs
-        return replace(solution, value=Modes(modes.values[:k], modes.vectors[:, :k]))
+        if solution is None or asked < count or solution.status is not Status.SOLVED:
+            solution = solve()
+            self._pairs[name] = count, solution
+        return replace(solution, value=first(solution.value, count))
+
+
+def _first_modes(modes: Modes, count: int) -> Modes:
+    return Modes(modes.values[:count], modes.vectors[:, :count])
 
 
 class Reusing:

@@ -1,8 +1,10 @@
 """How a machine shares work where many of its settings are judged on one fold.
 
 A machine that can be solved for many settings at once says so by a method `sharing`, written in its
-own class: it returns a `Sharing`, or None where this machine has to be fitted alone. A subclass
-that does not write its own is fitted, too, since it may fit or predict in a way of its own.
+own class: it returns a `Sharing`, or None where this machine has to be fitted alone. What fits to
+one fold have in common otherwise is listed in a class attribute `shares`: `SharedMatrix`,
+`SharedDecomposition`. A subclass that writes neither is fitted, setting by setting, since it may
+fit or predict in a way of its own.
 
 `Sharing.path` writes one problem for all settings of a fold. Its answer holds values at the rows
 that are left out; `FoldPath.known` makes of them a stand-in that answers a scorer as a fitted
@@ -121,9 +123,38 @@ class Sharing:
     kernel_of_fold: bool = False
 
 
+@dataclass(frozen=True)
+class SharedMatrix:
+    """Fits and answers need nothing but k(x_i, x_j): folds may read them from one matrix.
+
+    The machine takes rows of a given matrix where its `kernel` is `Precomputed()`.
+    """
+
+
+@dataclass(frozen=True)
+class SharedDecomposition:
+    """Settings that differ in some parameters have one matrix, and its leading pairs, in common.
+
+    The machine derives from `Reusing` and looks for both in the store that it is handed
+    (`machines/base/reuse.py`).
+
+    Attributes
+    ----------
+    free : tuple of str
+        Parameters that neither depends on; the first is the number of pairs, or of clusters.
+    """
+
+    free: tuple[str, ...]
+
+
 def says_how_it_shares(machine: Any) -> bool:
     """Return whether a machine's own class, not one that it derives from, has `sharing`."""
     return "sharing" in vars(type(machine))
+
+
+def shares_of(machine: Any) -> tuple[SharedMatrix | SharedDecomposition, ...]:
+    """Return what a machine's own class lists in `shares`."""
+    return tuple(vars(type(machine)).get("shares", ()))
 
 
 class KnownClassifier(ClassifierMixin, BaseEstimator):

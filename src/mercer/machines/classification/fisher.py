@@ -26,6 +26,7 @@ from mercer.machines.base.parameters import (
     check_real,
     refuse,
 )
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.targets import (
     check_weights,
     classes_of,
@@ -117,6 +118,8 @@ class FisherDiscriminant(
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from mercer.gram.build import factor_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.targets import (
     check_weights,
     classes_of,
@@ -66,6 +67,8 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
     ['low', 'high']
     """
 
+    shares = (SharedMatrix(),)
+
     def __init__(self, kernel: Kernel | str | Any = "linear") -> None:
         self.kernel = kernel
 
@@ -112,7 +115,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
     def _gram(self, X: Points, rows: Array) -> Gram:
         if isinstance(self.kernel_, Linear) and not is_sparse(X):
             used = take(X, rows).astype(np.float64, copy=False)
-            gram = factor_gram(_as_they_are, used)
+            gram = factor_gram(rows_as_features, used)
             refuse_overflow(gram, self.kernel_, rows)
             return gram
         names = self._column_names()
@@ -156,6 +159,6 @@ def _means(gram: Gram, codes: Array, weights: Array, count: int) -> ClassMeans:
     return ClassMeans(centered(gram, weights), codes, weights, count)
 
 
-def _as_they_are(Z: Points) -> Points:
+def rows_as_features(Z: Points) -> Points:
     """Return the features of the linear kernel."""
     return Z

@@ -37,6 +37,7 @@ from mercer.machines.base.parameters import (
     refuse,
 )
 from mercer.machines.base.reuse import Reusing
+from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
@@ -136,6 +137,10 @@ class KMeans(
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (
+        SharedDecomposition(("n_clusters", "init", "n_init", "max_iter", "refine", "random_state")),
+    )
 
     def __init__(
         self,

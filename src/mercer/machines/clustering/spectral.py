@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
+from mercer.certificates.spectral.eigenproblem import is_orthonormal
 from mercer.gram import EdgeWeight, Gram, components
 from mercer.gram.build import stored_dtype
 from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS
@@ -29,6 +30,7 @@ from mercer.machines.base.machine import (
 )
 from mercer.machines.base.parameters import seed_of
 from mercer.machines.base.reuse import Reusing
+from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.clustering.affinity import (
     affinity,
     float32_serves,
@@ -169,6 +171,10 @@ class SpectralClustering(
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (
+        SharedDecomposition(("n_clusters", "max_clusters", "assign", "n_init", "random_state")),
+    )
 
     def __init__(
         self,
@@ -390,7 +396,7 @@ class SpectralClustering(
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
         judged = partial(judge, tol=float(self.tol))
         # eigenvectors of rounding are those of no matrix that is made anew
-        eager = not bool(carried.all()) or self._cancels(shift)
+        eager = not bool(carried.all()) or self._cancels(shift) or not is_orthonormal(modes)
         self._judgement = lazy_certificate(base, question, modes, judged, eager=eager)
 
     def _cancels(self, shift: Array) -> bool:

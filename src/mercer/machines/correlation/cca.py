@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,8 @@ from mercer.machines.base.parameters import (
     refuse,
     seed_of,
 )
+from mercer.machines.base.reuse import Reusing, Store
+from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.base.targets import check_weights
 from mercer.machines.correlation import penalty as penalty_of
 from mercer.machines.correlation.penalty import check_folds, held_out
@@ -43,13 +46,13 @@ from mercer.machines.correlation.views import (
 from mercer.machines.projection.origin import near_origin
 from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Shrinkage, Squared
 from mercer.resources import require_memory
-from mercer.solvers import Callback, LowRankCorrelation, solve
+from mercer.solvers import Callback, LowRankCorrelation, Solution, solve
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
 _APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
-class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKernels):
+class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing, NestedKernels):
     """Canonical correlation analysis of two views, linear or with any kernels.
 
     With G_x, G_y the centred Gram matrices of both views, maximises the covariance of u = G_x c and
@@ -129,6 +132,8 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
 
     penalty_: tuple[float, float]
 
+    shares = (SharedDecomposition(("n_components",)),)
+
     def __init__(
         self,
         n_components: int = 2,
@@ -175,6 +180,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
             The fitted machine.
         """
         self._check_parameters()
+        store = self._take_store()
         X = training_rows_alone(self, X, is_precomputed(self.kernel_x))
         y, self._reader = second_view(self, y, is_precomputed(self.kernel_y))
         check_consistent_length(X, y)
@@ -185,16 +191,19 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         names = getattr(self, "feature_names_in_", None), self._reader.names
         self.kernel_x_ = kernel_of(self.kernel_x, X, weights, names[0])
         self.kernel_y_ = kernel_of(self.kernel_y, y, weights, names[1])
-        base_x, mean_x = self._gram(self.kernel_x_, X, rows, weights, names[0])
-        base_y, mean_y = self._gram(self.kernel_y_, y, rows, weights, names[1])
+        base_x, mean_x = store.once(
+            "x", lambda: self._gram(self.kernel_x_, X, rows, weights, names[0])
+        )
+        base_y, mean_y = store.once(
+            "y", lambda: self._gram(self.kernel_y_, y, rows, weights, names[1])
+        )
         bases, means = (base_x, base_y), (mean_x, mean_y)
         for name in ("penalties_", "cv_scores_"):  # an earlier fit may have left them
             self.__dict__.pop(name, None)
         weights = weights[rows] / weights[rows].mean()
         grams = prepared(bases[0], weights), prepared(bases[1], weights)
         problem = self._ask(bases, grams, weights)
-        limits: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
-        solution = solve(problem, self._solver(), **limits)
+        solution = self._solve(problem, store)
         value = signed(solution.value, grams[0], weights)
         self.solution_ = replace(solution, value=value)
         self._keep(grams, value, means, weights, rows, X.shape[0])
@@ -393,6 +402,16 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, NestedKe
         self.dual_coef_x_, self.dual_coef_y_ = (np.zeros((n, self.n_components)) for _ in range(2))
         back = scale * np.sqrt(weights)[:, None]
         self.dual_coef_x_[rows], self.dual_coef_y_[rows] = back * value.coef_x, back * value.coef_y
+
+    def _solve(self, problem: Correlation, store: Store) -> Solution:
+        """Solve; of exact solutions, those for fewer pairs are the first of those for more."""
+        solving = partial(
+            solve, solver=self._solver(), callback=self.callback, time_limit=self.time_limit
+        )
+        if self.rank is not None:  # a sample of rows, taken for this number
+            return solving(problem)
+        asked = problem.penalties, problem.count
+        return store.leading(*asked, partial(solving, problem), CanonicalPairs.leading)
 
     def _solver(self) -> LowRankCorrelation | None:
         return (

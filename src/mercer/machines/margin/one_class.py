@@ -12,7 +12,7 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.machines.base.parameters import check_share
-from mercer.machines.base.sharing import Fold, FoldPath, KnownDetector, Sharing
+from mercer.machines.base.sharing import Fold, FoldPath, KnownDetector, SharedMatrix, Sharing
 from mercer.machines.margin.novelty import NoveltyMachine
 from mercer.problems import BoxQP, Dual, MarginPath, PathSetting
 from mercer.problems.margin import svm
@@ -84,6 +84,8 @@ class OneClassSVM(NoveltyMachine):
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import check_choice, check_flag, check_optional_share
-from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier, Sharing
+from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier, SharedMatrix, Sharing
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import (
     DistinctRows,
@@ -154,6 +154,8 @@ class SVC(ClassifierMixin, MarginMachine):
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,
@@ -397,7 +399,8 @@ class SVC(ClassifierMixin, MarginMachine):
     def _keep(self, X: Points, codes: Array, table: Array) -> None:
         """Keep what belongs to single rows."""
         self._keep_support(X, table[:, 0] if self._binary() else table)
-        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
+        self._support_codes = codes[self.support_]
+        self.n_support_ = np.bincount(self._support_codes, minlength=len(self.classes_))
 
     def _calibrated(
         self, gram: Gram, rows: DistinctRows, question: Programmes, duals: list[Dual]

@@ -14,7 +14,7 @@ from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_choice, check_optional_share, check_real, refuse
-from mercer.machines.base.sharing import Fold, FoldPath, KnownRegressor, Sharing
+from mercer.machines.base.sharing import Fold, FoldPath, KnownRegressor, SharedMatrix, Sharing
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.margin.margin_machine import (
@@ -106,6 +106,8 @@ class SVR(RegressorMixin, MarginMachine):
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,

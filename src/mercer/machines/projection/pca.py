@@ -30,6 +30,7 @@ from mercer.machines.base.parameters import (
     seed_of,
 )
 from mercer.machines.base.reuse import Reusing
+from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.base.targets import check_weights
 from mercer.machines.projection import components, inversion
 from mercer.machines.projection.centred_rows import centred_rows
@@ -116,6 +117,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     """
 
     _subspace: Subspace
+
+    shares = (SharedDecomposition(("n_components", "whiten", "preimage")),)
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ from mercer.machines.base.parameters import (
     check_real,
     refuse,
 )
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import (
     batch_codes,
@@ -126,6 +127,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
     _seen: float
     _streamed: float
     _weights: Array | None
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,

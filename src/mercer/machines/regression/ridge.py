@@ -28,6 +28,7 @@ from mercer.machines.base.parameters import (
     is_real,
     refuse,
 )
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.problems import LinearSystem, PathValue, RidgePath
@@ -101,6 +102,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     >>> machine.certificate_.ok
     True
     """
+
+    shares = (SharedMatrix(),)
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -169,11 +169,49 @@ def choose(
     X, y = _rows_of(X), _answers(y)
     machine = (SVC() if is_labels(y) else KernelRidge()) if machine is None else machine
     _refuse(X, y, machine, max_rows, scoring)
+    candidates, more = _candidates(X)
+    found = compare(
+        candidates, X, y, machine, cv=cv, scoring=scoring, max_rows=max_rows,
+        random_state=random_state, journal=journal, callback=callback, time_limit=time_limit,
+    )  # fmt: skip
+    return replace(found, machine=found.machine.fit(X, y), notes=(*more, *found.notes))
+
+
+def compare(
+    candidates: Sequence[Candidate],
+    X: Any,
+    y: Array,
+    machine: Any,
+    *,
+    axes: dict[str, Sequence[Any]] | None = None,
+    cv: Any = 5,
+    scoring: Any = None,
+    max_rows: int = 5000,
+    random_state: int = 0,
+    journal: Any = None,
+    callback: Any = None,
+    time_limit: float | None = None,
+) -> Choice:
+    """Compare candidates as `choose` does, and leave the fit to the caller.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        From plain to rich.
+    X, y, machine, cv, scoring, max_rows, random_state, journal, callback, time_limit
+        As in `choose`.
+    axes : dict, optional
+        What is tuned beside the kernel; by default what is known of the machine.
+
+    Returns
+    -------
+    Choice
+        Its machine has the parameters chosen, and is not fitted.
+    """
     rows, notes = _sample(y, is_classifier(machine), max_rows, random_state)
     few, truth = take_rows(X, rows), y[rows]
-    candidates, more = _candidates(X)
     splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))
-    axes = _axes(machine, truth)
+    axes = _axes(machine, truth) if axes is None else axes
     comparison = Comparison(callback, candidates, time_limit)
     with shown("choose", solvers=False):
         for one in comparison.order():
@@ -188,9 +226,9 @@ def choose(
     contenders = comparison.contenders()
     chosen = _plainest(contenders, len(truth))
     taken, point = comparison.judged[chosen][0], contenders[chosen].tuning.best_params
-    fitted = machine_at(taken.pipeline(machine), point).fit(X, y)
-    notes += [*more, *comparison.notes]
-    return Choice(fitted, contenders, chosen, _reason(contenders, chosen), tuple(notes))
+    made = machine_at(taken.pipeline(machine), point)
+    notes += comparison.notes
+    return Choice(made, contenders, chosen, _reason(contenders, chosen), tuple(notes))
 
 
 class Comparison:

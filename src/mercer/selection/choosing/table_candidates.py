@@ -29,7 +29,9 @@ def of_table(table: Table) -> list[Candidate]:
     found = families(steps, prepared, dense=not plan["words"])
     blocks = prepare.blocks_
     if len(blocks) > 1:
-        found.append(Candidate("sum over kinds of columns", steps, _sums(prepared, blocks)))
+        found.append(
+            Candidate("sum over kinds of columns", steps, sums_over_kinds(prepared, blocks))
+        )
     return found
 
 
@@ -43,7 +45,7 @@ def left_out(table: Table) -> list[str]:
     ]
 
 
-def _sums(rows: Any, blocks: list[Block]) -> tuple[Kernel, ...]:
+def sums_over_kinds(rows: Any, blocks: list[Block]) -> tuple[Kernel, ...]:
     """Return sums of a kernel for each kind: Gaussian where rows are dense, linear on words."""
     places = [list(range(block.start, block.stop)) for block in blocks]
     typical = [typical_distance(rows[:, place], 2) / 2 for place in places]

@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mercer.machines import PCA, FisherDiscriminant
+from mercer.machines import PCA
 from mercer.machines.base.parameters import is_real
 from mercer.selection.running.identity import digest
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
-from mercer.selection.sharing.gram import by_gram
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.pipeline import SharedSteps, is_shareable
 from mercer.selection.sharing.share import register
-
-register(FisherDiscriminant)(by_gram)  # penalties, rules and components need inner products only
 
 
 class Truncated(Group):

@@ -15,22 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer.machines import PCA, KMeans, SpectralClustering
 from mercer.machines.base.parameters import is_real
 from mercer.machines.base.reuse import Store
+from mercer.machines.base.sharing import SharedDecomposition, shares_of
 from mercer.selection.running.identity import digest
 from mercer.selection.running.rows import Rows
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.refit import judge_fit
 from mercer.selection.sharing.share import register
-
-_FREE: dict[type, tuple[str, ...]] = {
-    KMeans: ("n_clusters", "init", "n_init", "max_iter", "refine", "random_state"),
-    SpectralClustering: ("n_clusters", "max_clusters", "assign", "n_init", "random_state"),
-    PCA: ("n_components", "whiten", "preimage"),
-}
-"""Parameters that neither the matrix nor its eigenpairs depend on; the first is the number."""
 
 
 class OneDecomposition(Group):
@@ -66,10 +59,11 @@ class OneDecomposition(Group):
         return Rows.of(machine, self.task.X)
 
 
-@register(*_FREE)
+@register(SharedDecomposition)
 def by_decomposition(task: Task, points: Sequence[Point]) -> list[Group]:
     """Group points that differ in numbers of clusters or components, and in what follows."""
-    free = _FREE[type(task.machine)]
+    ways = shares_of(task.machine)
+    free = next(way.free for way in ways if isinstance(way, SharedDecomposition))
     made: dict[str, list[tuple[float, int]]] = {}
     for position, point in enumerate(points):
         try:

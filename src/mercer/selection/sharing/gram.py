@@ -22,8 +22,8 @@ from mercer.gram import Source
 from mercer.gram.policy import SHARED_ROWS_PER_FEATURE
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import dimension
-from mercer.machines import SVC, SVR, KernelRidge, LogisticRegression, NearestMean, OneClassSVM
 from mercer.machines.base.inputs import training_rows_alone
+from mercer.machines.base.sharing import SharedMatrix
 from mercer.points import is_objects, is_sparse, row_count
 from mercer.resources import MemoryBudgetError, call_threads
 from mercer.selection.running.rows import Rows, take_square
@@ -113,7 +113,7 @@ class _Cut(Rows):
         return self.data.across
 
 
-@register(SVC, SVR, KernelRidge, OneClassSVM, NearestMean, LogisticRegression)
+@register(SharedMatrix)
 def by_gram(task: Task, points: Sequence[Point]) -> list[Group]:
     """Group points by their kernel."""
     if get_tags(task.machine).input_tags.pairwise:

@@ -1,9 +1,10 @@
 """Who shares what: each family of machines makes its own groups, the rest is refitted.
 
 A family is registered for exact types: a subclass may fit in a way of its own, so it is refitted.
-One that is registered for `Sharing` is asked for all machines that say themselves how they share
-(`machines/base/sharing.py`), and before others. Of several families for one type, the last to be
-registered is asked first; points that it leaves out go to the one before.
+Those that are registered for what machines say of themselves (`machines/base/sharing.py`) are asked
+for all machines that say so: `Sharing` before others, what is listed in `shares` after. Of several
+families for one type, the last to be registered is asked first; points that it leaves out go to the
+one before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mercer.machines.base.sharing import Sharing, says_how_it_shares
+from mercer.machines.base.sharing import Sharing, says_how_it_shares, shares_of
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.refit import refits
@@ -64,7 +65,8 @@ def groups(task: Task, points: Sequence[Point]) -> list[Group]:
 
 def _families(machine: Any) -> list[Family]:
     by_contract = _FAMILIES.get(Sharing, []) if says_how_it_shares(machine) else []
-    return [*by_contract, *_FAMILIES.get(type(machine), [])]
+    listed = (family for way in shares_of(machine) for family in _FAMILIES.get(type(way), []))
+    return [*by_contract, *_FAMILIES.get(type(machine), []), *listed]
 
 
 class _Renumbered(Group):

@@ -1,0 +1,121 @@
+"""The group `mercer`: a table of commands, each imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+import mercer
+from mercer.command.text import did_you_mean
+
+# name -> module:function and one line; nothing is imported to list them
+COMMANDS: dict[str, tuple[str, str]] = {
+    "fit": ("mercer.command.commands.fit:fit", "Make a certified model of a column of a table."),
+    "predict": ("mercer.command.commands.predict:predict", "Predict new rows with a model."),
+    "evaluate": (
+        "mercer.command.commands.evaluate:evaluate",
+        "Measure how good a model is on labelled rows.",
+    ),
+    "certify": (
+        "mercer.command.commands.certify:certify",
+        "Judge a saved model against its training data.",
+    ),
+    "report": ("mercer.command.commands.report:report", "Write the HTML report of a model."),
+    "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
+    "convert": (
+        "mercer.command.commands.convert:convert",
+        "Convert data and models: LIBSVM, ONNX.",
+    ),
+    "cluster": ("mercer.command.commands.cluster:cluster", "Group similar rows."),
+    "project": ("mercer.command.commands.project:project", "Draw rows in few dimensions."),
+    "topics": ("mercer.command.commands.topics:topics", "Find the topics of texts."),
+    "stream": (
+        "mercer.command.commands.stream:stream",
+        "Learn online from labelled lines, with corrections.",
+    ),
+    "kernels": ("mercer.command.commands.kernels:kernels", "List, show and try kernels."),
+}
+
+SECTIONS = {
+    "From a table to a model": ("fit", "predict", "evaluate", "certify", "report", "serve"),
+    "Without a target": ("cluster", "project", "topics"),
+    "More": ("check", "convert", "stream", "kernels"),
+}
+
+
+COMPLETION = "_MERCER_COMPLETE"  # the variable that click's scripts set
+
+
+class Application(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, function = COMMANDS[cmd_name][0].partition(":")
+        found: click.Command = getattr(import_module(module), function)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; say which one may be meant."""
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS:
+            raise click.UsageError(
+                f"there is no command {name!r}; {did_you_mean(name, COMMANDS)}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the lists of commands, from the table alone."""
+        for title, names in SECTIONS.items():
+            rows = [(name, COMMANDS[name][1]) for name in names if name in COMMANDS]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what all commands have in common."""
+        from mercer.command.ending import EXIT_CODES  # noqa: PLC0415  for help alone
+
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), text) for code, text in EXIT_CODES.items()])
+        with formatter.section("Shell completion"):
+            formatter.write_text('eval "$(_MERCER_COMPLETE=bash_source mercer)", or zsh, fish')
+
+    def main(  # type: ignore[override]  it always exits
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run and exit, with the codes of `ending`; click's own way serves completion alone."""
+        from mercer.command.ending import run  # noqa: PLC0415  as above
+
+        if COMPLETION in os.environ:
+            super().main(args, "mercer", complete_var=COMPLETION, **extra)
+        sys.exit(run(self, list(sys.argv[1:] if args is None else args)))
+
+
+@click.group(
+    "mercer",
+    cls=Application,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="Kernel machine learning from the shell: a table in, a certified model and its report "
+    "out. `mercer COMMAND --help` has an example of each command.",
+)
+@click.version_option(mercer.__version__, prog_name="mercer", message="%(prog)s %(version)s")
+@click.pass_context
+def application(context: click.Context) -> None:
+    """Show the help where no command is given."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        context.exit(2)

@@ -1,0 +1,1 @@
+"""One file for each command; `application.COMMANDS` says which."""

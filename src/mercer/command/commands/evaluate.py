@@ -1,0 +1,60 @@
+"""`mercer evaluate`: figures of a model on labelled rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mercer.command.models import MODEL, table_model
+from mercer.command.results import metric_rows
+from mercer.command.session import Session
+from mercer.command.tables import DATA, column_of, read_like
+from mercer.command.text import aligned
+from mercer.command.work import Work, python, seed
+
+
+@click.command(
+    cls=Work,
+    examples=["evaluate income.mercer test.csv", "evaluate income.mercer test.csv --json"],
+    help="Measure how good a model is on labelled rows.\n\nDATA has the target, and was not used "
+    "to fit. Figures come with 95 % intervals, beside those of the best constant answer.",
+)
+@MODEL
+@DATA
+@seed
+@python
+@click.pass_obj
+def evaluate(session: Session, /, model: str, data: str, seed: int, python: bool) -> None:
+    """Print the figures."""
+    if python:
+        session.program(
+            [
+                "import mercer",
+                "from mercer.data import read",
+                "from mercer.fitting import evaluate",
+                "",
+                f"model = mercer.load({model!r})",
+                f"print(evaluate(model, read({data!r}), random_state={seed}))",
+            ]
+        )
+        return
+    opened = table_model(model)
+    from mercer.fitting import evaluate as judged  # noqa: PLC0415  help needs none of it
+
+    table = read_like(data, opened.schema, opened.target)
+    column_of(table.columns, opened.target, "the target")
+    found = judged(opened, table, random_state=seed)
+    values: dict[str, Any] = {"model": model, "target": opened.target, **found.to_dict()}
+    session.result(values, aligned(metric_rows(found)) + _confusion(found, opened.classes))
+
+
+def _confusion(found: Any, classes: Any) -> str:
+    if found.confusion is None:
+        return ""
+    head = ["true \\ predicted", *map(str, classes), ""]
+    rows = [
+        [str(name), *map(str, row), ""]
+        for name, row in zip(classes, found.confusion.tolist(), strict=True)
+    ]
+    return "\n\n" + aligned(rows, head, right="l" + "r" * len(classes))

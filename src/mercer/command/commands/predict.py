@@ -1,0 +1,121 @@
+"""`mercer predict`: stream new rows through a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from mercer.command.models import MODEL, Opened, open_model
+from mercer.command.names import refuse_overwriting
+from mercer.command.session import Session
+from mercer.command.streams import standard_output
+from mercer.command.tables import DATA
+from mercer.command.text import printable
+from mercer.command.work import Work, python
+
+
+@click.command(
+    cls=Work,
+    examples=[
+        "predict income.mercer new.csv > predicted.csv",
+        "predict income.mercer new.csv --proba -o predicted.csv",
+        "predict income.mercer - < new.csv | head",
+    ],
+    help="Predict new rows with a model.\n\nReads rows block by block, so that files of any size "
+    "and pipes (-) pass through, and writes CSV: the prediction, and with --proba the probability "
+    "of each class. Columns are found by name; the target may be there.",
+)
+@MODEL
+@DATA
+@click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write here, whole or not.")
+@click.option("--proba", is_flag=True, help="Probabilities as well.")
+@python
+@click.pass_obj
+def predict(
+    session: Session,
+    /,
+    model: str,
+    data: str,
+    output: str | None,
+    proba: bool,
+    python: bool,
+) -> None:
+    """Write the predictions."""
+    if python:
+        session.program(_program(model, data, output, proba))
+        return
+    if data == "-" and model == "-":
+        raise click.UsageError("the model is a file; only DATA may be -")
+    refuse_overwriting([output], model, data)
+    opened = open_model(model)
+    from mercer.progress import shown  # noqa: PLC0415
+
+    with shown("predict", solvers=False):
+        if output is None and session.json:
+            session.result(_collected(opened, data, proba), "")
+            return
+        counted = Counted()
+        parts = counted.parts(opened, data, proba)
+        if output is None:
+            _print(parts)
+            return
+        from mercer.files.atomic import write_file  # noqa: PLC0415
+
+        write_file(output, parts)
+    values = {"output": output, "rows": counted.rows, "seconds": counted.seconds}
+    session.result(values, f"{counted.rows} rows predicted: {printable(output)}")
+
+
+class Counted:
+    """Predictions as parts of a CSV file, and how many there were."""
+
+    def __init__(self) -> None:
+        self.rows, self.seconds = 0, 0.0
+
+    def parts(self, opened: Opened, data: str, proba: bool) -> Iterator[bytes]:
+        """Yield the header, and then a part for each block of rows."""
+        from mercer.command.csv_text import csv_block, csv_header  # noqa: PLC0415
+        from mercer.progress import show  # noqa: PLC0415
+
+        begun = time.perf_counter()
+        yield csv_header(opened.names(proba))
+        for rows in opened.blocks(data):
+            yield csv_block(opened.answers(rows, proba))
+            self.rows += len(rows)
+            self.seconds = time.perf_counter() - begun
+            show(f"{self.rows} rows, {self.rows / max(self.seconds, 1e-9):.0f} a second")
+
+
+def _print(parts: Iterator[bytes]) -> None:
+    out = standard_output()
+    if out is None:
+        raise OSError("standard output is closed; name a file with -o")
+    for part in parts:
+        out.write(part)
+    out.flush()
+
+
+def _collected(opened: Opened, data: str, proba: bool) -> dict[str, Any]:
+    """Return all predictions in lists: one JSON object has to hold them."""
+    names = opened.names(proba)
+    found: list[list[Any]] = [[] for _ in names]
+    for rows in opened.blocks(data):
+        for column, values in zip(found, opened.answers(rows, proba), strict=True):
+            column.extend(values.tolist())
+    return {"rows": len(found[0]), "predictions": dict(zip(names, found, strict=True))}
+
+
+def _program(model: str, data: str, output: str | None, proba: bool) -> list[str]:
+    call = "predict_proba" if proba else "predict"
+    lines = [
+        "import mercer",
+        "from mercer.data import read_blocks",
+        "",
+        f"model = mercer.load({model!r})",
+        f"for rows in read_blocks({data!r}, model.schema):",
+        f"    print(model.{call}(rows))",
+    ]
+    return lines

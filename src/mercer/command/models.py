@@ -1,0 +1,121 @@
+"""Model files as commands see them: what they are, and what they say of new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.command.streams import standard_input
+
+if TYPE_CHECKING:
+    from mercer.data import Schema, Table
+    from mercer.fitting import TableModel
+
+T = TypeVar("T")
+MODEL = click.argument("model", type=click.Path())
+
+_LIBSVM = b"svm_type "  # how a model file of LIBSVM begins
+
+
+def open_model(path: str) -> Opened:
+    """Load a model: a `.mercer` file, or one of LIBSVM; the content says which."""
+    if is_libsvm_model(path):
+        from mercer.files.libsvm import read_libsvm_model  # noqa: PLC0415
+
+        return Opened(path, read_libsvm_model(path), None)
+    from mercer.files import load  # noqa: PLC0415
+
+    model = load(path)
+    return Opened(path, model, getattr(model, "schema", None))
+
+
+def loaded_as(path: str, kind: type[T], words: str) -> T:
+    """Load a model that has to be of one class."""
+    from mercer.files import load  # noqa: PLC0415
+
+    found = load(path)
+    if not isinstance(found, kind):
+        raise ValueError(f"{path} holds a {type(found).__name__}, not {words}")
+    return found
+
+
+def table_model(path: str) -> TableModel:
+    """Load a model of a column of a table."""
+    from mercer.fitting import TableModel  # noqa: PLC0415
+
+    return loaded_as(path, TableModel, "a model of a table, as `mercer fit` makes it")
+
+
+def is_libsvm_model(path: str) -> bool:
+    """Return whether a file begins as LIBSVM's models do."""
+    with open(path, "rb") as file:
+        return file.read(len(_LIBSVM)) == _LIBSVM
+
+
+def is_mercer_model(path: str) -> bool:
+    """Return whether a file begins as a `.mercer` file does: a length, and then JSON."""
+    with open(path, "rb") as file:
+        begin = file.read(9)
+    return len(begin) == 9 and begin[6:] == b"\0\0{"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model and the columns that it asks for.
+
+    Attributes
+    ----------
+    path : str
+        Where it was.
+    model : object
+        A table model, or a machine.
+    schema : Schema or None
+        Columns of new rows; None for a machine of numbers.
+    """
+
+    path: str
+    model: Any
+    schema: Schema | None
+
+    def blocks(self, source: str, **reader: Any) -> Iterator[Table]:
+        """Read new rows block by block; machines without a schema get all at once."""
+        from mercer.data import read, read_blocks  # noqa: PLC0415
+
+        stream = standard_input() if source == "-" else source
+        if self.schema is None:
+            return iter([read(stream, **reader)])
+        return iter(read_blocks(stream, self.schema, **reader))
+
+    def names(self, proba: bool) -> list[str]:
+        """Return the names of what `answers` returns."""
+        found = [str(getattr(self.model, "target", None) or "prediction")]
+        if proba:
+            found += [f"probability {one}" for one in self.classes()]
+        return found
+
+    def classes(self) -> Iterable[Any]:
+        """Return the labels in the order of probabilities; refuse models that have none."""
+        found = getattr(self.model, "classes", None)
+        if found is None:
+            found = getattr(self.model, "classes_", None)
+        if found is None or len(found) == 0 or not hasattr(self.model, "predict_proba"):
+            raise click.UsageError(f"{self.path!r} gives no probabilities; leave --proba out")
+        return list(np.asarray(found).tolist())
+
+    def answers(self, rows: Table, proba: bool) -> list[Array]:
+        """Predict rows: labels or numbers, and the probability of each class."""
+        X = rows if self.schema is not None else self.numbers(rows)
+        found = [np.asarray(self.model.predict(X))]
+        if proba:
+            found += list(np.asarray(self.model.predict_proba(X)).T)
+        return found
+
+    def numbers(self, rows: Table) -> Any:
+        """Return rows as a machine of numbers takes them."""
+        csr = getattr(rows, "csr", None)
+        return np.asarray(rows) if csr is None else csr

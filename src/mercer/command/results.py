@@ -1,0 +1,153 @@
+"""What a fit found, in words and for JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mercer.command.ending import NotCertifiedError
+from mercer.command.names import size_of
+from mercer.command.text import aligned, printable
+
+if TYPE_CHECKING:
+    from mercer.data import Table
+    from mercer.fitting import Evaluation, TableModel
+
+_SHOWN = 6  # classes that are named
+
+
+def refuse_uncertified(certificate: Any) -> None:
+    """End with the code for it unless a certificate holds."""
+    if not certificate.ok:
+        raise NotCertifiedError(f"not certified: {certificate.statement}")
+
+
+def shape_of(table: Table) -> str:
+    """Return rows and columns of a table in words."""
+    kinds = Counter(kind.value for kind in table.kinds.values())
+    shown = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return f"{len(table)} rows, {len(table.columns)} columns ({shown})"
+
+
+def finding_values(findings: Any) -> list[dict[str, Any]]:
+    """Return findings for JSON."""
+    return [
+        {"level": f.level, "code": f.code, "columns": list(f.columns), "message": f.message}
+        for f in findings
+    ]
+
+
+def certificate_values(certificate: Any) -> dict[str, Any]:
+    """Return a certificate for JSON."""
+    return {"ok": bool(certificate.ok), "statement": certificate.statement}
+
+
+def certificate_row(certificate: Any) -> tuple[str, str]:
+    """Return a certificate as a line."""
+    return ("certified" if certificate.ok else "NOT certified", certificate.statement)
+
+
+def origin_values(model: Any) -> dict[str, Any]:
+    """Return how a model came about, for JSON."""
+    settings = model.settings
+    return {
+        "certificate": certificate_values(model.certificate),
+        "findings": finding_values(model.findings),
+        "notes": list(model.notes),
+        "seed": settings.random_state,
+        "versions": dict(settings.versions),
+        "digest": settings.digest,
+        "seconds": dict(settings.seconds),
+    }
+
+
+def fit_values(model: TableModel, path: Path, report: Path | None) -> dict[str, Any]:
+    """Return what there is to know about a model, for JSON."""
+    settings = model.settings
+    return {
+        "model": path,
+        "report": report,
+        "target": model.target,
+        "task": model.task,
+        "classes": list(model.classes),
+        "rows": settings.rows,
+        "trained_rows": settings.trained_rows,
+        "held_out_rows": settings.held_out_rows,
+        "evaluation": model.evaluation.to_dict(),
+        "chosen": _chosen_values(model),
+        **origin_values(model),
+    }
+
+
+def _chosen_values(model: TableModel) -> dict[str, Any] | None:
+    choice = model.choice
+    if choice is None:
+        return None
+    taken = choice.contenders[choice.chosen]
+    return {
+        "name": taken.name,
+        "parameters": {name: str(value) for name, value in taken.tuning.best_params.items()},
+        "reason": choice.reason,
+        "compared": [
+            {
+                "name": one.name,
+                "score": float(one.tuning.mean[one.tuning.best]),
+                "error": float(one.tuning.standard_error[one.tuning.best]),
+                "points": len(one.tuning.points),
+                "seconds": one.tuning.seconds,
+            }
+            for one in choice.contenders
+        ],
+    }
+
+
+def fit_text(model: TableModel, files: Any) -> str:
+    """Return what there is to know about a model in a few lines."""
+    rows = [("target", f"{model.target}: {_task(model)}")]
+    rows += [(one.level, one.message) for one in model.findings]
+    if model.choice is not None:
+        rows.append(("chosen", f"{_best(model)}. {model.choice.reason}"))
+    rows += metric_rows(model.evaluation)
+    rows.append(certificate_row(model.certificate))
+    seconds = model.settings.seconds
+    parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value > 0.05)
+    rows.append(("seconds", f"{sum(seconds.values()):.1f} ({parts})"))
+    rows.append(file_row("model", files.model))
+    if files.report is not None:
+        rows.append(file_row("report", files.report))
+    return aligned(rows)
+
+
+def file_row(name: str, path: Path) -> tuple[str, str]:
+    """Return a file that was written as a line."""
+    return name, f"{printable(str(path))} ({size_of(path)})"
+
+
+def metric_rows(judged: Evaluation) -> list[tuple[str, str]]:
+    """Return figures with their intervals as lines."""
+    rows = [("judged by", f"{len(judged.truth)} rows ({judged.kind})")]
+    for one in judged.metrics:
+        beside = f"{100 * judged.level:g} % interval {one.low:.4g} to {one.high:.4g}"
+        constant = "" if one.baseline != one.baseline else f"; a constant: {one.baseline:.4g}"
+        rows.append((one.name, f"{one.value:.4g} ({beside}{constant})"))
+    return rows
+
+
+def _best(model: TableModel) -> str:
+    assert model.choice is not None
+    taken = model.choice.contenders[model.choice.chosen]
+    found = {name.rpartition("__")[2]: v for name, v in taken.tuning.best_params.items()}
+    params = ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in found.items()
+    )
+    return f"{taken.name} ({params})" if params else taken.name
+
+
+def _task(model: TableModel) -> str:
+    if model.task == "regression":
+        return "a number"
+    names = [str(one) for one in model.classes[:_SHOWN]]
+    more = ", ..." if len(model.classes) > _SHOWN else ""
+    return f"{len(model.classes)} classes ({', '.join(names)}{more})"

@@ -1,0 +1,104 @@
+"""What `cluster`, `project` and `topics` have in common: files, time, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mercer.array_types import Array
+from mercer.command.names import refuse_overwriting
+from mercer.command.results import certificate_row, file_row, origin_values, refuse_uncertified
+from mercer.command.session import Session
+from mercer.command.tables import reading
+from mercer.command.text import aligned
+from mercer.command.work import python, seed, strict, time_limit
+
+_OPTIONS = [
+    click.option(
+        "--output", "-o", type=click.Path(), metavar="FILE", help="A CSV file with a line per row."
+    ),
+    click.option("--model", type=click.Path(), metavar="FILE", help="Save the model here."),
+    click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report here."),
+]
+
+
+def unsupervised(function: Any) -> Any:
+    """Add the options that commands without a target share."""
+    function = reading(time_limit(seed(strict(python(function)))))
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def refuse_files(data: str, options: Mapping[str, Any]) -> None:
+    """Refuse to overwrite the data."""
+    refuse_overwriting([options[name] for name in ("output", "model", "report")], data)
+
+
+def finish(
+    session: Session,
+    model: Any,
+    options: Mapping[str, Any],
+    columns: Mapping[str, Array],
+    found: tuple[dict[str, Any], Sequence[tuple[str, str]]],
+) -> None:
+    """Write the files that were asked for, and tell what was found.
+
+    Parameters
+    ----------
+    session : Session
+        Where results go.
+    model : ClusterModel, ProjectionModel or TopicModel
+        What was fitted.
+    options : mapping
+        Of the command line.
+    columns : mapping of str to array
+        What the CSV file holds.
+    found : tuple
+        What there is to know, for JSON and as lines.
+    """
+    values, rows = dict(found[0]), [*found[1], certificate_row(model.certificate)]
+    if options["output"] is not None:
+        from mercer.command.csv_text import csv_block, csv_header  # noqa: PLC0415
+        from mercer.files.atomic import write_file  # noqa: PLC0415
+
+        parts = [csv_header(list(columns)), csv_block(list(columns.values()))]
+        write_file(options["output"], parts)
+        rows.append(file_row("rows", Path(options["output"])))
+    if options["model"] is not None:
+        from mercer.files import save  # noqa: PLC0415
+
+        save(model, options["model"])
+        rows.append(file_row("model", Path(options["model"])))
+    if options["report"] is not None:
+        from mercer.report import write_report  # noqa: PLC0415
+
+        write_report(model, options["report"])
+        rows.append(file_row("report", Path(options["report"])))
+    values |= {name: options[name] for name in ("output", "model", "report")}
+    session.result({**values, **origin_values(model)}, aligned(rows))
+    if options["strict"]:
+        refuse_uncertified(model.certificate)
+
+
+def call_program(
+    name: str,
+    data: str,
+    reader: Mapping[str, Any],
+    given: Mapping[str, Any],
+    files: Mapping[str, Any],
+) -> list[str]:
+    """Write the call of one of the three as Python."""
+    arguments = "".join(f", {key}={value!r}" for key, value in reader.items())
+    call = "".join(f", {key}={value!r}" for key, value in given.items())
+    lines = ["import mercer", "from mercer.data import read"]
+    body = [f"model = mercer.{name}(read({data!r}{arguments}){call})", "print(model)"]
+    if files["model"] is not None:
+        body.append(f"mercer.save(model, {files['model']!r})")
+    if files["report"] is not None:
+        lines.append("from mercer.report import write_report")
+        body.append(f"write_report(model, {files['report']!r})")
+    return [*lines, "", *body]

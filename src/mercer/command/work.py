@@ -1,0 +1,156 @@
+"""The form of a command: the options all share, settings in force, examples in the help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from mercer.command.session import Session
+from mercer.command.toml_config import take_config
+from mercer.command.values import SECONDS, SIZE
+
+
+def _flag(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def store(context: click.Context, _: click.Parameter, value: bool) -> None:
+        setattr(context.ensure_object(Session), name, value)
+
+    return store
+
+
+def _setting(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def store(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            context.ensure_object(Session).settings[name] = value
+
+    return store
+
+
+def _shared() -> list[click.Option]:
+    """Make the options that every command has; their values go to the session."""
+    return [
+        click.Option(
+            ["--config"],
+            metavar="FILE",
+            is_eager=True,
+            expose_value=False,
+            callback=take_config,
+            type=click.Path(),
+            help="Take options from a TOML file; the command line goes first.",
+        ),
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            expose_value=False,
+            callback=_flag("json"),
+            help="Print one JSON object; all else goes to standard error.",
+        ),
+        click.Option(
+            ["--quiet", "-q"],
+            is_flag=True,
+            expose_value=False,
+            callback=_flag("quiet"),
+            help="No progress, notes or summary.",
+        ),
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            expose_value=False,
+            callback=_flag("debug"),
+            help="Show where an error happened.",
+        ),
+    ]
+
+
+def _resources() -> list[click.Option]:
+    """Make the options of commands that compute."""
+    return [
+        click.Option(
+            ["--memory"],
+            type=SIZE,
+            expose_value=False,
+            callback=_setting("memory"),
+            help="Bytes to use at most, such as 2GB.",
+        ),
+        click.Option(
+            ["--threads"],
+            type=click.IntRange(min=1),
+            expose_value=False,
+            callback=_setting("threads"),
+            help="Threads to use at most.",
+        ),
+    ]
+
+
+class Work(click.Command):
+    """A command with the shared options, and examples in its help.
+
+    Parameters
+    ----------
+    examples : sequence of str
+        Command lines, without `mercer` before them.
+    computes : bool
+        Whether it has `--memory` and `--threads`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        computes: bool = True,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.examples = tuple(examples)
+        self.params += [*(_resources() if computes else []), *_shared()]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run with the settings of the options in force."""
+        from mercer.resources import config  # noqa: PLC0415  help needs none of it
+
+        session = ctx.ensure_object(Session)
+        with config(progress=not session.quiet, **session.settings):
+            return super().invoke(ctx)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}mercer {example}\n")
+
+
+def time_limit(function: Any) -> Any:
+    """Add `--time-limit`."""
+    return click.option(
+        "--time-limit",
+        type=SECONDS,
+        default=None,
+        help="Seconds for all of it, or 10m, 2h; what was found by then counts.",
+    )(function)
+
+
+def seed(function: Any) -> Any:
+    """Add `--seed`."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(0, 2**32 - 1),
+        default=0,
+        show_default=True,
+        help="Seed of all that chance decides.",
+    )(function)
+
+
+def python(function: Any) -> Any:
+    """Add `--python`."""
+    return click.option(
+        "--python", is_flag=True, help="Print the same as a Python program, and stop."
+    )(function)
+
+
+def strict(function: Any) -> Any:
+    """Add `--strict`."""
+    return click.option("--strict", is_flag=True, help="Exit with 3 unless solved and certified.")(
+        function
+    )

@@ -1,0 +1,261 @@
+"""Is a LIBSVM model the optimum for its training data? Judged as every machine of the library is.
+
+The file holds support vectors, in the 8 digits that LIBSVM writes, and their coefficients. They are
+found again among the rows of the data, the programme is written for the data, and `certify` does
+the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer.array_types import Array, Points
+from mercer.certificates import Certificate, certify
+from mercer.files.libsvm.model import LibsvmModel
+from mercer.files.libsvm.support_rows import coefficients_of_rows
+from mercer.gram import Gram, Need, make_gram
+from mercer.gram.transformed.part import restricted
+from mercer.points import as_points
+from mercer.problems import BoxQP, Dual, Duals, Many
+from mercer.problems.margin import svm
+
+_TOL = 1e-3  # LIBSVM's own: its option -e
+
+
+@dataclass(frozen=True)
+class LibsvmJudgement:
+    """A certificate of a LIBSVM model, and what it takes for granted.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        The verdict, by the data.
+    assumptions : tuple of str
+        What the file does not hold and was given, or inferred.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> from mercer.files.libsvm.machines import model_of
+    >>> X, y = [[-1.0], [1.0]], [0, 1]
+    >>> print(certify_libsvm_model(model_of(SVC("linear").fit(X, y)), X, y, C=1.0).assumptions[0])
+    C = 1, as given
+    """
+
+    certificate: Certificate
+    assumptions: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model is as good as was asked."""
+        return self.certificate.ok
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.certificate), *(f"  {line}" for line in self.assumptions)])
+
+
+def certify_libsvm_model(
+    model: LibsvmModel,
+    X: Any,
+    y: npt.ArrayLike | None = None,
+    *,
+    C: float | Mapping[Any, float] | None = None,
+    nu: float | None = None,
+    epsilon: float | None = None,
+    tol: float = _TOL,
+) -> LibsvmJudgement:
+    """Judge a LIBSVM model from its training data alone.
+
+    Parameters
+    ----------
+    model : LibsvmModel
+        The model.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The training rows; the kernel matrix of a precomputed kernel.
+    y : array-like of shape (n_samples,) or None
+        Labels or targets; None for one class.
+    C : float or mapping from label to float, optional
+        What slack cost (LIBSVM's -c, times -w of the class). The file does not hold it; without it
+        the largest coefficient is taken, and the judgement says so.
+    nu : float, optional
+        Of nu_svc and nu_svr, where it must be given (-n); of one_class the coefficients tell.
+    epsilon : float, optional
+        Half the width of the tube of epsilon_svr, where it must be given (-p).
+    tol : float, default=1e-3
+        How large a violation of the optimality conditions may be (-e).
+
+    Returns
+    -------
+    LibsvmJudgement
+        The certificate, with its duality gap, and what was assumed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> from mercer.files.libsvm.machines import model_of
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> model = model_of(SVR(C=10.0, epsilon=0.05).fit(X, np.sin(X).ravel()))
+    >>> certify_libsvm_model(model, X, np.sin(X).ravel(), C=10.0, epsilon=0.05).ok
+    True
+    """
+    points = as_points(X)
+    n = points.shape[0]
+    targets = np.zeros(n) if model.svm_type == "one_class" else _targets(model, y, n)
+    question = _Question(model, points, targets, C, nu, epsilon)
+    write: Callable[[], tuple[Any, Any]] = {
+        "c_svc": question.classes,
+        "nu_svc": question.classes,
+        "one_class": question.one_class,
+        "epsilon_svr": question.tube,
+        "nu_svr": question.nu_tube,
+    }[model.svm_type]
+    problem, value = write()
+    return LibsvmJudgement(certify(problem, value, tol), tuple(question.assumed))
+
+
+def _targets(model: LibsvmModel, y: npt.ArrayLike | None, n: int) -> Array:
+    if y is None:
+        raise ValueError(f"y=None: a {model.svm_type} model is judged beside its targets")
+    targets = np.asarray(y, dtype=np.float64)
+    if targets.shape != (n,):
+        raise ValueError(f"y has shape {targets.shape}, but X has {n} rows")
+    if model.labels is not None:
+        strange = np.setdiff1d(targets, model.labels)
+        if len(strange):
+            raise ValueError(f"y has the label {strange[0]:g}, which the model does not have")
+    return targets
+
+
+class _Question:
+    """The programme that the model answers, written for the data."""
+
+    def __init__(
+        self, model: LibsvmModel, points: Points, targets: Array, C: Any, nu: Any, epsilon: Any
+    ) -> None:
+        self.model, self.targets = model, targets
+        self.C, self.nu, self.epsilon = C, nu, epsilon
+        self.assumed: list[str] = []
+        self.n = len(targets)
+        self.gram: Gram = make_gram(model.kernel, points, Need.ROWS)
+        self.coef = coefficients_of_rows(model, points, targets)
+        self._refuse_unused()
+
+    def classes(self) -> tuple[BoxQP | Many, Dual | Duals]:
+        """Write one programme for each pair of classes, f > 0 for the first."""
+        labels = self.model.labels
+        assert labels is not None
+        parts = [self._pair(p, a, b) for p, (a, b) in enumerate(self.model.pairs)]
+        if len(parts) == 1:
+            return parts[0]
+        problems, duals = zip(*parts, strict=True)
+        return Many(problems), Duals(duals)
+
+    def one_class(self) -> tuple[BoxQP, Dual]:
+        """Write the half-space; coefficients sum to nu n."""
+        coef = self.coef[:, 0]
+        if self.nu is None:
+            self.nu = float(coef.sum()) / self.n
+            self._say(f"nu = {self.nu:.6g}, the sum of the coefficients over the number of rows")
+        else:
+            self._say(f"nu = {self.nu:.6g}, as given")
+        problem = svm.one_class(self.gram, np.ones(self.n), min(self.nu, 1.0))
+        return problem, Dual(coef, -float(self.model.rho[0]))
+
+    def tube(self) -> tuple[BoxQP, Dual]:
+        """Write regression with a tube."""
+        self._need("epsilon", self.epsilon)
+        costs = np.full(self.n, self._cost())
+        problem = svm.svr(self.gram, self.targets, costs, float(self.epsilon))
+        return problem, Dual(self.coef[:, 0], -float(self.model.rho[0]))
+
+    def nu_tube(self) -> tuple[BoxQP, Dual]:
+        """Write the nu form: each row above the tube and below it."""
+        self._need("nu", self.nu)
+        cost, coef, constant = self._cost(), self.coef[:, 0], -float(self.model.rho[0])
+        problem = svm.nu_svr(self.gram, self.targets, np.full(self.n, cost), float(self.nu))
+        above, below = np.maximum(coef, 0.0), np.minimum(coef, 0.0)
+        half = 0.5 * float(self.nu) * cost * self.n
+        room = cost - np.abs(coef)
+        missing = half - float(above.sum())
+        if missing > 0 and room.sum() > 0:  # folded away where a row is on both sides of no tube
+            above = above + missing * room / room.sum()
+            below = below - missing * room / room.sum()
+        errors = np.sort(np.abs(self.targets - (self.gram @ coef + constant)))
+        # the tube that costs least beside f: a share nu of the rows outside
+        tube = float(errors[max(0, self.n - int(np.ceil(float(self.nu) * self.n)))])
+        tube = 0.0 if missing > 1e-9 * half else tube
+        self._say(f"the tube, which the file does not hold, is {tube:.6g}: that of nu beside f")
+        intercept = np.array([constant + tube, constant - tube])
+        return problem, Dual(np.concatenate([above, below]), intercept)
+
+    def _pair(self, p: int, a: int, b: int) -> tuple[BoxQP, Dual]:
+        labels = self.model.labels
+        assert labels is not None
+        first, second = (np.flatnonzero(self.targets == labels[c]) for c in (a, b))
+        rows = np.concatenate([first, second])
+        signs = np.repeat([1.0, -1.0], [len(first), len(second)])
+        coef = np.concatenate([self.coef[first, b - 1], self.coef[second, a]])
+        constant = -float(self.model.rho[p])
+        gram = self.gram if len(self.model.pairs) == 1 else None
+        if gram is None or not np.array_equal(rows, np.arange(self.n)):
+            gram = restricted(self.gram, rows)
+        if self.model.svm_type == "c_svc":
+            costs = np.repeat([self._cost(a), self._cost(b)], [len(first), len(second)])
+            return svm.svc(gram, signs, costs), Dual(coef, constant)
+        self._need("nu", self.nu)
+        problem = svm.nu_svc(gram, signs, np.ones(len(rows)), float(self.nu))
+        # LIBSVM divides by the margin: coefficients of a class summed to nu l / 2 before
+        total = float(np.abs(coef).sum())
+        margin = float(self.nu) * len(rows) / total if total > 0 else 0.0
+        return problem, Dual(margin * coef, margin * np.array([constant - 1.0, constant + 1.0]))
+
+    def _cost(self, c: int | None = None) -> float:
+        """Return C of all rows, or of a class: as given, or the largest coefficient."""
+        if self.C is None:
+            found = float(np.abs(self.model.dual_coef).max(initial=0.0))
+            self._say(
+                f"C = {found:.6g}, the largest coefficient: the file does not hold C, and a larger "
+                "one had the same optimum only if no coefficient is at its bound"
+            )
+            return found
+        if not isinstance(self.C, Mapping):
+            self._say(f"C = {float(self.C):.6g}, as given")
+            return float(self.C)
+        assert self.model.labels is not None and c is not None
+        label = int(self.model.labels[c])
+        if label not in self.C:
+            raise ValueError(f"C has no entry for the label {label}")
+        self._say(f"C = {float(self.C[label]):.6g} for label {label}, as given")
+        return float(self.C[label])
+
+    def _say(self, line: str) -> None:
+        if line not in self.assumed:
+            self.assumed.append(line)
+
+    def _need(self, name: str, value: Any) -> None:
+        if value is None:
+            raise ValueError(
+                f"{name}=None: a {self.model.svm_type} model file does not hold {name}; pass the "
+                "one it was trained with"
+            )
+        self._say(f"{name} = {float(value):.6g}, as given")
+
+    def _refuse_unused(self) -> None:
+        """Refuse what the programme has no place for."""
+        kind = self.model.svm_type
+        unused = {
+            "C": self.C is not None and kind in ("nu_svc", "one_class"),
+            "nu": self.nu is not None and kind in ("c_svc", "epsilon_svr"),
+            "epsilon": self.epsilon is not None and kind != "epsilon_svr",
+        }
+        for name, wrong in unused.items():
+            if wrong:
+                raise ValueError(f"{name} has no meaning for a {kind} model; leave it out")
+        if isinstance(self.C, Mapping) and not self.model.is_classifier:
+            raise ValueError("C: a mapping from labels is for classifiers; pass one number")

@@ -1,0 +1,322 @@
+"""From machines of the library to LIBSVM models and back: order of classes, signs, kernels.
+
+In a pair of classes LIBSVM's function is positive for the one that comes first in its labels,
+Mercer's for the one that comes later in `classes_`. For two classes the labels are turned round, so
+that coefficients stay as they are and a value of zero means the same class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array
+from mercer.compat.sklearn.base.classifier import PairClassifier
+from mercer.compat.sklearn.base.kernels import ShiftedPower
+from mercer.compat.sklearn.base.margin import DropIn
+from mercer.files.libsvm.model import LibsvmModel
+from mercer.gram.source import KernelExpansion
+from mercer.gram.storage.precomputed import MatrixExpansion
+from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels.algebra import Product
+from mercer.machines import SVC, SVR, OneClassSVM
+from mercer.machines.margin.multiclass import ByClass, scheme_of
+from mercer.points import is_objects, take
+
+_LARGEST_LABEL = 2**31 - 1  # of LIBSVM's int
+
+
+def model_of(machine: Any, *, without_probabilities: bool = False) -> LibsvmModel:
+    """Return a fitted machine as a LIBSVM model; what such a model cannot hold is refused by name.
+
+    Parameters
+    ----------
+    machine : SVC, SVR, OneClassSVM, the drop-ins of those, or LibsvmModel
+        The machine.
+    without_probabilities : bool, default=False
+        Whether to leave out probabilities that LIBSVM's format has no place for.
+
+    Examples
+    --------
+    >>> machine = SVC("linear").fit([[-1.0], [1.0]], [0, 1])
+    >>> model = model_of(machine)
+    >>> model.labels.tolist(), model.decision_values([[3.0]]).tolist()
+    ([1, 0], [3.0])
+    """
+    if isinstance(machine, LibsvmModel):
+        return machine
+    inner = machine.machine_ if isinstance(machine, DropIn) and _fitted(machine) else machine
+    if not isinstance(inner, SVC | SVR | OneClassSVM):
+        raise TypeError(
+            f"{type(machine).__name__} has no form in LIBSVM's model files; SVC, SVR, OneClassSVM "
+            "and their drop-ins in mercer.compat.sklearn have"
+        )
+    check_is_fitted(inner)
+    kernel = _kernel_of(machine, inner)
+    vectors = _vectors(inner)
+    if isinstance(inner, SVC):
+        _refuse_probabilities(inner, without_probabilities)
+        return _classifier(machine, inner, kernel, vectors)
+    kind = "one_class" if isinstance(inner, OneClassSVM) else "epsilon_svr"
+    kind = "nu_svr" if isinstance(inner, SVR) and inner.nu is not None else kind
+    rho = 0.0 - np.array([float(inner.intercept_)])  # never -0
+    return LibsvmModel(
+        kind,
+        kernel.name,
+        vectors,
+        kernel.factor * inner.dual_coef_[:, None],
+        rho,
+        **kernel.parameters,
+    )
+
+
+def _fitted(machine: Any) -> bool:
+    check_is_fitted(machine)
+    return True
+
+
+def _refuse_probabilities(machine: SVC, without: bool) -> None:
+    if machine.probability and not without:
+        raise ValueError(
+            "SVC: probability=True makes probabilities that are not Platt's, and LIBSVM's files "
+            "have no place for others; pass without_probabilities=True to write decisions alone"
+        )
+
+
+# --- classes -------------------------------------------------------------------------------------
+
+
+def _classifier(machine: Any, inner: SVC, kernel: LibsvmKernel, vectors: Any) -> LibsvmModel:
+    labels = _labels(inner)
+    classes = len(labels)
+    if classes > 2 and inner.multiclass != "ovo":
+        raise ValueError(
+            "SVC: LIBSVM takes classes two by two, and multiclass='ovr' each against the rest; fit "
+            "with multiclass='ovo'"
+        )
+    codes = inner._support_codes
+    order = np.argsort(codes, kind="stable")
+    coef = np.atleast_2d(inner.dual_coef_.T).T
+    rho = 0.0 - np.atleast_1d(inner.intercept_)  # never -0
+    if classes == 2 and not isinstance(machine, PairClassifier):
+        order = np.argsort(-codes, kind="stable")
+        labels = labels[::-1]
+    else:  # positive for the first class, as scikit-learn's drop-ins break ties
+        coef, rho = 0.0 - coef, 0.0 - rho
+    kind = "c_svc" if inner.nu is None else "nu_svc"
+    counts = np.bincount(codes, minlength=classes)
+    return LibsvmModel(
+        kind,
+        kernel.name,
+        take(vectors, order),
+        kernel.factor * coef[order],
+        rho,
+        labels,
+        counts[::-1] if labels[0] > labels[-1] else counts,
+        **kernel.parameters,
+    )
+
+
+def _labels(machine: SVC) -> Array:
+    classes = machine.classes_
+    try:
+        numbers = classes.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(len(classes), np.nan)
+    whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
+    if classes.dtype.kind in "US" or not whole or np.abs(numbers).max() > _LARGEST_LABEL:
+        raise ValueError(
+            f"SVC: labels such as {classes[0]!r} have no place in LIBSVM's files, whose labels are "
+            "whole numbers of 32 bits; number them and fit again, e.g. with "
+            "numpy.unique(y, return_inverse=True)"
+        )
+    return numbers.astype(np.int64)
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+class LibsvmKernel:
+    """A kernel in LIBSVM's words: `factor` times the kernel of a name with its parameters."""
+
+    def __init__(self, name: str, factor: float = 1.0, **parameters: float) -> None:
+        self.name, self.factor = name, factor
+        self.parameters: dict[str, Any] = parameters
+
+
+def _kernel_of(machine: Any, inner: Any) -> LibsvmKernel:
+    own = getattr(machine, "kernel", None)
+    if isinstance(machine, DropIn) and isinstance(own, str) and own != "precomputed":
+        numbers: dict[str, Any] = {"gamma": machine._gamma, "coef0": float(machine.coef0)}
+        numbers["degree"] = int(machine.degree)
+        names = {"poly": "polynomial"}
+        return LibsvmKernel(names.get(own, own), 1.0, **numbers)
+    if isinstance(machine, DropIn) and callable(own) and not isinstance(own, Kernel):
+        raise ValueError(
+            f"{type(machine).__name__}: the kernel is a function, which LIBSVM's files cannot "
+            "hold; fit with kernel='precomputed' to write the rows' numbers"
+        )
+    return _translated(type(machine).__name__, inner.kernel_)
+
+
+def _translated(owner: str, kernel: Kernel) -> LibsvmKernel:
+    if isinstance(kernel, Product) and len(kernel.parts) == 1:
+        inner = _translated(owner, kernel.parts[0])
+        inner.factor *= kernel.factor
+        return inner
+    if isinstance(kernel, Precomputed):
+        return LibsvmKernel("precomputed")
+    if isinstance(kernel, Linear):
+        return LibsvmKernel("linear")
+    if isinstance(kernel, Gaussian) and isinstance(kernel.scale, float):
+        return LibsvmKernel("rbf", gamma=0.5 / kernel.scale**2)
+    if isinstance(kernel, Polynomial):
+        return LibsvmKernel("polynomial", gamma=1.0, coef0=kernel.offset, degree=kernel.degree)
+    if isinstance(kernel, ShiftedPower):
+        whole = {"gamma": kernel.gamma, "coef0": kernel.coef0, "degree": kernel.degree}
+        return LibsvmKernel("polynomial", **whole)
+    if isinstance(kernel, Sigmoid) and kernel.slope >= 0:
+        return LibsvmKernel("sigmoid", gamma=kernel.slope, coef0=kernel.offset)
+    raise ValueError(
+        f"{owner}: LIBSVM knows linear, polynomial, Gaussian (one scale), sigmoid (slope not "
+        f"negative) and precomputed kernels, not {kernel!r}; a precomputed matrix of it is one way"
+    )
+
+
+def _vectors(machine: Any) -> Any:
+    if isinstance(machine.kernel_, Precomputed):
+        return np.asarray(machine.support_, dtype=np.int64) + 1
+    vectors = machine.support_vectors_
+    if is_objects(vectors):
+        raise ValueError(
+            f"{type(machine).__name__}: rows are strings or lists; LIBSVM's are numbers"
+        )
+    return vectors
+
+
+# --- the way back --------------------------------------------------------------------------------
+
+
+def machine_of(model: LibsvmModel, *, without_probabilities: bool = False) -> Any:
+    """Return a machine of the library with the decision functions of a LIBSVM model.
+
+    It predicts, and can be drawn, exported and written as other machines can. What a model file
+    does not hold, it does not have: no `solution_`, no `certificate_` (`certify_libsvm_model`
+    judges a model beside its data), and `support_` merely counts the support vectors. C is what the
+    largest coefficient tells. Where votes of more than two classes are equal, `SVC` goes by
+    confidence, LIBSVM by the order of its labels.
+
+    Parameters
+    ----------
+    model : LibsvmModel
+        The model; of precomputed kernels the largest row number is taken for that of training rows.
+    without_probabilities : bool, default=False
+        Whether to leave out Platt's probabilities, which `SVC` has no place for; a model that has
+        them is refused otherwise.
+
+    Returns
+    -------
+    SVC, SVR or OneClassSVM
+        The machine.
+
+    Examples
+    --------
+    >>> model = model_of(SVC("linear").fit([[-1.0], [1.0]], [0, 1]))
+    >>> machine_of(model).decision_function([[3.0]]).tolist()
+    [3.0]
+    """
+    held = any(one is not None for one in (model.prob_a, model.prob_b, model.density_marks))
+    if held and not without_probabilities:
+        raise ValueError(
+            "the model holds LIBSVM's probabilities, which machines of the library have no place "
+            "for; pass without_probabilities=True, or predict with the model itself"
+        )
+    largest = float(np.abs(model.dual_coef).max(initial=0.0)) or 1.0
+    kernel = model.kernel
+    if model.svm_type == "one_class":
+        machine: Any = OneClassSVM(kernel)
+        machine.offset_ = float(model.rho[0])
+    elif model.is_classifier:
+        return _classifier_of(model, SVC(kernel, largest))
+    else:
+        machine = SVR(kernel, largest)
+        machine.epsilon_ = machine.epsilon
+    machine.intercept_ = -float(model.rho[0])
+    machine.dual_coef_ = model.dual_coef[:, 0]
+    constant = 0.0 if model.svm_type == "one_class" else machine.intercept_
+    machine._expansion = _expansion(
+        model, np.arange(len(model.dual_coef)), model.dual_coef, np.array([constant])
+    )
+    return _kept(machine, model, np.arange(len(model.dual_coef)))
+
+
+def _classifier_of(model: LibsvmModel, machine: SVC) -> SVC:
+    assert model.labels is not None and model.counts is not None
+    places = np.argsort(model.labels, kind="stable")  # place in the file of each sorted class
+    runs = model.runs()
+    order = np.concatenate([np.arange(len(model.dual_coef))[runs[place]] for place in places])
+    k, rank = len(places), np.argsort(places, kind="stable")
+    sign = np.empty(len(model.rho))  # f > 0 is for the later of sorted classes
+    target = np.empty(len(model.rho), dtype=np.intp)
+    pairs = {pair: p for p, pair in enumerate(model.pairs)}
+    for (a, b), p in pairs.items():
+        low, high = sorted((int(rank[a]), int(rank[b])))
+        sign[p] = 1.0 if rank[a] > rank[b] else -1.0
+        target[p] = pairs[(low, high)]
+    table = np.zeros((len(order), k - 1))
+    begin = 0
+    for c, place in enumerate(places.tolist()):
+        mine = model.dual_coef[runs[place]]
+        for other in range(k):
+            if other != place:
+                p = pairs[(min(place, other), max(place, other))]
+                column = other - 1 if other > place else other
+                at = int(rank[other])
+                table[begin : begin + len(mine), at - 1 if at > c else at] = (
+                    sign[p] * mine[:, column]
+                )
+        begin += len(mine)
+    intercept = np.empty(len(model.rho))
+    intercept[target] = -sign * model.rho
+    ends = np.concatenate([[0], np.cumsum(model.counts[places])])
+    machine.classes_ = model.labels[places]
+    machine._scheme = scheme_of("ovo", ends)
+    machine.n_support_ = model.counts[places]
+    machine._support_codes = np.repeat(np.arange(k), model.counts[places])
+    machine._calibration = None
+    if k == 2:
+        machine.intercept_, machine.dual_coef_ = float(intercept[0]), table[:, 0]
+        machine._expansion = _expansion(model, order, table, intercept)
+        return _kept(machine, model, order)
+    machine.intercept_, machine.dual_coef_ = intercept, table
+    blocks = tuple(
+        (
+            _expansion(
+                model, order[ends[c] : ends[c + 1]], table[ends[c] : ends[c + 1]], np.zeros(k - 1)
+            ),
+            machine._scheme.columns(c),
+        )
+        for c in range(k)
+    )
+    machine._expansion = ByClass(blocks, intercept)
+    return _kept(machine, model, order)
+
+
+def _expansion(model: LibsvmModel, order: Array, coef: Array, offset: Array) -> Any:
+    if model.kernel_type != "precomputed":
+        vectors = take(model.support_vectors, order)
+        return KernelExpansion(model.kernel.expression(), vectors, coef, offset)
+    full = np.zeros((model.n_features, coef.shape[1]))
+    np.add.at(full, model.support_vectors[order] - 1, coef)
+    return MatrixExpansion(full, offset)
+
+
+def _kept(machine: Any, model: LibsvmModel, order: Array) -> Any:
+    given = model.kernel_type == "precomputed"
+    machine.kernel_ = model.kernel
+    machine.n_features_in_ = model.n_features
+    machine.support_ = model.support_vectors[order] - 1 if given else np.arange(len(order))
+    machine.support_vectors_ = np.empty((0, 0)) if given else take(model.support_vectors, order)
+    return machine

@@ -1,0 +1,300 @@
+"""The steps of a fit, one after the other."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import version
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+import mercer
+from mercer.data import Kind, Table, TablePreparation, check, read
+from mercer.fitting.evaluating import (
+    Decider,
+    bounds_of,
+    constant_of,
+    cross_answers,
+    evaluate,
+    importance_of,
+)
+from mercer.fitting.evaluation import Evaluation
+from mercer.fitting.model import Settings, TableModel
+from mercer.fitting.phases import Phases
+from mercer.fitting.program import model_program
+from mercer.fitting.splitting import Split, split
+from mercer.fitting.targets import Target, read_target, target_values
+from mercer.fitting.training import Trained, Training, threshold_of, train
+
+_FEWEST_HELD_OUT = 20  # rows: a share of fewer says next to nothing
+_REPEATED = 4  # times that a word comes on average in a column of categories
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of `fit`."""
+
+    task: str | None = None
+    machine: Any = None
+    kernels: Sequence[Any] | None = None
+    kinds: Mapping[str, Any] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    test: Any = 0.2
+    refit: bool = False
+    tune: bool = True
+    calibrate: bool = True
+    positive: Any = None
+    costs: tuple[float, float] | None = None
+    scoring: Any = None
+    cv: int = 5
+    max_rows: int = 5000
+    importance: bool = True
+    time_limit: float | None = None
+    random_state: int = 0
+    journal: Any = None
+
+    def __post_init__(self) -> None:
+        share = self.test
+        if isinstance(share, Real) and not 0.0 <= float(share) < 1.0:
+            raise ValueError(
+                f"fit: test={share!r} must be a share of the rows from 0 up to 1, a table, or None"
+            )
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"fit: time_limit={self.time_limit!r} must be a number of seconds")
+        if self.costs is not None and (len(self.costs) != 2 or min(self.costs) < 0):
+            raise ValueError(
+                f"fit: costs={self.costs!r} must be two numbers, of a false positive and of a "
+                "false negative"
+            )
+        if not isinstance(self.cv, int | np.integer) or self.cv < 2:
+            raise ValueError(f"fit: cv={self.cv!r} must be a number of folds, at least 2")
+
+    def given(self) -> dict[str, str]:
+        """Return what differs from the defaults, in words."""
+        plain = Options()
+        pairs = [(one.name, getattr(self, one.name)) for one in fields(self)]
+        return {
+            name: repr(value)
+            for name, value in pairs
+            if value is not getattr(plain, name) and repr(value) != repr(getattr(plain, name))
+        }
+
+
+def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel:
+    """Take all steps of `fit`."""
+    seed = options.random_state
+    with phases.phase("check", "the table is checked"):
+        whole = read_table(table, options.kinds, options.drop)
+        kinds, said = repeated_words(whole, target, options.kinds)
+        whole = whole.with_kinds(kinds) if kinds else whole
+        wanted = read_target(whole, target, options.task)
+        other = _test_table(wanted, options)
+        findings = check(wanted.table, target, other)
+    classes, more = _classes(wanted, options.positive)
+    notes = [*wanted.notes, *more, *said]
+    notes += [one.message for one in findings if one.level == "error" or one.code == "leak"]
+    with phases.phase("split", "rows are held out"):
+        parts, share, said = _parts(wanted, options, other)
+    notes += said
+    trained = train(parts.train, parts.train_target, wanted.task, _training(options), phases)
+    decider, said = _decider(wanted.task, classes, trained, parts, options)
+    notes += [*trained.notes, *said]
+    with phases.phase("certify", "the answer is certified"):
+        certificate = certificate_of(trained.pipeline[-1])
+    evaluation = _evaluation(trained, parts, share, decider, options, phases)
+    rows, y = trained.rows, parts.train_target
+    bounds = bounds_of(trained.pipeline[-1], rows, y, evaluation, trained.points)
+    pipeline, learnt = trained.pipeline, len(parts.train)
+    if options.refit and share > 0:
+        with phases.phase("train", "the machine is fitted to all rows"):
+            pipeline, share = _refitted(trained.pipeline, wanted, seed), 0.0
+            certificate, learnt = certificate_of(pipeline[-1]), len(wanted.table)
+        notes.append(
+            f"In the end the same settings were fitted to all {learnt} rows; the figures are "
+            f"those of the fit to {len(parts.train)} of them."
+        )
+    program = model_program(
+        pipeline[-1], source=whole.source, kinds=words_of({**options.kinds, **kinds}),
+        drop=options.drop, target=target, task=wanted.task, test=share, random_state=seed,
+        threshold=decider.threshold, labels=classes,
+    )  # fmt: skip
+    held_out = 0 if evaluation.kind == "cross-validated" else len(evaluation.rows)
+    settings = Settings(
+        seed, versions(), whole.digest, whole.source, len(wanted.table), learnt, held_out,
+        options.given(), dict(phases.seconds),
+    )  # fmt: skip
+    choice = None if trained.choice is None else replace(trained.choice, machine=pipeline)
+    return TableModel(
+        pipeline, parts.train.schema, target, wanted.task, classes,
+        classes[1] if len(classes) == 2 else None, decider.threshold, choice, evaluation,
+        findings, certificate, bounds, tuple(notes), program, settings, wanted.table,
+        constant_of(y, classes),
+    )  # fmt: skip
+
+
+def read_table(table: Any, kinds: Mapping[str, Any], drop: Sequence[str]) -> Table:
+    """Return a table from whatever is given, with the kinds that were asked for."""
+    if isinstance(table, str | os.PathLike) or hasattr(table, "read"):
+        table = read(table)
+    found = Table.of(table)
+    if kinds:
+        found = found.with_kinds(dict(kinds))
+    return found.drop(*drop) if drop else found
+
+
+def repeated_words(
+    table: Table, target: str | None, given: Mapping[str, Any]
+) -> tuple[dict[str, Kind], list[str]]:
+    """Return columns of many words that repeat, which are categories rather than names of rows."""
+    found, notes = {}, []
+    for name, kind in table.kinds.items():
+        values = table[name] if kind is Kind.IDENTIFIER and name not in (target, *given) else None
+        if values is None or values.dtype != object:
+            continue
+        words = [entry for entry in values.tolist() if entry is not None]
+        different = len(set(words))
+        if len(words) >= _REPEATED * different:
+            found[name] = Kind.CATEGORY
+            notes.append(
+                f"{name!r} has {different} different words, each {len(words) / different:.1f} "
+                f"times on average: taken for categories; drop=[{name!r}] leaves it out."
+            )
+    return found, notes
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes."""
+    return {
+        "python": platform.python_version(),
+        "mercer": mercer.__version__,
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def words_of(kinds: Mapping[str, Any]) -> dict[str, str]:
+    """Return kinds as words."""
+    return {name: one.value if isinstance(one, Kind) else str(one) for name, one in kinds.items()}
+
+
+def certificate_of(machine: Any) -> Any:
+    """Return the certificate of a machine; None where it is not one of this library."""
+    return getattr(machine, "certificate_", None)
+
+
+def _training(options: Options) -> Training:
+    names = [one.name for one in fields(Training)]
+    return Training(**{name: getattr(options, name) for name in names})
+
+
+def _test_table(wanted: Target, options: Options) -> Table | None:
+    """Return another table to judge by, with the columns and kinds of the first."""
+    if options.test is None or isinstance(options.test, Real):
+        return None
+    other = read_table(options.test, {}, ())
+    lacking = [name for name in wanted.table.columns if name not in other.columns]
+    if lacking:
+        raise ValueError(f"fit: the test table lacks the column {lacking[0]!r}")
+    other = other[wanted.table.columns].with_kinds(wanted.table.kinds)
+    return read_target(other, wanted.name, wanted.task).table
+
+
+def _classes(wanted: Target, positive: Any) -> tuple[tuple[Any, ...], list[str]]:
+    """Put the positive one of two classes second."""
+    classes = wanted.classes
+    if len(classes) != 2:
+        if positive is not None:
+            raise ValueError(f"fit: positive={positive!r} needs two classes, not {len(classes)}")
+        return classes, []
+    if positive is None:
+        return classes, [
+            f"The positive class is {classes[1]!r}, the second in order; positive= takes the other."
+        ]
+    same = [label for label in classes if label == positive or str(label) == str(positive)]
+    if not same:
+        raise ValueError(f"fit: positive={positive!r} is none of the classes {list(classes)}")
+    rest = next(label for label in classes if label != same[0])
+    return (rest, same[0]), [f"The positive class is {same[0]!r}."]
+
+
+def _parts(wanted: Target, options: Options, other: Table | None) -> tuple[Split, float, list[str]]:
+    """Divide the rows; the share that is held out is 0 where all are learnt from."""
+    share = float(options.test) if isinstance(options.test, Real) else 0.0
+    table, notes = wanted.table, []
+    if 0 < share and share * len(table) < _FEWEST_HELD_OUT:
+        notes.append(
+            f"A share of {share:g} of {len(table)} rows is too few to judge by: all rows were "
+            "learnt from, and the figures come from cross-validation."
+        )
+        share = 0.0
+    parts = split(
+        table, wanted.name, task=wanted.task, test=share, random_state=options.random_state
+    )
+    if other is not None:
+        y = target_values(other, wanted.name, wanted.task)
+        parts = replace(
+            parts, held_out=other.drop(wanted.name), held_out_target=y,
+            held_out_rows=np.arange(len(y)),
+        )  # fmt: skip
+        notes.append(f"Judged by the {len(y)} rows of the test table.")
+    elif share > 0:
+        notes.append(
+            f"{len(parts.held_out)} of {len(table)} rows were held out before anything was learnt, "
+            f"with seed {options.random_state}; the figures are those on them."
+        )
+    elif not notes:
+        notes.append("No rows were held out: the figures come from cross-validation.")
+    return parts, share, notes
+
+
+def _decider(
+    task: str, classes: tuple[Any, ...], trained: Trained, parts: Split, options: Options
+) -> tuple[Decider, list[str]]:
+    if options.costs is None:
+        return Decider(task, classes, None), []
+    machine = trained.pipeline[-1]
+    if len(classes) != 2 or not hasattr(machine, "decision_function"):
+        raise ValueError("fit: costs needs a classifier of two classes with decision values")
+    value, note = threshold_of(
+        machine, trained.rows, parts.train_target, classes[1], options.costs, options.random_state
+    )
+    return Decider(task, classes, value), [note]
+
+
+def _evaluation(
+    trained: Trained, parts: Split, share: float, decider: Decider, options: Options, phases: Phases
+) -> Evaluation:
+    """Judge by rows held out where there are any, otherwise by cross-validation."""
+    seed, pipeline = options.random_state, trained.pipeline
+    kind, rows, truth = "held-out", parts.held_out_rows, parts.held_out_target
+    table = parts.held_out
+    with phases.phase("evaluate", "the model is judged"):
+        if len(parts.held_out):
+            kind = "held-out" if share > 0 else "test table"
+            answers = decider.answers(pipeline, table, truth)
+        else:
+            kind, rows, table = "cross-validated", parts.train_rows, parts.train
+            truth = parts.train_target
+            answers = cross_answers(pipeline, table, truth, decider, seed)
+    matters: tuple[Any, str] = ((), "Not asked for.")
+    if options.importance and phases.left == 0.0:
+        matters = ((), "The time limit was over.")
+    elif options.importance:
+        with phases.phase("importance", "columns are shuffled"):
+            matters = importance_of(pipeline, table, truth, decider, seed)
+    return evaluate(
+        answers, kind=kind, rows=rows, decider=decider, train_target=parts.train_target,
+        choice=trained.choice, scoring=options.scoring, seed=seed, importance=matters,
+    )  # fmt: skip
+
+
+def _refitted(pipeline: Pipeline, wanted: Target, seed: int) -> Pipeline:
+    parts = split(wanted.table, wanted.name, task=wanted.task, test=0.0, random_state=seed)
+    made = Pipeline([("prepare", TablePreparation()), ("machine", clone(pipeline[-1]))])
+    return made.fit(parts.train, parts.train_target)

@@ -1,0 +1,203 @@
+"""A plane through data of any number of columns: two of them, or two directions.
+
+A machine of d columns is drawn on a plane. With two columns chosen, the others are held at their
+median (the most frequent value where they are no numbers); with two directions, the plane goes
+through the mean of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.plots.directions import directions_of
+from mercer.points import is_sparse
+
+_BORDER = 0.06  # of the range, left free around the rows
+_CELLS = 2**20  # numbers of a block of rows that is predicted at once: 8 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Where rows lie in a plane, and the rows that its points stand for."""
+
+    points: Array
+    xlabel: str
+    ylabel: str
+    note: str
+    rows: Callable[[Array], Any]
+    columns: int
+
+    def grid(self, resolution: int, display: str) -> tuple[Array, Array]:
+        """Return the coordinates of a grid over all rows and a little more."""
+        if resolution != int(resolution) or resolution < 2:
+            raise ValueError(
+                f"{display}: grid_resolution={resolution!r} must be a whole number of at least 2"
+            )
+        sides = [axis_of(self.points[:, k], int(resolution)) for k in range(2)]
+        xx0, xx1 = np.meshgrid(*sides)
+        return xx0, xx1
+
+    def evaluate(self, function: Callable[[Any], Any], xx0: Array, xx1: Array) -> Array:
+        """Return a function of rows at the points of a grid, some rows at a time."""
+        grid = np.column_stack([xx0.ravel(), xx1.ravel()])
+        step = max(1, _CELLS // self.columns)
+        blocks = [grid[start : start + step] for start in range(0, len(grid), step)]
+        found = np.concatenate([np.asarray(function(self.rows(block))) for block in blocks])
+        return found.reshape(*xx0.shape, *found.shape[1:])
+
+
+def axis_of(values: Array, count: int) -> Array:
+    """Return evenly spaced places over the range of these values and a little more."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    border = _BORDER * (high - low) if high > low else 0.5
+    return np.linspace(low - border, high + border, count)
+
+
+class Columns:
+    """The columns of an array or table, by name and by place."""
+
+    def __init__(self, display: str, X: Any) -> None:
+        if is_sparse(X):
+            raise TypeError(
+                f"{display}: X is sparse; choose columns, X[:, [i, j]].toarray(), or project first"
+            )
+        self.display, self.table = display, hasattr(X, "columns")
+        if self.table:
+            names = getattr(X, "column_names", X.columns)  # pyarrow's columns are arrays
+            self.names: list[Any] = list(names)
+            self.values = [np.asarray(X[name]) for name in self.names]
+            kind = type(X)
+            self.make = next(
+                (getattr(kind, way) for way in ("of", "from_pydict") if hasattr(kind, way)), kind
+            )
+        else:
+            array = np.asarray(X)
+            if array.ndim != 2:
+                raise ValueError(f"{display}: X must have rows and columns, got {array.ndim} axes")
+            self.names = [f"column {place}" for place in range(array.shape[1])]
+            self.values = list(array.T)
+
+    def place(self, feature: Any) -> int:
+        """Return the place of a column given by name or place, which must hold numbers."""
+        count = len(self.names)
+        if self.table and feature in self.names:
+            place = self.names.index(feature)
+        elif isinstance(feature, int | np.integer) and 0 <= feature < count:
+            place = int(feature)
+        else:
+            known = ", ".join(map(repr, self.names[:8])) + (", ..." if count > 8 else "")
+            have = f"columns are {known}" if self.table else f"they go from 0 to {count - 1}"
+            raise ValueError(f"{self.display}: there is no feature {feature!r}; {have}")
+        if self.values[place].dtype.kind not in "fiub":
+            raise TypeError(
+                f"{self.display}: feature {feature!r} holds {self.values[place].dtype}, not "
+                "numbers, and has no axis; choose another in features="
+            )
+        return place
+
+    def held(self, value: Any) -> list[Any]:
+        """Return one value of each column: its median, or what the caller says."""
+        middle = [_middle(column) for column in self.values]
+        if isinstance(value, str) and value == "median":
+            return middle
+        if isinstance(value, Mapping):
+            for feature, given in value.items():
+                middle[self.place(feature)] = given
+            return middle
+        given = [] if isinstance(value, str) else list(np.ravel(value))
+        if len(given) != len(middle):
+            raise ValueError(
+                f"{self.display}: held={value!r} must be 'median', a dict of feature and value, or "
+                f"a row of {len(middle)} values"
+            )
+        return given
+
+    def rows(self, places: tuple[int, ...], held: list[Any], at: Array) -> Any:
+        """Return rows that are `at` in the columns of these places and `held` elsewhere."""
+        filled = [np.repeat(_one(value), len(at)) for value in held]
+        for k, place in enumerate(places):
+            filled[place] = at[:, k]
+        if self.table:
+            return self.make(dict(zip(self.names, filled, strict=True)))
+        return np.column_stack(filled)
+
+    def note(self, places: tuple[int, ...], held: Any) -> str:
+        """Return what is said of the columns that are not shown."""
+        others = len(self.names) - len(set(places))
+        if not others:
+            return ""
+        how = "their median" if isinstance(held, str) else "given values"
+        if others == 1:
+            how = how.replace("their", "its").replace("given values", "a given value")
+            return f"the other column at {how}"
+        return f"the other {others} columns at {how}"
+
+
+def plane_of(
+    display: str, X: Any, y: Any, features: Any = None, plane: Any = None, held: Any = "median"
+) -> Plane:
+    """Return the plane of two features, or of two directions."""
+    if plane is not None:
+        if features is not None:
+            raise ValueError(f"{display}: pass features= or plane=, not both")
+        return _plane_of_directions(display, X, y, plane)
+    columns = Columns(display, X)
+    if features is None:
+        if len(columns.names) != 2:
+            raise ValueError(
+                f"{display}: X has {len(columns.names)} columns; choose two, such as "
+                "features=(0, 1), or plane='principal'"
+            )
+        features = (0, 1)
+    if isinstance(features, str) or np.size(features) != 2:
+        raise ValueError(f"{display}: features={features!r} must be two columns")
+    i, j = (columns.place(feature) for feature in features)
+    if i == j:
+        raise ValueError(f"{display}: features={features!r} must be two different columns")
+    points = np.column_stack([columns.values[i], columns.values[j]]).astype(np.float64)
+    rows = partial(columns.rows, (i, j), columns.held(held))
+    names, note = columns.names, columns.note((i, j), held)
+    return Plane(points, str(names[i]), str(names[j]), note, rows, len(names))
+
+
+def _plane_of_directions(display: str, X: Any, y: Any, plane: Any) -> Plane:
+    if is_sparse(X):
+        X = X.toarray()
+    found = directions_of(display, X, y, plane, count=2)
+    back = np.linalg.pinv(found.weights)  # of all rows with these coordinates, the shortest
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+
+    def rows(at: Array) -> Any:
+        made = found.mean + at @ back
+        if names is None:
+            return made
+        columns = Columns(display, X)
+        return columns.make(dict(zip(columns.names, made.T, strict=True)))
+
+    note = "the plane goes through the mean of the rows"
+    return Plane(found.scores, *found.names, note, rows, len(found.mean))
+
+
+def _middle(column: Array) -> Any:
+    if column.dtype.kind in "fiub":
+        return float(np.nanmedian(column.astype(np.float64)))
+    present = [value for value in column.tolist() if not _is_gap(value)]
+    values, counts = np.unique(np.array([str(value) for value in present]), return_counts=True)
+    if not len(values):
+        return None
+    wanted = values[counts.argmax()]
+    return next(value for value in present if str(value) == wanted)
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))
+
+
+def _one(value: Any) -> Array:
+    return np.array([value], dtype=object if isinstance(value, str) or value is None else None)
