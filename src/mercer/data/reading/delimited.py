@@ -30,8 +30,10 @@ from mercer.data.reading.options import Options
 from mercer.data.reading.source import Bytes, utf8
 from mercer.data.schema import Schema
 from mercer.data.table import Table, refuse_unknown
+from mercer.resources import require_memory
 
 _GUESS = 1000  # rows of the first piece that say which columns look like numbers
+_BYTES_TAKEN = 12  # for each byte of a piece, while it is cut into fields
 ROW_NAMES = "rownames"
 CHUNK = 4 << 20  # bytes of a piece: enough to keep all threads of pyarrow busy
 
@@ -155,6 +157,7 @@ class DelimitedFile:
         done: list[tuple[Chunk, dict[str, Array]]] = []
         rows = 0
         for chunk in chunks(self.stream, self.dialect, CHUNK):
+            self._require_memory(chunk, len(done))
             if not parsed:
                 parsed = self._guess(chunk, wanted)
             found = self.parse(chunk, parsed)
@@ -171,6 +174,16 @@ class DelimitedFile:
             columns[name] = inferred(name, values, kind, self.name, self.cells.decimal)
         written = Schema(format="csv", missing=self.options.missing, decimal=self.options.decimal)
         return Table(columns, source=self.name, schema=written)
+
+    def _require_memory(self, chunk: Chunk, pieces: int) -> None:
+        """Refuse to go on where the next piece, its fields and its columns do not fit."""
+        needed = _BYTES_TAKEN * len(chunk.data)
+        require_memory(
+            needed,
+            f"reading more than {pieces * CHUNK} bytes of {self.name or 'a stream'}",
+            "Name the columns that are needed (columns=...), or read block by block (read_blocks).",
+            held=3 * pieces * CHUNK,  # text, numbers, and words that are not repeated
+        )
 
     def _guess(self, chunk: Chunk, wanted: list[str]) -> dict[str, Parsed]:
         """Tell from the first rows which columns are numbers; later ones may correct it."""
