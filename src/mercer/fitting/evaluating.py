@@ -15,8 +15,8 @@ from mercer.array_types import Array
 from mercer.fitting.candidates import prepared_columns
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.importance import permutation_importance
-from mercer.fitting.intervals import LEVEL
-from mercer.fitting.judging import (
+from mercer.fitting.figures.intervals import LEVEL
+from mercer.fitting.figures.metrics import (
     Answers,
     calibration_of,
     classification_metrics,
