@@ -22,6 +22,7 @@ MODULES = [
     "mercer.testing",
     "mercer.theory",
     "mercer.compat.sklearn",
+    "mercer.files",
 ]
 
 

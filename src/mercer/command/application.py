@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Judge a saved model against its training data.",
     ),
     "report": ("mercer.command.commands.report:report", "Write the HTML report of a model."),
+    "serve": (
+        "mercer.command.commands.serve:serve",
+        "Answer with a model over HTTP, on this machine.",
+    ),
     "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
     "convert": (
         "mercer.command.commands.convert:convert",
@@ -93,7 +97,7 @@ class Application(click.Group):
         with formatter.section("Shell completion"):
             formatter.write_text('eval "$(_MERCER_COMPLETE=bash_source mercer)", or zsh, fish')
 
-    def main(
+    def main(  # type: ignore[override]  it always exits
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run and exit, with the codes of `ending`; click's own way serves completion alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from html import escape
 from typing import Any
 
 from mercer.report.sections import summary
@@ -13,7 +14,7 @@ from mercer.report.sections.quality import has_interval, say
 from mercer.report.subject import Subject
 from mercer.report.text import clean, count, duration, figure, size
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _COLUMNS = 10
 
 
@@ -38,8 +39,8 @@ def to_markdown(subject: Subject) -> str:
 
 
 def plain(text: Any, most: int = 600) -> str:
-    """Return text in which no sign means anything to Markdown."""
-    return _SPECIAL.sub(r"\\\1", clean(text, most))
+    """Return text in which no sign means anything to Markdown or to HTML."""
+    return escape(_SPECIAL.sub(r"\\\1", clean(text, most)), quote=False)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -86,7 +87,7 @@ def _certificate(subject: Subject) -> list[str]:
     if found is None:
         return []
     verdict = "Certified" if found.ok else "Not certified"
-    said = f"{verdict} to a tolerance of {found.tol:.0e}: {plain(found.statement)}."
+    said = f"{verdict} to a tolerance of {figure(float(found.tol))}: {plain(found.statement)}."
     return ["## Certificate", said, "It says nothing about whether the problem suits the data."]
 
 

@@ -40,6 +40,7 @@ class Facts:
 
     kind: ClassVar[str] = "facts"
     items: tuple[tuple[str, str], ...]
+    title: str = ""
 
 
 @dataclass(frozen=True)

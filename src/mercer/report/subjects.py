@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_clusterer, is_outlier_detector, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,7 @@ from mercer.array_types import Array
 from mercer.data import Table
 from mercer.fitting import ClusterModel, Evaluation, ProjectionModel, TableModel, TopicModel
 from mercer.fitting.evaluating import Decider, bounds_of, cross_answers, evaluate
+from mercer.fitting.importance import permutation_importance
 from mercer.fitting.targets import target_values
 from mercer.report.subject import Subject, sampled, take
 from mercer.selection import Choice
@@ -128,27 +130,46 @@ class Judged:
         """Judge by other rows."""
         truth = np.asarray(y)
         answers = self.decider.answers(self.estimator, X, truth)
-        return self._evaluate(answers, "test table", np.arange(len(truth)), trained, None)
+        index = np.arange(len(truth))
+        shuffled = self._importance(X, truth, "other rows")
+        return self._evaluate(answers, "test table", index, trained, None, shuffled)
 
     def by_folds(self, rows: Any, truth: Array, choice: Choice | None) -> Evaluation:
         """Judge by fits without each fold, of a sample where there are many rows."""
         index = sampled(len(truth), _CROSS_ROWS)
         some, y = take(rows, index), truth[index]
+        shuffled = self._importance(some, y, "rows of the fit itself, for want of others")
         if self._takes_a_matrix() or self._too_few(y):
             answers = self.decider.answers(self.estimator, rows, truth)
             return self._evaluate(answers, "training", np.arange(len(truth)), truth, choice)
         answers = cross_answers(self.estimator, Rows(some), y, self.decider, 0)
-        return self._evaluate(answers, "cross-validated", index, y, choice)
+        return self._evaluate(answers, "cross-validated", index, y, choice, shuffled)
+
+    def _importance(self, X: Any, truth: Array, where: str) -> tuple[Any, str]:
+        """Shuffle the columns of rows that are plain numbers."""
+        named = hasattr(self.estimator, "feature_names_in_")
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub" or named:
+            return (), ""
+        score = accuracy_score if self.task == "classification" else r2_score
+        blocks = {f"x{k}": [k] for k in range(X.shape[1])}
+        found, note = permutation_importance(self.estimator, X, blocks, score, truth, 0)
+        return found, f"{note}, {where}."
 
     def _evaluate(
-        self, answers: Any, kind: str, rows: Array, trained: Array | None, choice: Choice | None
+        self,
+        answers: Any,
+        kind: str,
+        rows: Array,
+        trained: Array | None,
+        choice: Choice | None,
+        importance: tuple[Any, str] = ((), ""),
     ) -> Evaluation:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # classes that are not there: the figures say so
             return evaluate(
                 answers, kind=kind, rows=rows, decider=self.decider,
                 train_target=answers.truth if trained is None else trained, choice=choice,
-                scoring=None, seed=0,
+                scoring=None, seed=0, importance=importance,
             )  # fmt: skip
 
     def _takes_a_matrix(self) -> bool:
@@ -157,7 +178,7 @@ class Judged:
     def _too_few(self, y: Array) -> bool:
         if self.task == "regression":
             return len(y) < 10
-        return int(np.unique(y, return_counts=True)[1].min(initial=0)) < 2
+        return int(np.unique(y, return_counts=True)[1].min()) < 2
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 from mercer.arguments import NamedArguments, arguments_of, first_argument
 from mercer.kernels import Kernel
 from mercer.kernels.language.names import KERNELS, plain
+from mercer.machines.base.notebook import Displayed
 
 OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "Machine": {
@@ -171,7 +172,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-class Machine(NamedArguments):
+class Machine(Displayed, NamedArguments):
     """Base of machines: constructors answer other libraries' names with the ones here."""
 
     @classmethod

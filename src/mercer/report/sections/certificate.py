@@ -26,10 +26,8 @@ def certificate(subject: Subject) -> Section | None:
         "precision, and the answer was judged by it. Nothing from inside the solver was used."
     )
     level, verdict = ("good", "Certified") if found.ok else ("warning", "Not certified")
-    blocks: list[Block] = [
-        Note(level, f"{verdict} to a tolerance of {found.tol:.0e}: {clean(found.statement, 600)}."),
-        *ending(subject.machine),
-    ]
+    said = f"{verdict} to a tolerance of {figure(float(found.tol))}: {clean(found.statement, 600)}."
+    blocks: list[Block] = [Note(level, said), *ending(subject.machine)]
     blocks.append(Text("It does not prove:"))
     blocks.append(Points(_NOT_PROVEN))
     measured = quantities(found.quantities)

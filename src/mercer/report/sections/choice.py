@@ -48,13 +48,16 @@ def choice(subject: Subject) -> Section | None:
         )
         blocks += [contenders_table(found), *tuning_blocks(found)]
     blocks.append(Facts(tuple(parameters(subject.machine).items())))
-    said = [*(found.notes if found is not None else ()), *subject.notes]
+    said = dict.fromkeys([*(found.notes if found is not None else ()), *subject.notes])
+    if found is not None:
+        said.pop(found.reason, None)  # it stands above
     if said:
         blocks.append(Paragraph("What was decided on the way:"))
-        blocks.append(Points(tuple(clean(note, 400) for note in said[:40])))
-    if not lead:
-        lead = "Nothing was compared: the machine was given."
-    return Section("choice", "What was chosen, and why", lead, tuple(blocks))
+        blocks.append(Points(tuple(clean(note, 400) for note in list(said)[:40])))
+    if found is None and subject.evaluation is not None:
+        lead = "No kernels were compared: the machine was given."
+    title = "What was chosen, and why" if found is not None else "The machine"
+    return Section("choice", title, lead, tuple(blocks))
 
 
 def contenders_table(found: Choice) -> Table:

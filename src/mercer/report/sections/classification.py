@@ -10,7 +10,7 @@ from mercer.report.page import Block, Figure, Figures, Name, Table
 from mercer.report.sections.margins import margin_figure
 from mercer.report.subject import Subject
 from mercer.report.svg import Line, Points, Whiskers, chart, heat_map, linear, matrix
-from mercer.report.text import clean, count, figure, share
+from mercer.report.text import clean, count, share
 
 _CURVE = 300  # corners of a ROC curve that are drawn
 _CELLS = 12  # classes of a confusion matrix with a figure in each cell
@@ -82,9 +82,9 @@ def calibration_figure(found: Evaluation) -> Figure | None:
     return Figure(
         "Calibration",
         drawing,
-        f"A dot is {count(int(np.min(table.count)))} to {count(int(np.max(table.count)), 'row')} "
-        f"of like probability, with the interval of what was observed. On average they differ by "
-        f"{share(table.error)}. Dashed: probabilities that mean what they say.",
+        f"A dot is {_between(table.count)} of like probability, with the interval of what was "
+        f"observed. On average they differ by {share(table.error)}. Dashed: probabilities that "
+        "mean what they say.",
     )
 
 
@@ -117,7 +117,7 @@ def class_table(classes: tuple[object, ...], confusion: Array) -> Table:
         both = 2 * right[k] / (true[k] + called[k]) if true[k] + called[k] else float("nan")
         rows.append(
             (Name(clean(classes[k])), count(true[k]), share(recall), share(precision),
-             figure(float(both), 3))
+             f"{both:.3f}")
         )  # fmt: skip
     left = len(classes) - len(rows)
     note = "Recall: of the rows of the class, how many were found. Precision: of the rows called "
@@ -143,3 +143,8 @@ def confused_pairs(classes: tuple[object, ...], confusion: Array) -> Table:
 
 def _ratio(part: float, whole: float) -> float:
     return float(part) / float(whole) if whole else float("nan")
+
+
+def _between(counts: Array) -> str:
+    low, high = int(np.min(counts)), int(np.max(counts))
+    return count(high, "row") if low == high else f"{count(low)} to {count(high, 'row')}"

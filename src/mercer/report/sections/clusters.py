@@ -53,7 +53,7 @@ def candidates_figure(
         linear(values, ""),
         [Line(at, values), Points(at, values, size=6.0), Rule(float(taken), "taken")],
     )
-    return Figure(title, drawing, f"{_sentence(clean(criterion, 200))}.")
+    return Figure(title, drawing, f"{_sentence(clean(criterion, 200)).rstrip('.')}.")
 
 
 def sizes_figure(known: Array, sizes: Array) -> Figure:

@@ -29,8 +29,8 @@ def data(subject: Subject) -> Section | None:
     if table is None or not hasattr(table, "kinds"):
         return None
     names = list(table.columns)
-    kinds = Counter(str(table.kinds[name].value) for name in names)
-    said = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common())
+    numbers = Counter(str(kind.value) for kind in table.kinds.values())
+    said = ", ".join(f"{n:,} {kind}" for kind, n in numbers.most_common())
     lead = f"{count(len(table), 'row')} and {count(len(names), 'column')}: {said}."
     blocks = [*findings(subject.findings), columns_table(subject, names)]
     return Section("data", "The data", lead, tuple(blocks))
@@ -62,11 +62,14 @@ def columns_table(subject: Subject, names: list[str]) -> Table:
     order = [name for name in names if name == target] + [n for n in names if n != target]
     codes = _codes(subject.findings)
     some = sampled(len(table), _ROWS)
+    kinds = {name: str(kind.value) for name, kind in table.kinds.items()}
     rows = [
-        _row(table, name, some, codes.get(name, []), name == target) for name in order[:_COLUMNS]
+        _row(table[name], name, kinds[name], some, codes.get(name, []), name == target)
+        for name in order[:_COLUMNS]
     ]
     left = order[_COLUMNS:]
     note = f"And {count(len(left), 'more column')}: {listed(left, 6)}." if left else ""
+    note += " Heights of histograms of numbers are square roots of counts, to show the tails."
     if len(some) < len(table):
         note += f" Counted in {count(len(some))} of {count(len(table), 'row')}, drawn by chance."
     head = ("Column", "Kind", "Missing", "Distinct", "Values", "Distribution", "")
@@ -84,17 +87,22 @@ def _codes(found: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _row(
-    table: Any, name: str, some: Array, codes: list[tuple[str, str]], is_target: bool
+    column: Any,
+    name: str,
+    kind: str,
+    some: Array,
+    codes: list[tuple[str, str]],
+    is_target: bool,
 ) -> tuple[Cell, ...]:
-    values = np.asarray(table[name])
+    values = np.asarray(column)
     values = values if len(some) == len(values) else values[some]
     there = values[~missing(values)]
     gaps = 1 - len(there) / max(len(values), 1)
     bits = [("good", "target")] if is_target else []
-    said, drawing, distinct = describe(there, str(table.kinds[name].value))
+    said, drawing, distinct = describe(there, kind)
     return (
         Name(clean(name, 40)),
-        str(table.kinds[name].value),
+        kind,
         share(gaps) if gaps else "–",
         count(distinct),
         said,

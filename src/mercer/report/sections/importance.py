@@ -27,7 +27,7 @@ def importance(subject: Subject) -> Section | None:
         [one.drop for one in shown],
         errors=[one.error for one in shown],
         label="loss of the score",
-        said=[f"{one.drop:.3f}" for one in shown],
+        said=[f"{one.drop:.3f}".replace("-", "−") for one in shown],
     )
     left = found.importance[_BARS:]
     more = f" And {count(len(left), 'more column')}, none above {left[0].drop:.2g}." if left else ""

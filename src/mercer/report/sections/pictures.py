@@ -54,8 +54,9 @@ def kernel_figures(subject: Subject) -> list[Figure]:
     values, vectors = np.linalg.eigh(_centred(K))
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     total = float(values.sum()) or 1.0
+    placed = hasattr(subject.result, "coordinates")  # and drawn with the result
     return [
-        projection_figure(subject, sample, values, vectors, total),
+        *([] if placed else [projection_figure(subject, sample, values, vectors, total)]),
         matrix_figure(K[np.ix_(order, order)], groups, subject),
         spectrum_figure(values, total),
     ]
@@ -85,19 +86,16 @@ def ordered(sample: Sample, subject: Subject) -> tuple[Array, list[tuple[str, in
 
 def matrix_figure(K: Array, groups: list[tuple[str, int]], subject: Subject) -> Figure:
     """Draw the kernel matrix in order."""
-    by = (
-        "cluster"
-        if subject.task == "clustering"
-        else "class"
-        if groups
-        else "target"
-        if subject.truth is not None
-        else "place in the table"
-    )
+    by = "target" if subject.truth is not None else "place in the table"
+    if groups:
+        by = "cluster" if subject.task == "clustering" else "class"
     off = K[~np.eye(len(K), dtype=bool)]
     low, high = (float(q) for q in np.quantile(off, [0.01, 0.99]))
     ends = (low, high) if low >= 0 else None
-    drawing = matrix("Kernel matrix", f"Similarity of rows, ordered by {by}.", K, groups, ends=ends)
+    most = max(abs(low), abs(high))
+    shown = K if ends else np.clip(K, -most, most)
+    said = f"Similarity of rows, ordered by {by}."
+    drawing = matrix("Kernel matrix", said, shown, groups, ends=ends)
     said = "Similarity of each row with each other one, ordered by "
     said += f"{by}; the darker, the more alike"
     said += f", from {figure(low, 2)} to {figure(high, 2)}." if ends else "; orange is negative."

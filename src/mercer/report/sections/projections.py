@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.report.page import Block, Figure, Figures, Name, Section, Table
+from mercer.report.page import Block, Figure, Figures, Section, Table
 from mercer.report.subject import Subject, sampled
 from mercer.report.svg import Points, bars, chart, linear
 from mercer.report.text import clean, count, figure, share
@@ -67,13 +67,15 @@ def _explained(explained: Array) -> Figure:
 
 
 def _loadings(loadings: tuple[tuple[tuple[str, float], ...], ...]) -> Table:
-    rows = []
-    for k, weights in enumerate(loadings[:_COORDINATES]):
-        for place, (column, weight) in enumerate(weights[:_COLUMNS]):
-            first = f"coordinate {k + 1}" if place == 0 else ""
-            rows.append((first, Name(clean(column, 40)), figure(float(weight), 3)))
+    rows = tuple(
+        (
+            f"coordinate {k + 1}",
+            ", ".join(f"{clean(name, 30)} {figure(float(w), 2)}" for name, w in weights[:_COLUMNS]),
+        )
+        for k, weights in enumerate(loadings[:_COORDINATES])
+    )
     return Table(
-        ("Coordinate", "Column", "Weight"), tuple(rows), (2,),
+        ("Coordinate", "Columns and their weights"), rows,
         title="What the coordinates are made of",
         note="The columns that weigh most; the sign says in which direction.",
     )  # fmt: skip

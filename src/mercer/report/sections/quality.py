@@ -15,13 +15,13 @@ from mercer.report.text import count, figure, share
 _SHARES = ("accuracy", "balanced accuracy")
 
 _KINDS = {
-    "held-out": "rows that were held out: neither preparation nor choice nor fit has seen them",
-    "test table": "another table, which took no part in the fit",
+    "held-out": "that were held out: neither preparation nor choice nor fit has seen them",
+    "test table": "of another table, which took no part in the fit",
     "cross-validated": (
-        "rows that were each predicted by a fit without them, at the chosen parameters; a little "
-        "too kind where the same rows chose these"
+        "that were each predicted by a fit without them, at the same parameters; a little too kind "
+        "where the same rows chose these"
     ),
-    "training": "the rows it was fitted to, which flatters every model",
+    "training": "that the machine was fitted to, which flatters every model",
 }
 
 
@@ -31,7 +31,7 @@ def quality(subject: Subject) -> Section | None:
     if found is None:
         return None
     where = _KINDS.get(found.kind, found.kind)
-    lead = f"Judged by {count(len(found.truth))} {where}."
+    lead = f"Judged by {count(len(found.truth), 'row')} {where}."
     blocks: list[Block] = [metrics_table(found)]
     mean, error = found.cross_validated
     if math.isfinite(mean):
@@ -65,8 +65,7 @@ def metrics_table(found: Evaluation) -> Table:
     note = f"Intervals of {100 * found.level:g} % ({', '.join(methods)})." if methods else ""
     constant = any(math.isfinite(one.baseline) for one in found.metrics)
     if constant:
-        note += " The dot of the scale is the figure; the constant answer is the best that does not"
-        note += " look at the row."
+        note += " The tick is the constant answer: the best that does not look at the row."
     head = ("Figure", "Value", "Interval", "", "Constant answer", "")
     return Table(head, tuple(rows), numbers=(1, 2, 4), note=note.strip())
 
@@ -75,7 +74,9 @@ def say(metric: Metric, value: float) -> str:
     """Write a figure of a metric: shares in per cent."""
     if not math.isfinite(value):
         return "–"
-    return share(value) if metric.name in _SHARES else figure(value, 3)
+    if metric.name in _SHARES:
+        return share(value)
+    return f"{value:.3f}".replace("-", "−") if abs(value) < 10 else figure(value)
 
 
 def has_interval(metric: Metric) -> bool:
@@ -96,6 +97,7 @@ def drawn(metric: Metric, width: float = 130.0) -> Drawing | str:
         metric.value, metric.low, metric.high, (low, high),
         f"{metric.name} {say(metric, metric.value)}, from {say(metric, metric.low)} to "
         f"{say(metric, metric.high)}", width=width,
+        tick=metric.baseline,
     )  # fmt: skip
 
 

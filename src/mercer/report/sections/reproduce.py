@@ -20,10 +20,12 @@ def reproduce(subject: Subject) -> Section | None:
             ("Fitted to", count(known.trained_rows)),
             ("Held out", count(known.held_out_rows)),
             ("Options", options),
-            *((f"Version of {clean(k, 20)}", clean(v, 30)) for k, v in known.versions.items()),
         ]
-        seconds = [(f"Time to {clean(k, 20)}", duration(v)) for k, v in known.seconds.items()]
-        blocks.append(Facts((*facts, *seconds)))
+        versions = [(clean(k, 20), clean(v, 30)) for k, v in known.versions.items()]
+        seconds = [(clean(k, 20), duration(float(v))) for k, v in known.seconds.items()]
+        blocks.append(Facts(tuple(facts)))
+        blocks.append(Facts(tuple(versions), "Versions"))
+        blocks.append(Facts(tuple(seconds), "Where the time went"))
         blocks.append(Code(known.digest, "SHA-256 of the table"))
     if subject.command:
         blocks.append(Code(clean_lines(subject.command, 2000), "The command"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mercer.report.page import Card, Note
 from mercer.report.sections.certificate import verdict
 from mercer.report.sections.cost import Cost
@@ -17,7 +19,7 @@ from mercer.report.sections.quality import (
 )
 from mercer.report.subject import Subject
 from mercer.report.svg import Drawing
-from mercer.report.text import clean, count, duration, figure, size
+from mercer.report.text import clean, count, duration, figure, share, size
 from mercer.selection.running.rows import count_rows
 
 _WHERE = {
@@ -74,6 +76,8 @@ def statement(subject: Subject) -> str:
         if math.isfinite(metric.baseline):
             base = say(metric, metric.baseline)
             said.append(f"The best constant answer has {base}.")
+    if subject.result is not None and metric is None:
+        said.append(_outcome(subject)[1])
     if subject.certificate is not None:
         said.append(_proof(subject.certificate))
     return " ".join(said)
@@ -96,9 +100,28 @@ def _proof(certificate: Any) -> str:
     return "The fit is certified from the data alone."
 
 
+def _outcome(subject: Subject) -> tuple[Card, str]:
+    """Return what a model without a target found: as a card, and in a sentence."""
+    found, rows = subject.result, subject.table
+    n = count(len(rows), "text" if subject.task == "topics" else "row") if rows is not None else ""
+    if subject.task == "clustering":
+        k, least, most = len(found.sizes), min(found.sizes), max(found.sizes)
+        said = f"{n or 'The rows'} fall into {count(k, 'group')}."
+        return Card("Groups", count(k), f"of {count(least)} to {count(most, 'row')}"), said
+    if subject.task == "topics":
+        k = len(found.shares)
+        return Card("Topics", count(k), ""), f"{n or 'The texts'} fall into {count(k, 'topic')}."
+    k, kept = found.coordinates.shape[1], share(float(np.nansum(found.explained)))
+    said = f"{count(k, 'coordinate')} keep {kept} of the variance of {n or 'the rows'}."
+    return Card("Variance kept", kept, f"by {count(k, 'coordinate')}"), said
+
+
 def cards(subject: Subject, spent: Cost) -> tuple[Card, ...]:
     """Return the figures to see first."""
-    made = [_quality_card(subject), _certificate_card(subject), _model_card(subject)]
+    first = _quality_card(subject)
+    if first is None and subject.result is not None:
+        first = _outcome(subject)[0]
+    made = [first, _certificate_card(subject), _model_card(subject)]
     note = f"{size(spent.n_bytes)}"
     if spent.stored_rows:
         note += f", {count(spent.stored_rows, 'training row')} inside"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.report.page import Block, Figure, Figures, Name, Section, Table
+from mercer.report.page import Block, Figure, Figures, Section, Table
 from mercer.report.sections.clusters import candidates_figure
 from mercer.report.subject import Subject
 from mercer.report.svg import bars
@@ -12,6 +12,7 @@ from mercer.report.text import clean, count, share
 
 _TOPICS = 40
 _WORDS = 10
+_CRITERION = "the perplexity of words that were held out: the lower, the better they are foreseen"
 
 
 def topics(subject: Subject) -> Section | None:
@@ -38,12 +39,9 @@ def topics(subject: Subject) -> Section | None:
     )
     figures = [Figure("Shares of the topics", drawing, "Each topic with its first two words.")]
     if len(found.candidates) > 1:
-        figures.append(
-            candidates_figure(found.candidates, "what chose the number", len(shares), "topics")
-        )
+        figures.append(candidates_figure(found.candidates, _CRITERION, len(shares), "topics"))
     rows = tuple(
-        (f"topic {k + 1}", share(float(shares[k])), Name(_words(found.topics[k], _WORDS)))
-        for k in order
+        (f"topic {k + 1}", share(float(shares[k])), _words(found.topics[k], _WORDS)) for k in order
     )
     left = len(shares) - len(rows)
     note = f"And {count(left, 'more topic')}." if left > 0 else ""

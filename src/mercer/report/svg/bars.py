@@ -72,10 +72,11 @@ def interval(
     ends: tuple[float, float],
     title: str,
     *,
+    tick: float | None = None,
     width: float = 120.0,
     series: int = 0,
 ) -> Drawing:
-    """Draw a value and its interval on a short scale, for a cell of a table."""
+    """Draw a value and its interval on a short scale, with a tick to compare with."""
     start, end = ends
     span = (end - start) or 1.0
     height = 16.0
@@ -85,6 +86,13 @@ def interval(
 
     middle = height / 2
     drawn = [element("line", x1=0, x2=width, y1=middle, y2=middle, class_="grid")]
+    if tick is not None and math.isfinite(tick):
+        drawn.append(
+            element(
+                "line", x1=across(tick), x2=across(tick), y1=middle - 5, y2=middle + 5,
+                class_="axis",
+            )
+        )  # fmt: skip
     if math.isfinite(low) and math.isfinite(high):
         drawn.append(
             element(

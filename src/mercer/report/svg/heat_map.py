@@ -47,7 +47,7 @@ def heat_map(
     said : sequence of sequences of str
         What is written in each cell; by default its value.
     low : float, optional
-        The value of the lightest cell; by default the smallest.
+        The value of the lightest cell; by default the smallest that is no outlier.
     width : float
         Of the drawing.
     """
@@ -111,10 +111,18 @@ def _cell(
 def _depths(values: Array, low: float | None) -> Array:
     """Return opacities of cells."""
     good = values[np.isfinite(values)]
-    least = low if low is not None else float(good.min(initial=np.inf)) if len(good) else 0.0
+    least = low if low is not None else _fence(good)
     span = (float(good.max()) - least) if len(good) else 0.0
     scaled = (values - least) / span if span > 0 else np.full(values.shape, 0.5)
     return _LEAST + (1 - _LEAST) * np.clip(np.nan_to_num(scaled), 0.0, 1.0)
+
+
+def _fence(values: Array) -> float:
+    """Return the least value, or where outliers begin: one bad cell must not hide the others."""
+    if not len(values):
+        return 0.0
+    low, high = np.quantile(values, [0.25, 0.75])
+    return max(float(values.min()), float(low - 1.5 * (high - low)))
 
 
 def _labels(

@@ -39,10 +39,10 @@ def histogram(
 
 
 def small_histogram(values: Any, title: str) -> Drawing:
-    """Draw a histogram for a cell of a table."""
+    """Draw a histogram for a cell of a table; heights are square roots, so that tails are seen."""
     found = finite(values)
     heights = np.histogram(found, edges_of(found, 14))[0] if len(found) else np.zeros(1)
-    return small_columns(heights, title)
+    return small_columns(np.sqrt(heights), title)
 
 
 def small_columns(heights: Any, title: str) -> Drawing:
