@@ -19,6 +19,7 @@ MODULES = [
     "mercer.backends",
     "mercer.data",
     "mercer.selection",
+    "mercer.fitting",
     "mercer.testing",
     "mercer.theory",
     "mercer.compat.sklearn",
