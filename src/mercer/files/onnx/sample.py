@@ -136,10 +136,10 @@ def _points(machine: Any) -> Any:
     space = machine.__dict__.get("_subspace")
     if isinstance(space, PointSubspace):
         return space.source.X
-    for name in ("cluster_centers_", "means_"):
+    for name in ("support_vectors_", "cluster_centers_", "means_"):
         value = getattr(machine, name, None)
-        if value is not None and np.ndim(value) == 2 and len(value):
-            return np.asarray(value)
+        if value is not None and value.ndim == 2 and value.shape[0]:
+            return value
     mean = getattr(machine, "mean_", None) if not hasattr(machine, "kernel_") else None
     return None if mean is None else np.asarray(mean)[None]
 

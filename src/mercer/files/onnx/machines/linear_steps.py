@@ -61,8 +61,6 @@ def _(machine: Pipeline, graph: Graph, x: str) -> list[Output]:
             x = transformed(step, graph, x)
         except OnnxExportError as error:
             raise OnnxExportError(f"step {name!r}: {error}") from error
-    if last in (None, "passthrough"):
-        raise OnnxExportError("a pipeline that ends in 'passthrough' has no machine to export")
     return exported(last, graph, x)
 
 
@@ -100,6 +98,8 @@ def last_of(machine: Any) -> tuple[Any, list[Any]]:
     if isinstance(machine, Tuned | BaseSearchCV):
         return last_of(machine.best_estimator_)
     if isinstance(machine, Pipeline):
+        if machine.steps[-1][1] in (None, "passthrough"):
+            raise OnnxExportError("a pipeline that ends in 'passthrough' has no machine to export")
         steps = [step for _, step in machine.steps[:-1] if step not in (None, "passthrough")]
         last, more = last_of(machine.steps[-1][1])
         return last, steps + more
