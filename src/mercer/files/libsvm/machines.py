@@ -252,7 +252,7 @@ def machine_of(model: LibsvmModel, *, without_probabilities: bool = False) -> An
     return _kept(machine, model, np.arange(len(model.dual_coef)))
 
 
-def _classifier_of(model: LibsvmModel, machine: SVC) -> SVC:
+def _classifier_of(model: LibsvmModel, machine: Any) -> Any:
     assert model.labels is not None and model.counts is not None
     places = np.argsort(model.labels, kind="stable")  # place in the file of each sorted class
     runs = model.runs()
