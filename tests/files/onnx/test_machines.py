@@ -56,6 +56,7 @@ CLASSIFIERS = {
     "ranged SVC": make_pipeline(MinMaxScaler(clip=True), mercer.SVC("linear")),
     "PCA SVC": make_pipeline(StandardScaler(), mercer.PCA(n_components=2), mercer.SVC()),
     "white SVC": make_pipeline(mercer.Whiten(), mercer.SVC()),
+    "logarithms SVC": make_pipeline(mercer.LogShift(), StandardScaler(), mercer.SVC()),
     "searched SVC": GridSearchCV(mercer.SVC(), {"C": [0.1, 1.0]}, cv=2),
 }
 OTHERS = {

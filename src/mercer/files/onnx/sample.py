@@ -12,7 +12,7 @@ from mercer.expression import Statistic, walk
 from mercer.files.onnx.expansions import points_of
 from mercer.files.onnx.machines.linear_steps import last_of
 from mercer.kernels import Precomputed
-from mercer.machines import NaiveBayes
+from mercer.machines import LogShift, NaiveBayes
 from mercer.machines.projection.subspace import PointSubspace
 from mercer.points import is_objects, to_dense
 
@@ -46,6 +46,8 @@ def sample_rows(machine: Any, width: int) -> Array:
     rows = np.concatenate([held, near, far])
     if _is_nonnegative(last):
         rows = np.abs(rows)
+    if isinstance(first, LogShift):  # no logarithm below
+        rows = np.abs(rows) - first.shift_ + 1e-3
     return np.concatenate([rows, border_rows(machine, rows, rng)])
 
 

@@ -14,7 +14,7 @@ from mercer.files.onnx.errors import OnnxExportError
 from mercer.files.onnx.graph import Graph
 from mercer.files.onnx.outputs import LABELS, Output, exported, labels, second_if, transformed
 from mercer.fitting import TableModel
-from mercer.machines import Whiten
+from mercer.machines import LogShift, Whiten
 from mercer.points import to_dense
 from mercer.selection import Tuned
 
@@ -44,9 +44,15 @@ def _(machine: Whiten, graph: Graph, x: str) -> str:
     return graph.matmul(away, machine.whitening_)
 
 
+@transformed.register
+def _(machine: LogShift, graph: Graph, x: str) -> str:
+    return graph.op("Log", graph.add(x, graph.constant(machine.shift_)))
+
+
 @exported.register(StandardScaler)
 @exported.register(MinMaxScaler)
 @exported.register(Whiten)
+@exported.register(LogShift)
 def _(machine: Any, graph: Graph, x: str) -> list[Output]:
     return [Output("transformed", transformed(machine, graph, x), "transform")]
 
