@@ -131,8 +131,8 @@ def describe(values: Array, kind: str) -> tuple[str, Drawing | str, int]:
     if values.dtype.kind in "mM":
         first, last = values.min(), values.max()
         days = (values - first) / np.timedelta64(1, "D")
-        words = f"{_day(first)} to {_day(last)}"
-        return words, small_histogram(days, words), len(np.unique(values))
+        span = f"{_day(first)} to {_day(last)}"
+        return span, small_histogram(days, span), len(np.unique(values))
     words = [str(one) for one in values.tolist()]
     different = Counter(words)
     if kind in ("text", "identifier"):

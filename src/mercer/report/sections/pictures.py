@@ -7,7 +7,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.report.page import Figure, Figures, Section
-from mercer.report.sections.margins import support_figure
+from mercer.report.sections.results.margins import support_figure
 from mercer.report.subject import Sample, Subject
 from mercer.report.svg import (
     Line,

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.report.page import Card, Note
 from mercer.report.sections.certificate import verdict
 from mercer.report.sections.cost import Cost
-from mercer.report.sections.quality import (
+from mercer.report.sections.results.quality import (
     beats_constant,
     drawn,
     has_interval,
@@ -53,7 +53,7 @@ def facts(subject: Subject) -> tuple[str, ...]:
     rows = subject.rows if subject.table is None else subject.table
     if rows is not None:
         said.append(count(count_rows(rows), "row"))
-        shape = getattr(rows, "shape", ())
+        shape: Any = getattr(rows, "shape", ())
         if len(shape) > 1:
             said.append(count(shape[1], "column"))
     if subject.task == "classification" and subject.classes:

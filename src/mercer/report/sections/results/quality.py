@@ -6,8 +6,8 @@ import math
 
 from mercer.fitting import Evaluation, Metric
 from mercer.report.page import Block, Section, Table, Text
-from mercer.report.sections.classification import classification_blocks
-from mercer.report.sections.regression import regression_blocks
+from mercer.report.sections.results.classification import classification_blocks
+from mercer.report.sections.results.regression import regression_blocks
 from mercer.report.subject import Subject
 from mercer.report.svg import Drawing, interval
 from mercer.report.text import count, figure, share
