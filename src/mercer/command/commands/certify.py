@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
-from mercer.command.models import MODEL
+from mercer.command.models import MODEL, is_libsvm_model
+from mercer.command.results import certificate_row, certificate_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, reading
+from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
+from mercer.command.text import aligned
 from mercer.command.work import Work, python
 
 

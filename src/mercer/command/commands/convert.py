@@ -13,7 +13,7 @@ from mercer.command.names import refuse_overwriting
 from mercer.command.results import file_row
 from mercer.command.session import Session
 from mercer.command.tables import column_of, read_arguments, read_like, read_table, reading
-from mercer.command.text import aligned
+from mercer.command.text import aligned, did_you_mean
 from mercer.command.work import Work, python
 
 if TYPE_CHECKING:

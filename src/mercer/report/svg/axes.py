@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 
+_ALIKE, _NOTHING = 1e-12, 1e-290  # ends so close, relatively or at all, are one value
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # steps of ticks, times a power of ten
 
 
@@ -58,7 +59,7 @@ def linear(
     low, high = ends(values)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
+    if high / 2 - low / 2 <= max(_ALIKE * max(abs(low), abs(high)), _NOTHING):
         low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
     ticks, step = round_ticks(low, high, count)
     if not tight:
