@@ -19,7 +19,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## train on Spambase, print certificates, leave demo-output/demo.png
+demo: $(VENV)/.demo ## mercer fit on Spambase: model, report and a picture in demo-output/
 	$(BIN)/python examples/demo.py
 
 test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstrings
@@ -62,7 +62,7 @@ $(VENV)/.pip: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.demo: $(SOURCES) | $(VENV)/.pip
-	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	$(BIN)/python -m pip install --quiet --editable ".[cli,plot]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo

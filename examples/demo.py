@@ -1,11 +1,15 @@
-"""Spam or not: two machines, their certificates, and scikit-learn beside them on the same rows.
+"""Spam or not: `mercer fit` from a table to a model and its report, then two machines, their
+certificates, and scikit-learn beside them on the same rows.
 
-Run with `make demo`. Prints what was measured and leaves `demo-output/demo.png`. Nothing here is
-stored beforehand: every number is computed by this run, on this machine.
+Run with `make demo`. Prints what was measured and leaves a model, a report and a picture in
+`demo-output`. Nothing here is stored beforehand: every number is computed by this run, on this
+machine.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +28,7 @@ from sklearn.model_selection import GridSearchCV
 import mercer
 from mercer import SVC, KernelRidge, certify
 from mercer.backends import choose_backend
+from mercer.command import main as command
 from mercer.gram import CenteredGram, Need, make_gram
 from mercer.kernels import Gaussian, Kernel
 from mercer.problems import Dual, Eigenproblem
@@ -91,6 +96,25 @@ def _processor_times(pause: float) -> list[int]:
 
 def error_rate(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(np.sign(predicted) != y))
+
+
+# --- the command: from a table to a model --------------------------------------------------------
+
+
+def fit_by_command() -> tuple[Path, Path]:
+    """Run `mercer fit` and `mercer predict` as in a shell; return the report and the model."""
+    OUTPUT.mkdir(exist_ok=True)
+    table, model = HERE / "data" / "spambase.npz", OUTPUT / "spambase.mercer"
+    report = OUTPUT / "spambase.html"
+    for args in (
+        ["fit", table, "--target", "y", "--output", model, "--report", report],
+        ["certify", model, table],
+    ):
+        words = [os.path.relpath(word) if isinstance(word, Path) else word for word in args]
+        print(f"\n$ mercer {' '.join(words)}", flush=True)
+        if command(words):
+            sys.exit(f"mercer {words[0]} failed")
+    return report, model
 
 
 # --- the support vector classifier -----------------------------------------------------------
@@ -328,10 +352,13 @@ def main() -> None:
     others = busy()
     if others > 0.15:
         print(f"Other programs use {100 * others:.0f} % of the cores: the times below mean little.")
+    report, model = fit_by_command()
     svc = classify(data, kernel)
     path = regress(data, kernel)
     file = draw(data, kernel, svc, path)
-    print(f"\nPicture: {file.relative_to(HERE.parent)}", end=" ")
+    print(f"\nReport:  {os.path.relpath(report)} (open it in a browser)")
+    print(f"Model:   {os.path.relpath(model)}")
+    print(f"Picture: {os.path.relpath(file)}", end=" ")
     print(f"(everything together {time.perf_counter() - start:.0f} s)")
 
 

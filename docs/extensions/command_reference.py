@@ -32,7 +32,7 @@ def reference() -> str:
 
 
 def _exit_codes() -> str:
-    rows = [f"| {code} | {text} |" for code, text in EXIT_CODES.items()]
+    rows = [f"| {code} | {_cell(text)} |" for code, text in EXIT_CODES.items()]
     return "\n".join(["## Exit codes", "", "| code | meaning |", "| --- | --- |", *rows])
 
 
@@ -47,7 +47,8 @@ def _command(path: str, command: Any, level: int) -> list[str]:
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f"{path} {usage}", "", *(f"mercer {example}" for example in command.examples)]
     parts.append("```console\n" + "\n".join(lines) + "\n```")
-    rows = [_option(option, context) for option in command.params]
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    rows = [_option(option, context) for option in options]
     table = [f"| `{names}` | {text} |" for names, text in filter(None, rows)]
     parts.append("\n".join(["| option | |", "| --- | --- |", *table]))
     return parts
@@ -55,7 +56,11 @@ def _command(path: str, command: Any, level: int) -> list[str]:
 
 def _option(option: click.Parameter, context: click.Context) -> tuple[str, str] | None:
     record = option.get_help_record(context)
-    return None if record is None else (record[0].replace("|", "\\|"), record[1].replace("|", "\\|"))
+    return None if record is None else (_cell(record[0]), _cell(record[1]))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def written(page: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
+    from mercer.files import ModelFormatError, load, save
     from mercer.fitting import TableModel, cluster, fit, project, topics
     from mercer.machines import (
         CCA,
@@ -81,6 +82,7 @@ __all__ = [
     "LogisticRegression",
     "LogShift",
     "MemoryBudgetError",
+    "ModelFormatError",
     "NaiveBayes",
     "MaximumEntropy",
     "MultinomialMixture",
@@ -105,7 +107,9 @@ __all__ = [
     "config",
     "fit",
     "get_config",
+    "load",
     "project",
+    "save",
     "set_config",
     "solve",
     "topics",
@@ -117,6 +121,7 @@ __all__ = [
 _ROOMS = {
     "mercer.certificates": ("Certificate", "certify"),
     "mercer.deadline": ("TimeLimitError",),
+    "mercer.files": ("ModelFormatError", "load", "save"),
     "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.machines": (
         "AxisAlignedRectangle",

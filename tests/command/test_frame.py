@@ -176,16 +176,15 @@ def test_closed_pipes_and_streams(shell):
     assert ended.out.strip() in {"141", "0"}  # 0: all of it fitted into the pipe
     assert ended.err == ""
     assert shell("mercer kernels list >&-").err == ""
-    assert shell("mercer kernels list 2>&-").out.startswith("kernel")
-    assert shell("mercer kernels list <&- >&- 2>&-").out == ""
-    assert shell("mercer fitt 2>&-", code=2).out == ""
+    assert shell("mercer kernels list <&- 2>&-").out.startswith("kernel")
+    assert shell("mercer fitt <&- >&- 2>&-", code=2).out == ""
 
 
 def test_a_file_never_gets_the_number_of_a_closed_stream(shell):
     line = 'python -c "from mercer.command.streams import repair_streams as r; r(); '
     line = line.replace("python", f'"{sys.executable}"')
     assert shell(line + "f = open('x', 'w'); print(f.fileno(), file=f)\" <&- >&- 2>&-").code == 0
-    assert shell("cat x").out.strip() == "3"
+    assert int(shell("cat x").out) > 2
 
 
 def test_json_is_one_object(mercer):
@@ -249,7 +248,7 @@ def test_options_from_a_file(mercer, toml):
         ("[fit\n", "is no TOML"),
         ("quiet = 'yes'", "true or false"),
         ("quiet = [true]", "takes one value"),
-        ("config = 'other.toml'", "no option 'config'"),
+        ("config = 'other.toml'", "no command has an option 'config'"),
     ],
 )
 def test_wrong_files_are_refused(mercer, toml, text, said):
@@ -283,7 +282,8 @@ def test_serve_can_be_added_later(monkeypatch, mercer):
 
 def test_interrupt_of_a_real_process(tmp_path):
     code = (
-        "import sys, time\n"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # not so in background jobs\n"
         "from mercer.command.session import Session\n"
         "from mercer.command import main\n"
         "Session.result = lambda *_: (print('ready', flush=True), time.sleep(30))\n"
@@ -294,7 +294,6 @@ def test_interrupt_of_a_real_process(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.05)

@@ -65,8 +65,8 @@ class Machine:
     call: str = ""
 
 
-def _compat(target, parameters, weighted=False):
-    return Machine(target, parameters, (), weighted)
+def _compat(target, parameters, weighted=False, seeded=False):
+    return Machine(target, parameters, (), weighted, seeded=seeded)
 
 
 def _learnt(target, methods, inner):
@@ -250,6 +250,55 @@ MACHINES = {
     "compat.CCA": _compat("view", {"n_components": ["1"], "scale": ["False"]}),
     "compat.SpectralClustering": _compat(
         None, {"n_clusters": ["2", "3"], "affinity": ["'nearest_neighbors'"], "random_state": ["0"]}
+    ),
+    "compat.KernelRidge": _compat("targets", {"alpha": PENALTIES, **SKLEARN}, weighted=True),
+    "compat.KMeans": _compat(
+        None,
+        {
+            "n_clusters": ["1", "2", "3"],
+            "init": ["'random'"],
+            "n_init": ["1", "3"],
+            "max_iter": ["1", "1000"],
+            "tol": ["0.0", "1e-8"],
+            "algorithm": ["'elkan'"],
+        },
+        weighted=True,
+        seeded=True,
+    ),
+    "compat.LogisticRegression": _compat(
+        "labels",
+        {
+            "C": COSTS,
+            "tol": ["1e-8", "0.1"],
+            "fit_intercept": ["False"],
+            "class_weight": ["'balanced'"],
+            "solver": ["'newton-cg'", "'newton-cholesky'", "'liblinear'", "'sag'", "'saga'"],
+            "max_iter": ["1", "1000"],
+            "warm_start": ["True"],
+        },
+        weighted=True,
+        seeded=True,
+    ),
+    "compat.KNeighborsClassifier": _compat(
+        "labels",
+        {
+            "n_neighbors": ["1", "2", "3"],
+            "weights": ["'distance'"],
+            "metric": ["'euclidean'", "'manhattan'", "'cosine'"],
+            "p": ["1", "3"],
+            "algorithm": ["'brute'", "'kd_tree'"],
+        },
+    ),
+    "compat.QuadraticDiscriminantAnalysis": _compat(
+        "labels",
+        {
+            "solver": ["'eigen'"],
+            "shrinkage": ["0.1", "'auto'"],
+            "priors": ["[0.3, 0.7]"],
+            "reg_param": ["0.1", "1.0"],
+            "store_covariance": ["True"],
+            "tol": ["1e-10"],
+        },
     ),
     "MultipleKernel.labels": _learnt(
         "labels",

@@ -21,6 +21,7 @@ MODULES = [
     "mercer.testing",
     "mercer.theory",
     "mercer.compat.sklearn",
+    "mercer.files",
 ]
 
 

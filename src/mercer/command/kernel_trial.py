@@ -1,4 +1,4 @@
-"""A kernel on a sample of rows: is its matrix one to learn from?"""
+"""A kernel on a sample of rows: whether its matrix is one to learn from."""
 
 from __future__ import annotations
 

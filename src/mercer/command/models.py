@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
@@ -14,7 +14,9 @@ from mercer.command.streams import standard_input
 
 if TYPE_CHECKING:
     from mercer.data import Schema, Table
+    from mercer.fitting import TableModel
 
+T = TypeVar("T")
 MODEL = click.argument("model", type=click.Path())
 
 _LIBSVM = b"svm_type "  # how a model file of LIBSVM begins
@@ -23,19 +25,43 @@ _LIBSVM = b"svm_type "  # how a model file of LIBSVM begins
 def open_model(path: str) -> Opened:
     """Load a model: a `.mercer` file, or one of LIBSVM; the content says which."""
     if is_libsvm_model(path):
-        from mercer.files.libsvm import load_libsvm  # noqa: PLC0415
+        from mercer.files.libsvm import read_libsvm_model  # noqa: PLC0415
 
-        return Opened(path, load_libsvm(path), None)
+        return Opened(path, read_libsvm_model(path), None)
     from mercer.files import load  # noqa: PLC0415
 
     model = load(path)
     return Opened(path, model, getattr(model, "schema", None))
 
 
+def loaded_as(path: str, kind: type[T], words: str) -> T:
+    """Load a model that has to be of one class."""
+    from mercer.files import load  # noqa: PLC0415
+
+    found = load(path)
+    if not isinstance(found, kind):
+        raise ValueError(f"{path} holds a {type(found).__name__}, not {words}")
+    return found
+
+
+def table_model(path: str) -> TableModel:
+    """Load a model of a column of a table."""
+    from mercer.fitting import TableModel  # noqa: PLC0415
+
+    return loaded_as(path, TableModel, "a model of a table, as `mercer fit` makes it")
+
+
 def is_libsvm_model(path: str) -> bool:
     """Return whether a file begins as LIBSVM's models do."""
     with open(path, "rb") as file:
         return file.read(len(_LIBSVM)) == _LIBSVM
+
+
+def is_mercer_model(path: str) -> bool:
+    """Return whether a file begins as a `.mercer` file does: a length, and then JSON."""
+    with open(path, "rb") as file:
+        begin = file.read(9)
+    return len(begin) == 9 and begin[6:] == b"\0\0{"
 
 
 @dataclass(frozen=True)
@@ -79,7 +105,7 @@ class Opened:
             found = getattr(self.model, "classes_", None)
         if found is None or len(found) == 0 or not hasattr(self.model, "predict_proba"):
             raise click.UsageError(f"{self.path!r} gives no probabilities; leave --proba out")
-        return np.asarray(found).tolist()
+        return list(np.asarray(found).tolist())
 
     def answers(self, rows: Table, proba: bool) -> list[Array]:
         """Predict rows: labels or numbers, and the probability of each class."""

@@ -21,7 +21,7 @@ def repair_streams() -> None:
             with contextlib.suppress(OSError):
                 os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: PLW1514  nobody reads it
+        sys.stderr = open(os.devnull, "w")
 
 
 def standard_output() -> BinaryIO | None:

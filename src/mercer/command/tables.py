@@ -12,7 +12,7 @@ from mercer.command.text import did_you_mean
 from mercer.command.values import pairs
 
 if TYPE_CHECKING:
-    from mercer.data import Table
+    from mercer.data import Schema, Table
 
 DATA = click.argument("data", type=click.Path(allow_dash=True))
 
@@ -68,6 +68,24 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
     for name in drop:
         table = table.drop(column_of(table.columns, name, "--drop"))
     return table
+
+
+def read_like(source: str, schema: Schema, target: str) -> Table:
+    """Read rows of the kinds that a model knows, and its target."""
+    kinds = {name: kind for name, kind in schema.kinds.items() if name != target}
+    stream = standard_input() if source == "-" else source
+    from mercer.data import read  # noqa: PLC0415  help needs none of it
+
+    table = read(stream, missing=schema.missing, decimal=schema.decimal)
+    lacking = [name for name in kinds if name not in table.columns]
+    if lacking:
+        raise ValueError(
+            f"{source}: there is no column {lacking[0]!r}, which the model needs; "
+            f"{did_you_mean(lacking[0], table.columns)}"
+        )
+    names = [*kinds, *([target] if target in table.columns else [])]
+    found: Table = table[names].with_kinds(kinds)
+    return found
 
 
 def column_of(columns: Iterable[str], name: str, option: str) -> str:

@@ -85,7 +85,11 @@ def finish(
 
 
 def call_program(
-    name: str, data: str, reader: Mapping[str, Any], given: Mapping[str, Any], files: Mapping[str, Any]
+    name: str,
+    data: str,
+    reader: Mapping[str, Any],
+    given: Mapping[str, Any],
+    files: Mapping[str, Any],
 ) -> list[str]:
     """Write the call of one of the three as Python."""
     arguments = "".join(f", {key}={value!r}" for key, value in reader.items())

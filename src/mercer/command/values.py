@@ -12,7 +12,7 @@ import click
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg]  no class of values in click 8.1
     """Bytes, as a number or as text such as 2GB."""
 
     name = "size"
@@ -30,7 +30,7 @@ class Size(click.ParamType):
         return found
 
 
-class Seconds(click.ParamType):
+class Seconds(click.ParamType):  # type: ignore[type-arg]  no class of values in click 8.1
     """Seconds, as a number or as text such as 10m."""
 
     name = "seconds"

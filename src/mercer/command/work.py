@@ -151,6 +151,6 @@ def python(function: Any) -> Any:
 
 def strict(function: Any) -> Any:
     """Add `--strict`."""
-    return click.option(
-        "--strict", is_flag=True, help="Exit with 3 unless solved and certified."
-    )(function)
+    return click.option("--strict", is_flag=True, help="Exit with 3 unless solved and certified.")(
+        function
+    )

@@ -1,1 +1,32 @@
 """Models as files that run no code, LIBSVM's files, ONNX."""
+
+from mercer.files.errors import ModelFormatError
+from mercer.files.libsvm import (
+    LibsvmFormatError,
+    LibsvmJudgement,
+    LibsvmModel,
+    certify_libsvm_model,
+    machine_of,
+    read_libsvm_model,
+    write_libsvm_data,
+    write_libsvm_model,
+)
+from mercer.files.load import load
+from mercer.files.onnx import OnnxExportError, to_onnx
+from mercer.files.save import save
+
+__all__ = [
+    "LibsvmFormatError",
+    "LibsvmJudgement",
+    "LibsvmModel",
+    "ModelFormatError",
+    "OnnxExportError",
+    "certify_libsvm_model",
+    "load",
+    "machine_of",
+    "read_libsvm_model",
+    "save",
+    "to_onnx",
+    "write_libsvm_data",
+    "write_libsvm_model",
+]

@@ -3,6 +3,7 @@
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
 from mercer.fitting.fit import fit
 from mercer.fitting.model import Settings, TableModel
+from mercer.fitting.new_rows import evaluate
 from mercer.fitting.phases import FitProgress
 from mercer.fitting.splitting import Split, split
 from mercer.fitting.streaming import Answer, TextFilter
@@ -27,6 +28,7 @@ __all__ = [
     "TextFilter",
     "TopicModel",
     "cluster",
+    "evaluate",
     "fit",
     "project",
     "rows_with_target",

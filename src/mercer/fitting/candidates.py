@@ -146,6 +146,8 @@ def prepared_columns(preparation: TablePreparation) -> dict[str, list[int]]:
         take(name, len(levels) + (name in gaps))
     for name, words in plan["words"].items():
         take(name, len(words))
+    for name in plan["sparse"]:
+        take(name, 1)
     return found
 
 

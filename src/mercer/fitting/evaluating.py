@@ -124,6 +124,7 @@ def evaluate(
     scoring: Any,
     seed: int,
     importance: tuple[Any, str] = ((), ""),
+    constant: tuple[float, ...] | None = None,
 ) -> Evaluation:
     """Put the figures together.
 
@@ -147,6 +148,8 @@ def evaluate(
         Of the bootstrap.
     importance : tuple
         Of the columns, and its note.
+    constant : tuple of float, optional
+        The best constant answer, in place of that of `train_target`.
 
     Returns
     -------
@@ -155,13 +158,13 @@ def evaluate(
     """
     classes = decider.classes
     residuals = confusion = curve = calibration = None
+    constant = constant_of(train_target, classes) if constant is None else constant
     if decider.task == "classification":
-        counts = np.bincount(codes_of(train_target, classes), minlength=len(classes))
-        metrics = classification_metrics(answers, classes, counts / counts.sum(), seed)
+        metrics = classification_metrics(answers, classes, np.array(constant), seed)
         confusion, curve = confusion_of(answers, classes), roc_of(answers, classes)
         calibration = calibration_of(answers, classes)
     else:
-        metrics = regression_metrics(answers, float(np.mean(train_target)), seed)
+        metrics = regression_metrics(answers, constant[0], seed)
         residuals = np.asarray(answers.truth - answers.predictions)
     crossed = (float("nan"), float("nan"))
     if choice is not None:
@@ -173,6 +176,14 @@ def evaluate(
         metrics, LEVEL, confusion, curve, calibration, residuals, *importance,
         crossed, plain if scoring is None else str(scoring),
     )  # fmt: skip
+
+
+def constant_of(target: Array, classes: tuple[Any, ...]) -> tuple[float, ...]:
+    """Return the best constant answer: shares of the classes, or the mean of a quantity."""
+    if not classes:
+        return (float(np.mean(target)),)
+    counts = np.bincount(codes_of(target, classes) + 1, minlength=len(classes) + 1)[1:]
+    return tuple((counts / max(counts.sum(), 1)).tolist())
 
 
 def importance_of(

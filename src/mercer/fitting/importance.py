@@ -65,16 +65,14 @@ def permutation_importance(
         few = _related(rows, blocks, truth)
     kept, shuffles = _budget(machine, rows, len(few))
     some = np.sort(rng.permutation(len(truth))[:kept])
-    Z = np.asarray(rows[some].toarray() if is_sparse(rows) else rows[some])
-    y = truth[some]
-    full = score(y, machine.predict(_like(Z, rows)))
+    Z, y = rows[some], truth[some]
+    full = score(y, machine.predict(Z))
     found = []
     for name in few:
         drops = []
         for _ in range(shuffles):
-            changed = Z.copy()
-            changed[:, blocks[name]] = Z[rng.permutation(len(Z))][:, blocks[name]]
-            drops.append(full - score(y, machine.predict(_like(changed, rows))))
+            changed = _shuffled(Z, blocks[name], rng.permutation(len(y)))
+            drops.append(full - score(y, machine.predict(changed)))
         error = float(np.std(drops, ddof=1) / np.sqrt(shuffles))
         found.append(Importance(name, float(np.mean(drops)), error))
     note = f"{shuffles} shuffles of each column on {len(some)} rows"
@@ -86,8 +84,21 @@ def permutation_importance(
     return tuple(sorted(found, key=lambda one: -one.drop)), note
 
 
-def _like(Z: Array, rows: Any) -> Any:
-    return type(rows)(Z) if is_sparse(rows) else Z
+def _shuffled(Z: Any, columns: list[int], order: Array) -> Any:
+    """Return rows with the entries of some columns in another order."""
+    if not is_sparse(Z):
+        changed = np.array(Z)
+        changed[:, columns] = Z[order][:, columns]
+        return changed
+    by_column = Z.tocsc(copy=True)
+    place = np.argsort(order)  # where each row's entry goes
+    for j in columns:
+        stored = slice(by_column.indptr[j], by_column.indptr[j + 1])
+        by_column.indices[stored] = place[by_column.indices[stored]]
+    by_column.has_sorted_indices = False
+    changed = by_column.tocsr()
+    changed.sort_indices()
+    return changed
 
 
 def _budget(machine: Any, rows: Any, columns: int) -> tuple[int, int]:

@@ -91,6 +91,8 @@ class TableModel:
         Seed, versions, digest, seconds.
     table : Table or None
         Rows with a target, training and held-out ones, kept for reports; model files leave it out.
+    constant : tuple of float
+        The best constant answer on the training rows: shares of the classes, or the mean.
     """
 
     pipeline: Any
@@ -109,6 +111,7 @@ class TableModel:
     python: str
     settings: Settings
     table: Table | None = None
+    constant: tuple[float, ...] = ()
 
     @property
     def machine(self) -> Any:

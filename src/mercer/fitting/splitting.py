@@ -118,9 +118,15 @@ def row_keys(table: Table) -> Array:
         Equal for equal rows.
     """
     keys = np.zeros(len(table), dtype=np.uint64)
-    for name in table.columns:
+    for name in table.dense_columns:
         salt = np.uint64(_number(name))
         keys += _mixed(_bits(table[name]) ^ salt)
+    if table.csr is not None:  # entries that are not stored add nothing
+        rows = table.csr.tocsr()
+        salts = np.array([_number(name) for name in table.sparse_columns], dtype=np.uint64)
+        parts = _mixed(_bits(rows.data) ^ salts[rows.indices])
+        ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(parts, dtype=np.uint64)])
+        keys += ends[rows.indptr[1:]] - ends[rows.indptr[:-1]]
     return keys
 
 

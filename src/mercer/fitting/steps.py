@@ -14,9 +14,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-import mercer.data
-from mercer.data import Kind, Table, TablePreparation, read
-from mercer.fitting.evaluating import Decider, bounds_of, cross_answers, evaluate, importance_of
+import mercer
+from mercer.data import Kind, Table, TablePreparation, check, read
+from mercer.fitting.evaluating import (
+    Decider,
+    bounds_of,
+    constant_of,
+    cross_answers,
+    evaluate,
+    importance_of,
+)
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.model import Settings, TableModel
 from mercer.fitting.phases import Phases
@@ -89,9 +96,10 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
         whole = whole.with_kinds(kinds) if kinds else whole
         wanted = read_target(whole, target, options.task)
         other = _test_table(wanted, options)
-        findings = checked(wanted.table, target, other)
+        findings = check(wanted.table, target, other)
     classes, more = _classes(wanted, options.positive)
     notes = [*wanted.notes, *more, *said]
+    notes += [one.message for one in findings if one.level == "error" or one.code == "leak"]
     with phases.phase("split", "rows are held out"):
         parts, share, said = _parts(wanted, options, other)
     notes += said
@@ -127,6 +135,7 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
         pipeline, parts.train.schema, target, wanted.task, classes,
         classes[1] if len(classes) == 2 else None, decider.threshold, choice, evaluation,
         findings, certificate, bounds, tuple(notes), program, settings, wanted.table,
+        constant_of(y, classes),
     )  # fmt: skip
 
 
@@ -177,12 +186,6 @@ def words_of(kinds: Mapping[str, Any]) -> dict[str, str]:
 def certificate_of(machine: Any) -> Any:
     """Return the certificate of a machine; None where it is not one of this library."""
     return getattr(machine, "certificate_", None)
-
-
-def checked(table: Table, target: str | None, test: Table | None = None) -> Any:
-    """Return what `mercer.data.check` finds."""
-    check = getattr(mercer.data, "check", None)
-    return [] if check is None else check(table, target=target, test=test)
 
 
 def _training(options: Options) -> Training:

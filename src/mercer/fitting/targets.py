@@ -70,7 +70,7 @@ def read_target(table: Table, name: str, task: str | None) -> Target:
     if len(table.columns) < 2:
         raise ValueError(f"fit: the table has no column beside the target {name!r} to learn from")
     notes = []
-    there = ~_missing(table[name])
+    there = ~missing_of(table[name])
     if not there.any():
         raise ValueError(f"fit: the target {name!r} is missing in every row")
     if not there.all():
@@ -111,7 +111,8 @@ def target_values(table: Table, name: str, task: str) -> Array:
     return np.asarray(values.astype(str) if values.dtype == object else values)
 
 
-def _missing(values: Array) -> Array:
+def missing_of(values: Array) -> Array:
+    """Return which entries of a column are missing."""
     if values.dtype == object:
         return np.array([entry is None for entry in values.tolist()], dtype=bool)
     if values.dtype.kind in "mM":

@@ -1,5 +1,6 @@
 """Spectral clustering: cuts relaxed. References: LAPACK, brute force, scikit-learn, geometry."""
 
+import dataclasses
 import itertools
 import warnings
 
@@ -12,6 +13,7 @@ from scipy import sparse
 from scipy.linalg import eigh, subspace_angles
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +30,7 @@ from mercer.gram import (
     scaled,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.machines.clustering.disconnected import localised
 from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver
@@ -692,3 +695,54 @@ def test_polynomial_kernels_are_their_features():
     theirs = SpectralClustering(kernel="linear", **options).fit(np.asarray(phi(X)))
     np.testing.assert_allclose(ours.embedding_, theirs.embedding_, atol=1e-8)
     np.testing.assert_allclose(ours.transform(Z), theirs.transform(np.asarray(phi(Z))), atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("count", [3, 5, 8])
+def test_a_repeated_eigenvalue_that_is_cut_off_in_the_middle(seed, count):
+    """Of twelve vectors of eigenvalue one some are asked for, mixed over components in any way."""
+    rng = np.random.default_rng(seed)
+    component = np.sort(np.concatenate([np.arange(3), rng.integers(0, 3, 17)]))[::-1]
+    component = np.unique(component, return_inverse=True)[1]
+    values = np.concatenate([np.ones(12), np.linspace(0.5, 0.1, 8)])
+    mixed = np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    vectors = np.eye(20)
+    vectors[:12, :12] = mixed
+    kept, found, owner = localised(values[:count], vectors[:, :count], component)
+    np.testing.assert_allclose(found.T @ found, np.eye(count), atol=1e-12)
+    np.testing.assert_allclose(kept, values[:count], atol=1e-12)
+    A = np.diag(np.repeat([1.0, 0.5], [12, 8]))
+    np.testing.assert_allclose(A @ found, found, atol=1e-10)
+    assert all((component[np.abs(v) > 0] == j).all() for v, j in zip(found.T, owner, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_points_that_are_alone_but_for_rounding(seed):
+    """Similarities of 1e-300 connect a graph in name only: eigenvalues of one are many."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.standard_normal((1, 4)), 43, axis=0) * 10.0 ** rng.uniform(-3, 3, (43, 1))
+    X[0] *= 1e6
+    for loops in (True, False):
+        machine = SpectralClustering(8, Gaussian(0.7), self_loops=loops).fit(X)
+        status = machine.solution_.status
+        assert (status is Status.SOLVED) <= machine.certificate_.ok
+        assert machine.certificate_.quantities.orthonormality < 1e-6
+
+
+def test_vectors_that_are_not_orthonormal_are_judged_within_the_fit(monkeypatch):
+    import mercer.machines.clustering.spectral as room
+
+    true = room.relax
+
+    def skew(*given):
+        found = true(*given)
+        vectors = found.vectors.copy()
+        vectors[:, 1] += 0.1 * vectors[:, 0]
+        return dataclasses.replace(found, vectors=vectors)
+
+    monkeypatch.setattr(room, "relax", skew)
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.warns(ConvergenceWarning, match="not orthonormal"):
+        machine = SpectralClustering(3, Gaussian(1.0)).fit(X)
+    assert machine.solution_.status is Status.INACCURATE

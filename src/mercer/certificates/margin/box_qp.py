@@ -10,6 +10,10 @@ a sum of nonnegative terms: unlike primal minus dual it does not cancel near the
 classifier it is exactly the primal objective (half the squared norm plus the weighted losses)
 minus the dual one.
 
+K b is a sum that rounds. The gap counts what that may hide: the largest one that slopes within the
+rounding of their terms leave. Where that is not next to nothing, and K is held as data, the sums
+are formed anew without rounding (`mercer.gram.accurate_products`).
+
 The bound needs K0 to be positive semidefinite on the differences of feasible points. Where that is
 known but for rounding, it is a bound for K0 + shift I, and the shift is counted in the gap. Where
 it is not known there is no bound, and no answer is certified.
@@ -29,12 +33,14 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.accurate_products import EPS
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
+_CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may hide
 VACUOUS = 0.995  # relative gaps from here on, 100 % as people round, say nothing of an objective
 
 
@@ -149,17 +155,19 @@ def measure(
     problem: BoxQP, b: Array, intercept: float | Array, Kb: Array, convex: Definiteness
 ) -> BoxQPQuantities:
     """Measure an answer, given K b in float64 from the data, and what is known of K."""
+    offset = problem.spread(intercept)
+    Kb, rounding = _resolved(problem, b, Kb, offset)
     F = problem.linear - Kb
     shift = problem.unwrapped.shift
-    offset = problem.spread(intercept)
     lost = float(problem.epsilons @ np.abs(b))
     dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
     squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
     gap = np.inf
     if convex.shown:
-        gap = problem.gap(b, _rounded(problem, Kb, F - offset - convex.shift * b))
+        slope = _rounded(problem, Kb, F - offset - convex.shift * b)
+        gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
-            gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual))
+            gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
         gap += convex.shift * float(b @ b)  # what the shift takes from the dual, twice its half
     size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
     if problem.marginless(b, F):
@@ -182,6 +190,41 @@ def measure(
     )
 
 
+def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array]:
+    """Return K b and what slopes are known to, by sums without rounding where that matters.
+
+    None is counted where no slack is allowed: there an answer is one to rounding (`_rounded`).
+    """
+    up, down = _hard(problem)
+    counted = ~(up | down)
+    fixed = EPS * (np.abs(problem.linear) + np.abs(offset))
+    rounding = np.where(counted, problem.product_rounding(b) + fixed, 0.0)
+    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
+        return Kb, rounding
+    found = problem.accurate_product(b)
+    if found is None:
+        return Kb, rounding
+    return found[0], np.where(counted, found[1] + fixed, 0.0)
+
+
+def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:
+    """Return whether rounding of K b is next to nothing in conditions and gap."""
+    F = problem.linear - Kb
+    objective = abs(float(b @ (problem.linear + F))) / 2
+    hidden = problem.gap(b, F - offset, rounding) - problem.gap(b, F - offset)
+    small = float(rounding.max(initial=0.0)) <= _CLEAR * problem.unit(b, F)
+    return small and (np.isnan(hidden) or hidden <= _CLEAR * objective)
+
+
+def _lost_in_sums(problem: BoxQP, b: Array, intercept: float | Array) -> float:
+    """Return what sums of b that are right to rounding only, times their multipliers, amount to."""
+    off = [
+        abs(float(b[m].sum()) - total)
+        for m, total in zip(problem.members(), problem.totals, strict=True)
+    ]
+    return float(np.abs(np.atleast_1d(intercept)) @ np.array(off))
+
+
 def _rounded(problem: BoxQP, Kb: Array, slope: Array) -> Array:
     """Return the slopes without what rounding of f leaves where no slack is allowed."""
     up, down = _hard(problem)
@@ -200,7 +243,9 @@ def _hard(problem: BoxQP) -> tuple[Array, Array]:
     return np.isinf(problem.upper) & loose, np.isinf(problem.lower) & loose
 
 
-def _scaled_gap(problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float) -> float:
+def _scaled_gap(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float, rounding: Array
+) -> float:
     """Bound the optimum of a classifier by its function scaled to a margin of 1.
 
     Any w and offset bound it. A slack of delta that the tolerance left is multiplied by C, which
@@ -216,14 +261,15 @@ def _scaled_gap(problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float)
     squared = float(b @ Kb) - float(d @ b**2)
 
     def bound(rows: Array) -> float:
-        """Return the primal objective, scaled so that these rows have no slack."""
-        most = [slope[up & rows].max(initial=0.0), -slope[down & rows].min(initial=0.0)]
+        """Return the primal objective, scaled so that these rows have no slack, nor by rounding."""
+        over, under = slope + 2 * rounding, slope - 2 * rounding
+        most = [over[up & rows].max(initial=0.0), -under[down & rows].min(initial=0.0)]
         if not max(most) < 1:
             return np.inf
         scale = 1.0 / (1.0 - float(max(most)))
         scaled = scale * (Kb - d * b)
         left = _rounded(problem, scaled, problem.linear - scaled - scale * offset)
-        return 0.5 * scale**2 * squared + problem.gap(np.zeros(len(b)), left)
+        return 0.5 * scale**2 * squared + problem.gap(np.zeros(len(b)), left, scale * rounding)
 
     best = min(bound(d == 0), bound(np.ones(len(b), dtype=bool)))
     return max(0.0, best - dual)

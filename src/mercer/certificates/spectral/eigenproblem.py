@@ -68,7 +68,15 @@ def _(problem: Eigenproblem, value: Modes, tol: float | None = None) -> Certific
         else f"{len(value.values)} eigenpairs with residual {quantities.residual:.1e} "
         f"{_share(problem, quantities.trace_explained)}; probes found no larger one"
     )
+    if not quantities.orthonormality <= _ORTHONORMAL:
+        statement += f"; but vectors are not orthonormal, by {quantities.orthonormality:.1e}"
     return Certificate(bool(ok), quantities, tol, statement)
+
+
+def is_orthonormal(value: Modes) -> bool:
+    """Return whether vectors are orthogonal and of length one, as far as certificates ask."""
+    V = np.asarray(value.vectors)
+    return _overlap(V, V[:, :0]) <= _ORTHONORMAL
 
 
 def _share(problem: Eigenproblem, share: float) -> str:

@@ -1,8 +1,9 @@
-"""`mercer certify`: is a saved model the answer to its training data?"""
+"""`mercer certify`: whether a saved model is the answer to its data."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,12 @@ from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
 from mercer.command.text import aligned
 from mercer.command.work import Work, python
+
+if TYPE_CHECKING:
+    from mercer.data import Table
+    from mercer.fitting import TableModel
+
+TARGET = "target"  # what the reader of LIBSVM's text calls the first entry of a line
 
 
 @click.command(
@@ -35,5 +42,123 @@ from mercer.command.work import Work, python
 @reading
 @python
 @click.pass_obj
-def certify(session: Session, model: str, data: str, **options: Any) -> None:
+def certify(session: Session, /, model: str, data: str, **options: Any) -> None:
     """Print the verdict."""
+    if options["python"]:
+        session.program(_program(model, data, options))
+        return
+    libsvm = is_libsvm_model(model)
+    _refuse(options, libsvm)
+    judge = _of_libsvm if libsvm else _of_mercer
+    certificate, notes = judge(model, data, options)
+    rows = [certificate_row(certificate), *(("", note) for note in notes)]
+    values = {"model": model, **certificate_values(certificate), "notes": notes}
+    session.result(values, aligned(rows))
+    refuse_uncertified(certificate)
+
+
+def _refuse(options: dict[str, Any], libsvm: bool) -> None:
+    """Refuse options that would have no effect."""
+    given = [name for name in ("cost", "nu", "epsilon") if options[name] is not None]
+    if given and not libsvm:
+        raise click.UsageError(f"--{given[0]} is for models of LIBSVM; ours hold it themselves")
+
+
+def _of_libsvm(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list[str]]:
+    from mercer.files.libsvm import certify_libsvm_model, read_libsvm_model  # noqa: PLC0415
+
+    table = read_table(data, options["drop"], **_reader(options, "libsvm"))
+    X, y = _numbers(table, options["target"])
+    model = read_libsvm_model(path, n_features=None if X.shape[1] == 0 else X.shape[1])
+    more = {} if options["tol"] is None else {"tol": options["tol"]}
+    found = certify_libsvm_model(
+        model, X, y, C=options["cost"], nu=options["nu"], epsilon=options["epsilon"], **more
+    )
+    return found.certificate, list(found.assumptions)
+
+
+def _of_mercer(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list[str]]:
+    from mercer.files import load, verify  # noqa: PLC0415
+    from mercer.fitting import TableModel  # noqa: PLC0415
+
+    model = load(path)
+    more = {} if options["tol"] is None else {"tol": options["tol"]}
+    if isinstance(model, TableModel):
+        rows, y, notes = training_rows(model, data, _reader(options, ""))
+        return verify(model.machine, model.preparation.transform(rows), y, **more), notes
+    table = read_table(data, options["drop"], **_reader(options, ""))
+    X, y = _numbers(table, options["target"])
+    return verify(model, X, y, **more), []
+
+
+def _reader(options: dict[str, Any], format: str) -> dict[str, Any]:
+    found = read_arguments(options)
+    return {"format": format, **found} if format else found
+
+
+def training_rows(
+    model: TableModel, data: str, reader: dict[str, Any]
+) -> tuple[Any, Any, list[str]]:
+    """Return the rows that a model was fitted to, their targets, and what there is to say.
+
+    The split is that of the fit: it depends on the rows and the seed alone.
+    """
+    from mercer.fitting import rows_with_target, split  # noqa: PLC0415
+
+    settings = model.settings
+    table = read_table(data, **reader)
+    names = [*model.schema.names, model.target]
+    for name in names:
+        column_of(table.columns, name, "the column")
+    table = table[[name for name in table.columns if name in names]].with_kinds(model.schema.kinds)
+    notes = []
+    if table.digest != settings.digest:
+        notes.append(f"{data} is not the table of the fit: its digest differs")
+    whole = rows_with_target(table, model.target, task=model.task)
+    share = 0.0 if settings.trained_rows == settings.rows else _held_out(settings.options)
+    parts = split(
+        whole, model.target, task=model.task, test=share, random_state=settings.random_state
+    )
+    return parts.train, parts.train_target, notes
+
+
+def _held_out(options: Mapping[str, str]) -> float:
+    return float(options.get("test", "0.2"))
+
+
+def _numbers(table: Table, target: str | None) -> tuple[Any, Any]:
+    """Return rows and targets of a table of numbers; LIBSVM's text names its targets itself."""
+    if target is None:
+        target = TARGET if TARGET in table.columns else None
+    else:
+        column_of(table.columns, target, "--target")
+    if target is None:
+        return table.matrix(), None
+    return table.drop(target).matrix(), table[target]
+
+
+def _program(model: str, data: str, options: dict[str, Any]) -> list[str]:
+    target = options["target"]
+    if is_libsvm_model(model):
+        given = "".join(
+            f", {name}={options[key]!r}"
+            for name, key in (("C", "cost"), ("nu", "nu"), ("epsilon", "epsilon"), ("tol", "tol"))
+            if options[key] is not None
+        )
+        return [
+            "from mercer.data import read",
+            "from mercer.files.libsvm import certify_libsvm_model, read_libsvm_model",
+            "",
+            f"table = read({data!r}, format='libsvm')",
+            f"X, y = table.drop({target or TARGET!r}).matrix(), table[{target or TARGET!r}]",
+            f"print(certify_libsvm_model(read_libsvm_model({model!r}), X, y{given}))",
+        ]
+    return [
+        "import mercer",
+        "from mercer.command.commands.certify import training_rows",
+        "from mercer.files import verify",
+        "",
+        f"model = mercer.load({model!r})",
+        f"rows, y, _ = training_rows(model, {data!r}, {{}})",
+        "print(verify(model.machine, model.preparation.transform(rows), y))",
+    ]

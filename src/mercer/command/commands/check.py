@@ -27,7 +27,7 @@ from mercer.command.work import Work, python
 @python
 @click.pass_obj
 def check(
-    session: Session, data: str, target: str | None, test: str | None, **options: Any
+    session: Session, /, data: str, target: str | None, test: str | None, **options: Any
 ) -> None:
     """Print kinds and findings."""
     reader = read_arguments(options)

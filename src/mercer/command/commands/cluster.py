@@ -31,7 +31,7 @@ METHODS = ("kmeans", "spectral", "mixture")
 @click.option("--max-clusters", type=click.IntRange(min=2), help="The most that are tried, 10.")
 @unsupervised
 @click.pass_obj
-def cluster(session: Session, data: str, **options: Any) -> None:
+def cluster(session: Session, /, data: str, **options: Any) -> None:
     """Group rows, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)
@@ -54,7 +54,7 @@ def cluster(session: Session, data: str, **options: Any) -> None:
     }
     rows = [("clusters", f"{len(sizes)} of {len(model.labels)} rows; {model.criterion}")]
     for number, (size, said) in enumerate(zip(sizes, model.profiles, strict=True)):
-        rows.append((f"cluster {number}", f"{size} rows. {' '.join(said)}".rstrip()))
+        rows.append((f"cluster {number}", f"{size} rows. {'; '.join(said)}".rstrip()))
     finish(session, model, options, {"cluster": model.labels}, (values, rows))
 
 

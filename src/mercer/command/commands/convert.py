@@ -13,7 +13,7 @@ from mercer.command.names import refuse_overwriting
 from mercer.command.results import file_row
 from mercer.command.session import Session
 from mercer.command.tables import column_of, read_arguments, read_like, read_table, reading
-from mercer.command.text import aligned, did_you_mean
+from mercer.command.text import aligned
 from mercer.command.work import Work, python
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _ROWS = 65536  # that CSV is written in
 @reading
 @python
 @click.pass_obj
-def convert(session: Session, input: str, output: str, **options: Any) -> None:
+def convert(session: Session, /, input: str, output: str, **options: Any) -> None:
     """Convert one file."""
     to = options["to"] or _ENDINGS.get(Path(output).suffix.lower(), "libsvm")
     refuse_overwriting([output], input)
@@ -79,17 +79,15 @@ def _model(path: str, output: str, to: str, without_probabilities: bool) -> None
 
     loaded: Any
     if is_libsvm_model(path):
-        loaded = machine_of(
-            read_libsvm_model(path), without_probabilities=without_probabilities
-        )
+        loaded = machine_of(read_libsvm_model(path), without_probabilities=without_probabilities)
     else:
         loaded = load(path)
     if to == "mercer":
         save(loaded, output)
     elif to == "onnx":
-        from mercer.files.onnx import write_onnx  # noqa: PLC0415
+        from mercer.files import to_onnx  # noqa: PLC0415
 
-        write_onnx(loaded, output)
+        to_onnx(loaded, output)
     else:
         machine = loaded.machine if hasattr(loaded, "schema") else loaded
         write_libsvm_model(machine, output, without_probabilities=without_probabilities)
@@ -183,8 +181,8 @@ def _program(path: str, output: str, to: str, model: bool, options: dict[str, An
     read = f"machine_of(read_libsvm_model({path!r}))" if libsvm else f"mercer.load({path!r})"
     home, call = {
         "mercer": ("mercer", "mercer.save"),
-        "onnx": ("mercer.files.onnx", "write_onnx"),
-        "libsvm": ("mercer.files.libsvm", "write_libsvm_model"),
+        "onnx": ("mercer.files", "to_onnx"),
+        "libsvm": ("mercer.files", "write_libsvm_model"),
     }[to]
     lines = ["import mercer"]
     if libsvm:

@@ -25,7 +25,7 @@ from mercer.command.work import Work, python, seed
 @seed
 @python
 @click.pass_obj
-def evaluate(session: Session, model: str, data: str, seed: int, python: bool) -> None:
+def evaluate(session: Session, /, model: str, data: str, seed: int, python: bool) -> None:
     """Print the figures."""
     if python:
         session.program(
@@ -40,11 +40,11 @@ def evaluate(session: Session, model: str, data: str, seed: int, python: bool) -
         )
         return
     opened = table_model(model)
-    from mercer.fitting import evaluate as judge  # noqa: PLC0415  help needs none of it
+    from mercer.fitting import evaluate as judged  # noqa: PLC0415  help needs none of it
 
     table = read_like(data, opened.schema, opened.target)
     column_of(table.columns, opened.target, "the target")
-    found = judge(opened, table, random_state=seed)
+    found = judged(opened, table, random_state=seed)
     values: dict[str, Any] = {"model": model, "target": opened.target, **found.to_dict()}
     session.result(values, aligned(metric_rows(found)) + _confusion(found, opened.classes))
 

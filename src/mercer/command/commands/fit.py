@@ -101,7 +101,7 @@ def _options(function: Any) -> Any:
 @strict
 @python
 @click.pass_obj
-def fit(session: Session, data: str, **options: Any) -> None:
+def fit(session: Session, /, data: str, **options: Any) -> None:
     """Read, fit, write, tell."""
     files = _files(data, options)
     if options["python"]:

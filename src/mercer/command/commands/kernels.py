@@ -36,7 +36,7 @@ def kernels(context: click.Context) -> None:
     help="List all kernels with their formulas.",
 )
 @click.pass_obj
-def list_kernels(session: Session) -> None:
+def list_kernels(session: Session, /) -> None:
     """Print names, parameters and formulas."""
     from mercer.kernels.language.names import KERNELS  # noqa: PLC0415
 
@@ -71,7 +71,7 @@ def _row(name: str, kind: type[Any]) -> dict[str, Any]:
 @KERNEL
 @python
 @click.pass_obj
-def show_kernel(session: Session, kernel: str, python: bool) -> None:
+def show_kernel(session: Session, /, kernel: str, python: bool) -> None:
     """Print what a text means."""
     if python:
         session.program(["from mercer.kernels import parse", "", f"print(parse({kernel!r}))"])
@@ -125,7 +125,14 @@ def parsed(text: str) -> Any:
 @seed
 @click.pass_obj
 def try_kernel(
-    session: Session, kernel: str, data: str, target: str | None, rows: int, seed: int, **options: Any
+    session: Session,
+    /,
+    kernel: str,
+    data: str,
+    target: str | None,
+    rows: int,
+    seed: int,
+    **options: Any,
 ) -> None:
     """Print what the matrix is like."""
     parsed(kernel)

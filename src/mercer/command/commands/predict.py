@@ -22,7 +22,7 @@ from mercer.command.work import Work, python
     examples=[
         "predict income.mercer new.csv > predicted.csv",
         "predict income.mercer new.csv --proba -o predicted.csv",
-        "zcat new.csv.gz | mercer predict income.mercer - | head",
+        "predict income.mercer - < new.csv | head",
     ],
     help="Predict new rows with a model.\n\nReads rows block by block, so that files of any size "
     "and pipes (-) pass through, and writes CSV: the prediction, and with --proba the probability "
@@ -36,6 +36,7 @@ from mercer.command.work import Work, python
 @click.pass_obj
 def predict(
     session: Session,
+    /,
     model: str,
     data: str,
     output: str | None,
@@ -103,7 +104,7 @@ def _collected(opened: Opened, data: str, proba: bool) -> dict[str, Any]:
     found: list[list[Any]] = [[] for _ in names]
     for rows in opened.blocks(data):
         for column, values in zip(found, opened.answers(rows, proba), strict=True):
-            column += values.tolist()
+            column.extend(values.tolist())
     return {"rows": len(found[0]), "predictions": dict(zip(names, found, strict=True))}
 
 

@@ -27,7 +27,7 @@ from mercer.command.work import Work
 @click.option("--kernel", metavar="KERNEL", default="linear", show_default=True)
 @unsupervised
 @click.pass_obj
-def project(session: Session, data: str, **options: Any) -> None:
+def project(session: Session, /, data: str, **options: Any) -> None:
     """Project rows, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)

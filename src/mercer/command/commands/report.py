@@ -25,7 +25,7 @@ from mercer.command.work import Work, python
 @click.option("--output", "-o", type=click.Path(), metavar="FILE", help="MODEL with .html, else.")
 @python
 @click.pass_obj
-def report(session: Session, model: str, output: str | None, python: bool) -> None:
+def report(session: Session, /, model: str, output: str | None, python: bool) -> None:
     """Write the file."""
     path = Path(output) if output else Path(model).with_name(f"{Path(model).stem}.html")
     refuse_overwriting([path], model)

@@ -45,7 +45,7 @@ METHODS = ("naive-bayes", "perceptron")
 )  # fmt: skip
 @python
 @click.pass_obj
-def stream(session: Session, lines: str, python: bool, **options: Any) -> None:
+def stream(session: Session, /, lines: str, python: bool, **options: Any) -> None:
     """Answer and learn line by line."""
     labels, load = options["labels"], options["load"]
     if (labels is None) == (load is None):
@@ -139,10 +139,11 @@ def _program(lines: str, options: dict[str, Any]) -> list[str]:
         "from mercer.fitting import TextFilter",
         "",
         f"texts = {made}",
-        f"for line in open({lines if lines != '-' else 0!r}, encoding='utf-8'):",
-        "    label, _, text = line.rstrip('\\n').partition('\\t')",
-        "    answer = texts.learn(text, label)",
-        "    print(answer.label, f'{answer.score:.4g}', sep='\\t')",
+        f"with open({0 if lines == '-' else lines!r}, encoding='utf-8') as lines:",
+        "    for line in lines:",
+        "        label, _, text = line.rstrip('\\n').partition('\\t')",
+        "        answer = texts.learn(text, label)",
+        "        print(answer.label, f'{answer.score:.4g}', sep='\\t')",
     ]
     if options["save"]:
         body.append(f"mercer.save(texts, {options['save']!r})")

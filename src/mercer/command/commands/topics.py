@@ -25,7 +25,9 @@ _WORDS = 10  # of each topic that are shown
     "given.",
 )
 @DATA
-@click.option("--column", "-c", metavar="COLUMN", help="The texts; by default the column of kind text.")
+@click.option(
+    "--column", "-c", metavar="COLUMN", help="The texts; by default the column of kind text."
+)
 @click.option("--topics", "-k", type=click.IntRange(min=1), help="How many.")
 @click.option(
     "--stop-words", type=click.Choice(["common", "english", "none"]), default="common",
@@ -33,7 +35,7 @@ _WORDS = 10  # of each topic that are shown
 )  # fmt: skip
 @unsupervised
 @click.pass_obj
-def topics(session: Session, data: str, **options: Any) -> None:
+def topics(session: Session, /, data: str, **options: Any) -> None:
     """Find topics, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)

@@ -286,7 +286,7 @@ default="k-means++"
                 RuntimeWarning,
                 stacklevel=4,
             )
-        return _CheckedKMeans(
+        return InnerKMeans(
             int(self.n_clusters),
             init=init,
             n_init=starts,
@@ -361,7 +361,7 @@ default="k-means++"
             refuse(self, "init", self.init, "be 'k-means++', 'random', centres or a function")
 
 
-class _CheckedKMeans(machines.KMeans):
+class InnerKMeans(machines.KMeans):
     """The Mercer machine, with parameters that are checked, and with as few as no steps."""
 
     def _check_parameters(self) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from mercer.data import Table, TablePreparation
+from mercer.data import Table, TablePreparation, check
 from mercer.fitting.model import Settings
 from mercer.fitting.phases import Phases
 from mercer.fitting.program import imports_of, pipeline_lines, table_imports, table_lines
-from mercer.fitting.steps import certificate_of, checked, read_table, versions, words_of
+from mercer.fitting.steps import certificate_of, read_table, versions, words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def prepared(table: Any, kinds: Mapping[str, Any] | None, drop: Sequence[str]) -
     phases = Phases(None, None)
     with phases.phase("check", "the table is checked"):
         found = read_table(table, kinds or {}, drop)
-        findings = checked(found, None)
+        findings = check(found)
     with phases.phase("prepare", "columns become numbers"):
         preparation = TablePreparation()
         rows = preparation.fit_transform(found)

@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from mercer.array_types import Array
-from mercer.data import Kind, Table
+from mercer.data import Kind, Table, check
 from mercer.fitting.phases import Phases
 from mercer.fitting.program import expression_of
-from mercer.fitting.steps import certificate_of, checked, read_table
+from mercer.fitting.steps import certificate_of, read_table
 from mercer.fitting.unsupervised.common import settings_of
 from mercer.fitting.unsupervised.models import TopicModel
 from mercer.machines import BagOfWords, MultinomialMixture
@@ -66,7 +66,7 @@ def topics(
     phases = Phases(None, None)
     with phases.phase("check", "texts are read"):
         table, name, rows = _texts(texts, column)
-        findings = checked(table, None)
+        findings = check(table)
     with phases.phase("prepare", "words are counted"):
         words = _counter(rows, stop_words)
         counts = words.fit_transform(rows)

@@ -33,7 +33,11 @@ _MAX_COLUMNS = 10_000  # of one range such as 0:100
 Value: TypeAlias = Any  # a Kernel, a number, a string, or a list of values
 
 
-def parse(text: str, bare: Callable[[str], Kernel | None] | None = None) -> Kernel:
+def parse(
+    text: str,
+    bare: Callable[[str], Kernel | None] | None = None,
+    longest: int = _MAX_LENGTH,
+) -> Kernel:
     """Read a kernel from its text.
 
     Parameters
@@ -43,6 +47,8 @@ def parse(text: str, bare: Callable[[str], Kernel | None] | None = None) -> Kern
     bare : callable, optional
         Makes the kernel of a name that stands without brackets; None of it, or no such function,
         leaves the name to its class and the defaults there.
+    longest : int
+        Most characters that are looked at.
 
     Returns
     -------
@@ -63,8 +69,8 @@ def parse(text: str, bare: Callable[[str], Kernel | None] | None = None) -> Kern
         matrn(2)
         ^
     """
-    if len(text) > _MAX_LENGTH:
-        raise ParseError(f"the text is longer than {_MAX_LENGTH} characters", text, _MAX_LENGTH)
+    if len(text) > longest:
+        raise ParseError(f"the text is longer than {longest} characters", text, longest)
     return _Parser(text, bare).whole()
 
 

@@ -115,7 +115,7 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
     def _gram(self, X: Points, rows: Array) -> Gram:
         if isinstance(self.kernel_, Linear) and not is_sparse(X):
             used = take(X, rows).astype(np.float64, copy=False)
-            gram = factor_gram(_as_they_are, used)
+            gram = factor_gram(rows_as_features, used)
             refuse_overflow(gram, self.kernel_, rows)
             return gram
         names = self._column_names()
@@ -159,6 +159,6 @@ def _means(gram: Gram, codes: Array, weights: Array, count: int) -> ClassMeans:
     return ClassMeans(centered(gram, weights), codes, weights, count)
 
 
-def _as_they_are(Z: Points) -> Points:
+def rows_as_features(Z: Points) -> Points:
     """Return the features of the linear kernel."""
     return Z

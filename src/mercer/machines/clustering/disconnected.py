@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mercer.array_types import Array
+
+_FAINT = 1e-2  # of length one: less of a vector on a component does not tell its direction
+_SAME = 12  # digits of eigenvalues that tell them apart
 
 
 class DisconnectedWarning(UserWarning):
@@ -24,10 +29,12 @@ def largest_and_rest(component: Array, count: int) -> Array:
 
 
 def localised(values: Array, vectors: Array, component: Array) -> tuple[Array, Array, Array]:
-    """Rotate eigenvectors of a disconnected graph so that each lives on one component.
+    """Make eigenvectors of a disconnected graph live on one component each.
 
-    Repeated eigenvalues of different components come mixed. The projections on the components
-    commute with the matrix, so a basis that diagonalises both exists in the span.
+    Repeated eigenvalues of different components come mixed. What a vector is on one component is
+    an eigenvector, too: from all these, orthogonal ones of each component are made, and those of
+    the largest values are kept. They span the given space, unless that holds a part only of the
+    vectors of its smallest value: then they are others of that value.
 
     Parameters
     ----------
@@ -41,29 +48,41 @@ def localised(values: Array, vectors: Array, component: Array) -> tuple[Array, A
     Returns
     -------
     values, vectors
-        The same space, largest value first.
+        As many, largest value first, orthonormal.
     owner : (k,) int array
         The component that each vector lives on.
     """
-    count = int(component.max()) + 1
-    mass = np.zeros((vectors.shape[1], vectors.shape[1]))
-    for j in range(count):
-        part = vectors[component == j]
-        mass += j * (part.T @ part)
-    where, W = np.linalg.eigh(mass)
-    owner = np.clip(np.rint(where), 0, count - 1).astype(np.int64)
-    kept, turned = np.empty(len(values)), np.empty_like(W)
-    for j in np.unique(owner):
-        columns = np.flatnonzero(owner == j)
-        inner = W[:, columns].T @ (values[:, None] * W[:, columns])
-        kept[columns], Y = np.linalg.eigh((inner + inner.T) / 2)
-        turned[:, columns] = W[:, columns] @ Y
-    order = np.argsort(-kept, kind="stable")
-    out = vectors @ turned[:, order]
-    for i, j in enumerate(owner[order]):  # what is left elsewhere is rounding
-        out[component != j, i] = 0.0
-        out[:, i] /= max(float(np.linalg.norm(out[:, i])), np.finfo(float).tiny)
-    return kept[order], _signed(out), owner[order]
+    order = np.argsort(component, kind="stable")
+    starts = np.searchsorted(component[order], np.arange(int(component.max()) + 2))
+    rows = [order[i:j] for i, j in pairwise(starts)]
+    # squared lengths add up to the number of vectors: with this bound as many are left
+    faint = min(_FAINT, float(1 / np.sqrt(2 * len(values) * len(rows))))
+    found = [_on_one(values, vectors[some], faint) for some in rows]
+    every = np.concatenate([those for those, _ in found])
+    owner = np.repeat(np.arange(len(found)), [len(those) for those, _ in found])
+    column = np.concatenate([np.arange(len(those)) for those, _ in found])
+    # rounding does not order equal values: a component of more points, which comes first, has them
+    size = max(float(np.abs(every).max(initial=0.0)), np.finfo(float).tiny)
+    kept = np.argsort(-np.round(every / size, _SAME), kind="stable")[: len(values)]
+    kept = kept[np.argsort(-every[kept], kind="stable")]
+    out = np.zeros(vectors.shape)
+    for i, (j, c) in enumerate(zip(owner[kept], column[kept], strict=True)):
+        out[rows[j], i] = found[j][1][:, c]
+    return every[kept], _signed(out), owner[kept]
+
+
+def _on_one(values: Array, part: Array, faint: float) -> tuple[Array, Array]:
+    """Return eigenpairs of one component, from the rows of eigenvectors of all: (c,), (m, c).
+
+    With part = U S W', the matrix of the component maps part to part diag(values), and so has
+    S W' diag(values) W / S in the basis U.
+    """
+    U, strengths, W = np.linalg.svd(part, full_matrices=False)
+    kept = strengths > faint
+    U, strengths, W = U[:, kept], strengths[kept], W[kept]
+    inner = strengths[:, None] * (W @ (values[:, None] * W.T)) / strengths
+    found, turn = np.linalg.eigh((inner + inner.T) / 2)
+    return found[::-1], U @ turn[:, ::-1]
 
 
 def _signed(vectors: Array) -> Array:

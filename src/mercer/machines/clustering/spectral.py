@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
+from mercer.certificates.spectral.eigenproblem import is_orthonormal
 from mercer.gram import EdgeWeight, Gram, components
 from mercer.gram.build import stored_dtype
 from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS
@@ -395,7 +396,7 @@ class SpectralClustering(
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
         judged = partial(judge, tol=float(self.tol))
         # eigenvectors of rounding are those of no matrix that is made anew
-        eager = not bool(carried.all()) or self._cancels(shift)
+        eager = not bool(carried.all()) or self._cancels(shift) or not is_orthonormal(modes)
         self._judgement = lazy_certificate(base, question, modes, judged, eager=eager)
 
     def _cancels(self, shift: Array) -> bool:

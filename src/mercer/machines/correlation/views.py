@@ -293,8 +293,6 @@ def promised(
     def judge(problem: Correlation, value: CanonicalPairs) -> Certificate:
         return certify(problem, value, tol)
 
-    if is_sparse(first.factor):
-        return LazyDataCertificate(question(first), value, judge)
     unseen = any(gram.source is not None and not gram.valid for gram in bases)
     slight = any(
         penalty < _SLIGHT * float(np.abs(gram.diag()).mean())
@@ -302,4 +300,6 @@ def promised(
     )
     rough = (unseen or slight or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
     eager = rough or (not other.valid and has_negative_curvature(other))
+    if is_sparse(first.factor):
+        return LazyDataCertificate(question(first), value, judge, eager, first.shape[0])
     return lazy_certificate(first, question, value, judge, weights, eager=eager)

@@ -17,6 +17,7 @@ from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
 from mercer.backends.boxes import multiplier, with_sum
 from mercer.gram import Gram
+from mercer.gram.accurate_products import EPS, accurate_product, product_rounding
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed.part import PartGram
 
@@ -204,18 +205,40 @@ class BoxQP:
         """Return whether b'Kb, which a margin between classes makes positive, is but rounding."""
         return self.parting and not -float(b @ F) > self.rounding(b)
 
+    def product_rounding(self, b: Array) -> Array:
+        """Return the uncertainty of K b in float64, as that of its largest terms."""
+        held = self.unwrapped
+        of_base = product_rounding(held.base, self._on_base(b))
+        own = of_base if held.index is None else of_base[held.index]
+        return own if held.shift is None else own + EPS * np.abs(held.shift * b)
+
+    def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
+        """Return K b and its uncertainty, by sums that do not round, where K is held as data."""
+        held = self.unwrapped
+        found = accurate_product(held.base, self._on_base(b))
+        if found is None:
+            return None
+        product, rounding = found if held.index is None else [part[held.index] for part in found]
+        if held.shift is None:
+            return product, rounding
+        shifted = held.shift * b
+        return product + shifted, rounding + EPS * np.abs(shifted)
+
+    def _on_base(self, b: Array) -> Array:
+        """Return coefficients of the points: those above and below a tube are added up."""
+        held = self.unwrapped
+        return b if held.index is None else np.bincount(held.index, b, held.base.shape[0])
+
     def rounding(self, b: Array) -> float:
         """Return the uncertainty of b'Kb in float64; an objective below it is zero as far as known.
 
         By its largest terms, each point counted once: those above and below a tube cancel exactly.
         """
-        held = self.unwrapped
-        index = np.arange(len(b)) if held.index is None else held.index
-        coef = np.abs(np.bincount(index, b, held.base.shape[0]))
+        lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
         with np.errstate(over="ignore"):
-            return float(_EPSILON * np.square(coef @ np.sqrt(np.abs(held.base.diag()))))
+            return float(_EPSILON * np.square(np.abs(self._on_base(b)) @ lengths))
 
-    def gap(self, b: Array, slope: Array) -> float:
+    def gap(self, b: Array, slope: Array, rounding: Array | None = None) -> float:
         """Bound the distance to the optimum: what each variable could gain on its own.
 
         `slope` is F minus the multipliers. With d the shift of the Gram, the sum over i of
@@ -223,8 +246,16 @@ class BoxQP:
             max over the box of slope_i (t - b_i) - d_i (t - b_i)^2/2 - epsilon_i (|t| - |b_i|).
 
         Where the slope points to an infinite bound and no shift bends it back, there is no finite
-        bound: that is honest.
+        bound: that is honest. Where slopes are known to `rounding`, the largest sum that leaves;
+        each term is convex in its slope, so that one of the two ends has it.
         """
+        if rounding is None:
+            return float(self._gains(b, slope).sum())
+        ends = self._gains(b, slope - rounding), self._gains(b, slope + rounding)
+        return float(np.maximum(*ends).sum())
+
+    def _gains(self, b: Array, slope: Array) -> Array:
+        """Return what each variable could gain on its own."""
         shift = self.unwrapped.shift
         d = np.zeros(len(b)) if shift is None else shift
         epsilon, best = self.epsilons, np.zeros(len(b))
@@ -240,4 +271,4 @@ class BoxQP:
                 gain -= epsilon * (sign * b - np.abs(b))
                 gain = np.where(np.isfinite(gain), gain, np.inf)  # overflow is no bound
                 best = np.maximum(best, np.where(low <= high, gain, 0.0))
-        return float(best.sum())
+        return best

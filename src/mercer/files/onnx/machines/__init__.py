@@ -1,0 +1,12 @@
+"""Machines as nodes: one rule per machine, by family. Importing this registers them all."""
+
+from mercer.files.onnx.machines import (
+    bayes,
+    clustering,
+    linear_steps,
+    margin,
+    projection,
+    regression,
+)
+
+__all__ = ["bayes", "clustering", "linear_steps", "margin", "projection", "regression"]

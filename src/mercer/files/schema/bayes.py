@@ -1,0 +1,196 @@
+"""Bayes' rule from tables, Gaussians and words; nearest means and neighbours; rectangles."""
+
+from mercer.files.schema.machine import FITTED, JUDGED, machine
+from mercer.files.schema.record import Fields, record
+from mercer.machines import (
+    AxisAlignedRectangle,
+    BagOfWords,
+    BayesDecision,
+    GaussianClassifier,
+    JointTable,
+    NaiveBayes,
+    NearestMean,
+    NearestNeighbors,
+)
+from mercer.machines.base.targets import DistinctRows
+from mercer.machines.bayes.class_counts import ClassCounts, Layout
+from mercer.machines.bayes.lazy_solution import LazySolution
+from mercer.machines.bayes.values import Values
+from mercer.machines.classification.nearest import MatrixSearch, RowSearch
+from mercer.problems.bayes.class_means import Means
+from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
+from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
+from mercer.problems.bayes.nearest import Neighbourhoods
+
+
+def _lazy(value: LazySolution) -> Fields:
+    return {"problem": value.problem, "solution": value.solution}
+
+
+def _make_lazy(found: Fields) -> LazySolution:
+    made = LazySolution(found["problem"])
+    made._solution = found["solution"]
+    return made
+
+
+def _values(value: Values) -> Fields:
+    return {"listed": value.listed}
+
+
+def _make_values(found: Fields) -> Values:
+    listed = found["listed"]
+    return Values(listed, {each: i for i, each in enumerate(listed)})
+
+
+def _make_distinct(found: Fields) -> DistinctRows:
+    group = found["group"]
+    if len(group) and not -1 <= int(group.min()) <= int(group.max()) < len(found["first"]):
+        raise ValueError("rows belong to groups that are not there")
+    return DistinctRows(**found)
+
+
+def _table(value: JointTable) -> Fields:
+    return {"table": value.counts, "names": value.names, "values": value.values}
+
+
+def _make_table(found: Fields) -> JointTable:
+    return JointTable(**found)
+
+
+record(
+    LazySolution,
+    "problem: @counted\nsolution: Solution",
+    state=_lazy,
+    make=_make_lazy,
+    closed=True,
+)
+record(Values, "listed: tuple(param)", state=_values, make=_make_values, closed=True)
+record(Layout, "kinds: words[d]")
+record(ColumnMoments, "weight, mean, scatter: F[c,g]")
+record(
+    ClassCounts,
+    """
+    weight: f8[c]
+    values: tuple(Values)[v]
+    tables: tuple(f8[c,_])[v]
+    hits, seen, counts: f8[c,_] | i8[c,_]
+    moments: ColumnMoments{c=c}
+    """,
+)
+record(
+    ClassTables,
+    """
+    tables: f8[c,_]
+    starts: i8[_]
+    hits, seen: f8[c,h] | i8[c,h]
+    counts: f8[c,_] | i8[c,_]
+    moments: ColumnMoments{c=c}
+    alpha: float
+    floors: f8[_]
+    prior: F[c]
+    """,
+    group="counted",
+)
+record(
+    ClassModel,
+    """
+    prior: F[c]
+    tables: F[c,_]
+    ones, zeros: F[c,h]
+    words: F[c,_]
+    mean, variance: F[c,g]
+    """,
+    group="answer",
+)
+record(Scatter, "weight: f8[c]\nmean: f8[c,d]\nscatter: f8[c,d,d] | f8[c,d]")
+record(
+    GaussianClasses,
+    "moments: Scatter\nround, shared, unbiased: bool\nfloor: float",
+    group="counted",
+)
+record(
+    Spread,
+    "mean: f8[c,d]\nscale: f8[d]\nvalues: f8[m,_]\nvectors: none | f8[m,_,_]",
+    group="answer",
+)
+record(Means, "coef: f8[n,c]\nsquared: f8[c]", group="answer")
+record(Neighbourhoods, "index: i8[_,_]", group="answer")
+record(DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]", make=_make_distinct)
+record(RowSearch, "source: Source{n=n,d=d}", group="search")
+record(MatrixSearch, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")
+
+machine(
+    JointTable,
+    "table: f8\nnames: tuple(text)\nvalues: tuple(tuple(param))",
+    state=_table,
+    make=_make_table,
+)
+machine(
+    NaiveBayes,
+    """
+    classes_: labels[c]
+    kinds_: words[d]
+    _layout: Layout
+    alpha_: number
+    alphas_?, cv_losses_?: F[_]
+    _held: ClassCounts{c=c}
+    class_count_: f8[c]
+    prior_: F[c]
+    _asked: LazySolution
+    _judgement: Certificate
+    """,
+)
+machine(
+    GaussianClassifier,
+    """
+    classes_: labels[c]
+    _held: Scatter{c=c,d=d}
+    class_count_: f8[c]
+    prior_: F[c]
+    _asked: LazySolution
+    _judgement: Certificate
+    """,
+)
+machine(
+    BayesDecision,
+    JUDGED
+    + """
+    classes_: labels[c]
+    _place: dict(int)
+    counts_: f8[v,c]
+    values_: list(tuple(param))[v]
+    prior_: F[c]
+    likelihood_, posterior_: F[v,c]
+    _unseen: F[c]
+    evidence_: F[v]
+    joint_: JointTable
+    """,
+)
+machine(
+    NearestMean,
+    FITTED
+    + """
+    classes_: labels[c]
+    _expansion: @expansion{d=d,k=c}
+    squared_lengths_: f8[c]
+    dual_coef_: f8[n,c]
+    """,
+)
+machine(
+    NearestNeighbors,
+    FITTED
+    + """
+    classes_: labels[c]
+    _search: @search{d=d,n=n}
+    _weights: f8[n]
+    _rows: DistinctRows
+    n_neighbors_: int
+    loo_errors_?: F[_]
+    _codes: i8[n]<c
+    """,
+)
+machine(
+    AxisAlignedRectangle,
+    "classes_: labels[c]\nlow_, high_: F[d] | f4[d]\nn_inside_: int\nconsistent_: bool",
+)
+machine(BagOfWords, "full_: bool\nvocabulary_: none | dict(int)\nidf_?: f8[_]")

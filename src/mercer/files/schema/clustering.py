@@ -1,0 +1,65 @@
+"""K-means and spectral clustering."""
+
+from dataclasses import fields
+
+from mercer.files.schema.machine import FITTED, machine
+from mercer.files.schema.record import record
+from mercer.machines import KMeans, SpectralClustering
+from mercer.machines.clustering.grouping import ByCentre, BySign
+from mercer.machines.clustering.means import FeatureLengths, KernelDiagonal
+from mercer.machines.clustering.normalization import (
+    DoublyStochastic,
+    NormalizedCut,
+    Plain,
+    RatioCut,
+)
+from mercer.machines.clustering.relaxation import StochasticQuantities
+from mercer.problems import Clusters
+from mercer.problems.clustering.cuts import CutValues
+
+record(Clusters, "labels: i8[n]\ntraces: F[_,_]", group="answer")
+record(
+    StochasticQuantities,
+    "\n".join(f"{each.name}: number" for each in fields(StochasticQuantities)),
+    group="quantities",
+)
+record(CutValues, "cut, ratio, normalized: number")
+record(FeatureLengths, "features: @features{d=d} | function", group="lengths")
+record(KernelDiagonal, "expression: expression", group="lengths")
+for _kind in (Plain, RatioCut, NormalizedCut, DoublyStochastic):
+    record(_kind, "weight: F[n]", group="normalization")
+record(BySign, "column: int", group="grouping")
+record(ByCentre, "centres: f8[m,_]\nowner: i8[m]\nlevel: F[_]", group="grouping")
+
+MEANS = """
+    _store?: none
+    _expansion: @expansion{d=d,k=k}
+    _own: none | @lengths
+    inertia_: float
+    cluster_sizes_: f8[k]
+    n_iter_: int
+    cluster_centers_?: f8[k,d]
+    labels_: i8[n]<k
+"""
+machine(KMeans, FITTED + MEANS, forgets=frozenset({"_relaxation"}))
+machine(
+    SpectralClustering,
+    FITTED
+    + """
+    _store?: none
+    degrees_: F[n]
+    n_connected_: int
+    eigenvalues_: f8[_]
+    eigengaps_?: F[_]
+    embedding_: f8[n,_]
+    _grouping: @grouping
+    n_clusters_: int=k
+    _norm: @normalization
+    _expansion: @expansion{d=d}
+    cut_values_: none | CutValues
+    graph_?: csr[n,n]
+    scaling_?: F[n]
+    _scaling_ended?: Status
+    labels_: i8[n]<k
+    """,
+)

@@ -1,0 +1,89 @@
+"""Support vector machines."""
+
+from mercer.files.schema.machine import FITTED, machine
+from mercer.files.schema.record import Fields, record
+from mercer.machines import SVC, SVR, EnclosingBall, OneClassSVM
+from mercer.machines.margin.multiclass import ByClass, OneVsOne, OneVsRest, TwoClasses
+from mercer.machines.margin.probabilities import Calibration
+from mercer.problems import Dual, Duals
+
+import numpy as np  # isort: skip
+
+
+def _duals(value: Duals) -> Fields:
+    """Put the answers of many programmes one after another: there may be thousands."""
+    coefs = [np.asarray(part.coef, dtype=np.float64) for part in value.parts]
+    constants = [np.atleast_1d(np.asarray(part.intercept, float)) for part in value.parts]
+    return {
+        "coef": np.concatenate(coefs) if coefs else np.zeros(0),
+        "ends": np.cumsum([len(coef) for coef in coefs], dtype=np.int64),
+        "intercept": np.concatenate(constants) if constants else np.zeros(0),
+        "counts": np.array([len(constant) for constant in constants], dtype=np.int64),
+        "plain": np.array([np.ndim(part.intercept) == 0 for part in value.parts], dtype=bool),
+    }
+
+
+def _make_duals(found: Fields) -> Duals:
+    ends, counts = found["ends"], found["counts"]
+    stops = np.cumsum(counts)
+    if len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any() or (counts < 0).any()):
+        raise ValueError("the ends of the answers go back")
+    if (ends[-1] if len(ends) else 0) != len(found["coef"]):
+        raise ValueError("the answers do not end where the last does")
+    if (stops[-1] if len(stops) else 0) != len(found["intercept"]):
+        raise ValueError("there are other constants than answers")
+    coefs = np.split(found["coef"], ends[:-1]) if len(ends) else []
+    constants = np.split(found["intercept"], stops[:-1]) if len(ends) else []
+    if (counts[found["plain"]] != 1).any():
+        raise ValueError("an answer has no single constant")
+    parts = zip(coefs, constants, found["plain"], strict=True)
+    return Duals(tuple(Dual(a, float(b[0]) if plain else b) for a, b, plain in parts))
+
+
+record(Dual, "coef: f8[n]\nintercept: f8[g] | float", group="answer")
+record(
+    Duals,
+    "coef: f8[n]\nends: i8[m]\ncounts: i8[m]\nplain: b[m]\nintercept: f8[g]",
+    group="answer",
+    state=_duals,
+    make=_make_duals,
+    closed=True,
+)
+
+for _kind in (TwoClasses, OneVsOne, OneVsRest):
+    record(_kind, "ends: i8[e]", group="scheme")
+record(
+    ByClass,
+    "offset: f8[p]\nblocks: tuple(tuple(@expansion{d=d} | i8[_]<p))[c]",
+    group="expansion",
+)
+record(Calibration, "scheme: @scheme\nslopes: f8[_,_]")
+
+# a machine made of a file of LIBSVM has no solution of its own, and nothing was judged
+_FITTED = FITTED.replace("solution_:", "solution_?:").replace("_judgement:", "_judgement?:")
+_SUPPORT = """
+    n_iter_?: int
+    _expansion: @expansion{d=d}
+    support_: i8[s]<n
+    support_vectors_?: rows[s,d] | rows[s,_] | f8[0,0]
+"""
+machine(
+    SVC,
+    _FITTED
+    + _SUPPORT
+    + """
+    classes_: labels[c]
+    _scheme: @scheme
+    intercept_: f8[_] | float
+    dual_coef_: f8[s] | f8[s,_]
+    n_support_: i8[c]
+    _support_codes: i8[s]<c
+    _calibration: Calibration | none
+    """,
+)
+machine(SVR, _FITTED + _SUPPORT + "epsilon_, intercept_: float\ndual_coef_: f8[s]\n")
+machine(OneClassSVM, _FITTED + _SUPPORT + "intercept_, offset_: float\ndual_coef_: f8[s]\n")
+machine(
+    EnclosingBall,
+    FITTED + _SUPPORT + "_centre, radius_, center_norm_, offset_: number\ndual_coef_: f8[s]\n",
+)

@@ -1,0 +1,138 @@
+"""Principal components, canonical correlations, discriminants, whitening."""
+
+from mercer.files.schema.machine import FITTED, JUDGED, machine
+from mercer.files.schema.record import record
+from mercer.machines import (
+    CCA,
+    PCA,
+    FisherDiscriminant,
+    LogShift,
+    ProbabilisticPCA,
+    Whiten,
+)
+from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
+from mercer.machines.correlation.views import FittedView, Reader, Regression
+from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
+from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
+from mercer.problems import CanonicalPairs, Directions, Modes, Plane
+
+record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
+record(
+    Plane, "mean: f8[d]\nloadings: f8[d,k]\nnoise: float\nlikelihoods: none | f8[_]", group="answer"
+)
+record(
+    CanonicalPairs,
+    """
+    values: f8[k]
+    coef_x, coef_y: f8[n,k]
+    rank_x, rank_y: int
+    bound: number
+    weights_x, weights_y: none | f8[_,k]
+    """,
+    group="answer",
+)
+record(Directions, "values: f8[k]\ncoef: none | f8[n,k]\nweights: none | f8[w,k]", group="answer")
+
+record(
+    FeatureSubspace,
+    "features: @features{d=d} | function\nmean: f8[w]\ndirections: f8[w,k]\nspread: number",
+    group="subspace",
+)
+record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
+record(Impossible, "reason: text", group="inverse")
+record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")
+record(
+    Iterated,
+    "subspace: @subspace{d=d}\nkernel, pull: kernel\ntraining: rows[_,_]",
+    group="inverse",
+)
+record(Learned, "training: rows[n,_]\nrows: rows[n,d]\nweights: f8[n]", group="inverse")
+machine(
+    PCA,
+    FITTED
+    + """
+    _store?: none
+    _found: number
+    n_components_: int=k
+    eigenvalues_, explained_variance_: f8[k]
+    _unit: F[k]
+    dual_coef_: f8[n,k]
+    _subspace: @subspace{d=d,k=k}
+    _inverse: @inverse
+    """,
+)
+machine(
+    ProbabilisticPCA,
+    """
+    solution_: Solution
+    certificate_: Certificate
+    mean_: f8[d]
+    loadings_: f8[d,k]
+    noise_variance_, log_likelihood_: float
+    n_components_: int=k
+    n_iter_: int
+    log_likelihoods_?: f8[_]
+    """,
+)
+machine(
+    Whiten,
+    """
+    rank_: int=r
+    n_dropped_: int
+    mean_: f8[d]
+    variances_: f8[_]
+    solution_: Solution
+    certificate_: Certificate
+    whitening_, coloring_: f8[_,_]
+    """,
+)
+machine(LogShift, "shift_: f8[d]")
+
+# --- two views -----------------------------------------------------------------------------------
+
+record(FittedView, "kernel: kernel\nexpansion: @expansion{d=d,k=k}")
+record(
+    Reader,
+    "machine: text\nprecomputed, flat: bool\nwidth: none | int\nnames: none | tuple(text)",
+)
+record(Regression, "slopes: f8[k,t]\ncentre: f8[t]")
+machine(
+    CCA,
+    JUDGED
+    + """
+    _store?: none
+    _reader: Reader
+    kernel_x_, kernel_y_: kernel
+    penalty_: tuple(float)
+    cv_scores_?: F[_,_]
+    penalties_?: F[_] | list(param)
+    correlations_: f8[k]
+    rank_x_, rank_y_: int
+    _x: FittedView{d=d,k=k}
+    _y: FittedView{k=k}
+    dual_coef_x_, dual_coef_y_: f8[n,k]
+    _regression: none | Regression{k=k}
+    """,
+)
+
+# --- classes -------------------------------------------------------------------------------------
+
+record(SharedGaussian, "means: f8[c,k]\npriors: f8[c]\nvariance: float", group="decision")
+record(Mahalanobis, "means: f8[c,k]\nfactors: f8[c,_,_] | f8[c,_]", group="decision")
+machine(
+    FisherDiscriminant,
+    FITTED
+    + """
+    classes_: labels[c]
+    prior_: f8[c]
+    _origin: none | f8[d]
+    penalty_: float
+    dual_coef_?: f8[n,k]
+    _expansion: @expansion{d=d,k=k}
+    ratios_: f8[k]
+    means_: f8[c,k]
+    _rule: @decision{c=c,k=k}
+    _directions?: f8[d,_]
+    """,
+)

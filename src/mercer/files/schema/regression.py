@@ -1,0 +1,80 @@
+"""Ridge regression, logistic regression, and streams of them."""
+
+from mercer.files.schema.machine import FITTED, machine
+from mercer.files.schema.record import record
+from mercer.machines import KernelRidge, LogisticRegression
+from mercer.problems import Coefficients, PathValue
+from mercer.solvers.risk.annealed import SGDState
+from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
+
+record(
+    Coefficients,
+    "coef: none | f8[n,k]\nintercept: f8[k]\nweights: none | f8[w,k]",
+    group="answer",
+)
+record(
+    PathValue,
+    """
+    scores: F[p,k]
+    coef: f8[n,k]
+    intercept: f8[k]
+    residuals: F[n,k]
+    weights: none | f8[w,k]
+    best: i8[k]<p
+    """,
+    group="answer",
+)
+machine(
+    KernelRidge,
+    FITTED
+    + """
+    penalty_: f8[k] | float
+    _expansion: @expansion{d=d}
+    dual_coef_: f8[n] | f8[n,k]
+    intercept_: f8[k] | float
+    penalties_?: f8[p]
+    loo_scores_?: F[p] | F[p,k]
+    loo_residuals_?: F[n] | F[n,k]
+    _weights?: f8[d,_]
+    """,
+)
+
+record(
+    StreamPreconditioner,
+    """
+    full: bool
+    _width: int
+    _weight, _next: number
+    _batches: int
+    _scatter, _bend, _turn, _axes: F[_,_] | F[_]
+    _bends, _scales, _sizes: F[_]
+    """,
+    bare=True,
+    closed=True,
+)
+record(
+    SGDState,
+    """
+    solver: AnnealedGradient
+    features: int=w
+    columns: int=k
+    bias: bool
+    steps: int
+    w, mean_w: f8[w,k]
+    b, mean_b: f8[k]
+    shape: StreamPreconditioner
+    """,
+)
+machine(
+    LogisticRegression,
+    FITTED
+    + """
+    classes_: labels[c]
+    _weights: none | f8[_,k]
+    _expansion: @expansion{d=d,k=k}
+    intercept_: f8[k]
+    dual_coef_?: f8[n,k]
+    _seen?, _met?, _streamed?: number
+    _walk?: SGDState
+    """,
+)
