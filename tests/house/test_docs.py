@@ -22,6 +22,7 @@ MODULES = [
     "mercer.theory",
     "mercer.compat.sklearn",
     "mercer.files",
+    "mercer.report",
 ]
 
 
