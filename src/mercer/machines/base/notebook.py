@@ -23,7 +23,8 @@ class Displayed:
 
     @property
     def _repr_html_(self) -> Any:
-        diagram = super(Displayed, quick(self))._repr_html_  # no attribute: no diagrams wanted
+        base: Any = super(Displayed, quick(self))
+        diagram = base._repr_html_  # there is no such attribute where no diagrams are wanted
 
         def both() -> str:
             return str(diagram()) + ending(self)
@@ -31,7 +32,8 @@ class Displayed:
         return both
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle = dict(super(Displayed, quick(self))._repr_mimebundle_(**kwargs))
+        base: Any = super(Displayed, quick(self))
+        bundle = dict(base._repr_mimebundle_(**kwargs))
         if "text/html" in bundle:
             bundle["text/html"] = str(bundle["text/html"]) + ending(self)
         return bundle
