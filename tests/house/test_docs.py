@@ -24,6 +24,7 @@ MODULES = [
     "mercer.theory",
     "mercer.compat.sklearn",
     "mercer.files",
+    "mercer.report",
 ]
 
 
