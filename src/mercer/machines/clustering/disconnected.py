@@ -8,7 +8,6 @@ import numpy as np
 
 from mercer.array_types import Array
 
-
 _FAINT = 1e-2  # of length one: less of a vector on a component does not tell its direction
 _SAME = 12  # digits of eigenvalues that tell them apart
 
