@@ -121,7 +121,7 @@ def test_options_of_fit_from_a_file(mercer, table, tmp_path):
 
 
 def test_strict_ends_with_3(mercer, table, monkeypatch):
-    import mercer.fitting as fitting
+    from mercer import fitting
 
     def doubtful(*args, **options):
         model = fit(*args, **options)

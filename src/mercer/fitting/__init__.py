@@ -1,6 +1,5 @@
 """From a table to a model: prepare, choose, tune, calibrate, certify."""
 
-from mercer.fitting.evaluating import evaluate_model
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
 from mercer.fitting.fit import fit
 from mercer.fitting.model import Settings, TableModel
@@ -30,7 +29,6 @@ __all__ = [
     "TopicModel",
     "cluster",
     "evaluate",
-    "evaluate_model",
     "fit",
     "project",
     "rows_with_target",

@@ -12,7 +12,6 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer.array_types import Array
-from mercer.data.column import missing_of
 from mercer.fitting.candidates import prepared_columns
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.importance import permutation_importance
@@ -26,7 +25,6 @@ from mercer.fitting.judging import (
     regression_metrics,
     roc_of,
 )
-from mercer.fitting.targets import target_values
 from mercer.selection import Choice
 from mercer.theory import Bound, hoeffding, machine_bound
 
@@ -223,51 +221,3 @@ def bounds_of(
     fixed = f"the {points} settings that were compared were fixed beforehand"
     assumptions = tuple(fixed if "kernel was fixed" in one else one for one in bound.assumptions)
     return (*found, Bound(bound.value, bound.vacuous, assumptions, bound.statement))
-
-
-def evaluate_model(model: Any, table: Any, *, random_state: int = 0) -> Evaluation:
-    """Judge a model by rows that it has not seen.
-
-    Parameters
-    ----------
-    model : TableModel
-        The model; one from a file will do.
-    table : Table
-        Rows with the target among the columns; rows without it are left out.
-    random_state : int
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    Evaluation
-        Figures with intervals, beside those of the best constant answer for these rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import mercer
-    >>> from mercer.data import Table
-    >>> from mercer.fitting import evaluate_model
-    >>> x = np.random.default_rng(0).normal(size=200)
-    >>> table = Table.of({"x": x, "y": np.where(x > 0, "a", "b")})
-    >>> model = mercer.fit(table.rows(slice(100)), "y", kernels=["linear"], importance=False)
-    >>> evaluate_model(model, table.rows(slice(100, 200)))["accuracy"].value > 0.9
-    True
-    """
-    if model.target not in table.columns:
-        raise ValueError(f"the table has no column {model.target!r}, which the model predicts")
-    there = ~missing_of(table[model.target])
-    table = table.rows(there)
-    if not len(table):
-        raise ValueError(f"no row of the table has a {model.target!r} to judge by")
-    truth = target_values(table, model.target, model.task)
-    decider = Decider(model.task, tuple(model.classes), model.threshold)
-    if model.task == "classification":
-        truth = truth.astype(np.asarray(model.classes).dtype)
-    answers = decider.answers(model.pipeline, table.drop(model.target), truth)
-    known = [label for label in truth.tolist() if label in model.classes]
-    return evaluate(
-        answers, kind="test table", rows=np.flatnonzero(there), decider=decider,
-        train_target=np.asarray(known) if model.task == "classification" else truth,
-        choice=None, scoring=None, seed=random_state,
-    )  # fmt: skip

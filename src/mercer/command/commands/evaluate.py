@@ -32,19 +32,19 @@ def evaluate(session: Session, /, model: str, data: str, seed: int, python: bool
             [
                 "import mercer",
                 "from mercer.data import read",
-                "from mercer.fitting import evaluate_model",
+                "from mercer.fitting import evaluate",
                 "",
                 f"model = mercer.load({model!r})",
-                f"print(evaluate_model(model, read({data!r}), random_state={seed}))",
+                f"print(evaluate(model, read({data!r}), random_state={seed}))",
             ]
         )
         return
     opened = table_model(model)
-    from mercer.fitting import evaluate_model  # noqa: PLC0415  help needs none of it
+    from mercer.fitting import evaluate as judge  # noqa: PLC0415  help needs none of it
 
     table = read_like(data, opened.schema, opened.target)
     column_of(table.columns, opened.target, "the target")
-    found = evaluate_model(opened, table, random_state=seed)
+    found = judge(opened, table, random_state=seed)
     values: dict[str, Any] = {"model": model, "target": opened.target, **found.to_dict()}
     session.result(values, aligned(metric_rows(found)) + _confusion(found, opened.classes))
 
