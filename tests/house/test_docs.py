@@ -18,6 +18,7 @@ MODULES = [
     "mercer.certificates",
     "mercer.backends",
     "mercer.selection",
+    "mercer.fitting",
     "mercer.testing",
     "mercer.theory",
     "mercer.compat.sklearn",
