@@ -49,6 +49,10 @@ class Status(Enum):
         "no margin at this nu: to working precision the convex hulls of the classes, reduced by "
         "it, still meet. Raise nu"
     )
+    UNKNOWN = (
+        "the answer was read from a file of another library, without its data; how good it is has "
+        "not been looked at. Judge it beside the data (mercer.files.certify_libsvm_model)"
+    )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
     @property

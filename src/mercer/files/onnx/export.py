@@ -22,7 +22,7 @@ from mercer.files.onnx.machines.linear_steps import last_of, table_answers
 from mercer.files.onnx.outputs import Output, exported, transformed
 from mercer.files.onnx.parity import Parity, compare
 from mercer.files.onnx.sample import sample_rows
-from mercer.files.onnx.tables import feeds_of, prepared, table_sample
+from mercer.files.onnx.tables import feeds_of, prepared, refuse_columns, table_sample
 from mercer.fitting import TableModel
 
 _ = machines  # imported for the rules it registers
@@ -97,6 +97,7 @@ def _sample(machine: Any, given: Any) -> tuple[Any, dict[str, Array]]:
     """Return rows to compare at, and the same as inputs of the graph."""
     preparation = _preparation(machine)
     if preparation is not None:
+        refuse_columns(preparation)
         table = table_sample(preparation) if given is None else Table.of(given)
         return table, feeds_of(preparation, table)
     check_is_fitted(machine)
