@@ -23,6 +23,7 @@ MODULES = [
     "mercer.theory",
     "mercer.compat.sklearn",
     "mercer.files",
+    "mercer.report",
 ]
 
 

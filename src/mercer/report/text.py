@@ -94,11 +94,12 @@ def figure(value: Any, digits: int = 4) -> str:
         return f"{int(value):,}"
     if not isinstance(value, float | np.floating):
         return clean(value)
-    if not math.isfinite(value):
-        return "not a number" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    said = f"{float(value):,.{digits}g}" if abs(value) < 1e5 else f"{float(value):.{digits}g}"
-    if abs(value) >= 1000 and abs(value) < 1e7:
-        said = f"{float(value):,.0f}"
+    number = float(value)
+    if not math.isfinite(number):
+        return "not a number" if math.isnan(number) else ("∞" if number > 0 else "−∞")
+    said = f"{number:.{digits}g}"
+    if 1000 <= abs(number) < 1e7:
+        said = f"{number:,.0f}"
     return said.replace("-", "−", 1) if said.startswith("-") else said
 
 

@@ -20,8 +20,9 @@ def render(model: Any, *, X: Any = None, y: Any = None, test: Any = None, comman
     ----------
     model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted machine
         What the report is about; models of tables know their rows.
-    X : rows, optional
-        The rows a machine was fitted to. Without them the page has neither data nor pictures.
+    X : rows or table, optional
+        The rows a machine was fitted to. Without them the page has neither data nor pictures. For a
+        model that was loaded from a file, which leaves its table out: that table.
     y : array-like, optional
         Their labels or targets. The machine is judged by refitting it without each of five folds,
         of a sample where there are many rows.

@@ -7,7 +7,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.fitting import Evaluation
 from mercer.report.page import Block, Figure, Figures, Name, Table
-from mercer.report.sections.margins import margin_figure
+from mercer.report.sections.results.margins import margin_figure
 from mercer.report.subject import Subject
 from mercer.report.svg import Line, Points, Whiskers, chart, heat_map, linear, matrix
 from mercer.report.text import clean, count, share
