@@ -256,7 +256,7 @@ def test_evaluate(mercer, table, model):
     text = mercer("evaluate", model, "labelled.csv").out
     assert "accuracy" in text
     assert "true \\ predicted" in text
-    assert "rich" in mercer("evaluate", model, "new.csv", code=2).err
+    assert "no column 'rich'" in mercer("evaluate", model, "new.csv", code=1).err
 
 
 def test_certify_our_model(mercer, table, model):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MODEL = click.argument("model", type=click.Path())
 
+TARGET, GROUP = "target", "qid"  # columns that the reader of LIBSVM's text makes
 _LIBSVM = b"svm_type "  # how a model file of LIBSVM begins
 
 
@@ -116,6 +117,8 @@ class Opened:
         return found
 
     def numbers(self, rows: Table) -> Any:
-        """Return rows as a machine of numbers takes them."""
-        csr = getattr(rows, "csr", None)
-        return np.asarray(rows) if csr is None else csr
+        """Return rows as numbers, without what lines of LIBSVM begin with."""
+        beside = [
+            name for name in (TARGET, GROUP) if rows.schema.format == "libsvm" and name in rows
+        ]
+        return rows.drop(*beside).matrix()
