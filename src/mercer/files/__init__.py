@@ -3,5 +3,6 @@
 from mercer.files.errors import ModelFormatError
 from mercer.files.load import load
 from mercer.files.save import save
+from mercer.files.verifying.verify import Verification, verify
 
-__all__ = ["ModelFormatError", "load", "save"]
+__all__ = ["ModelFormatError", "Verification", "load", "save", "verify"]
