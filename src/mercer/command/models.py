@@ -104,7 +104,7 @@ class Opened:
             if proba:
                 raise self._no_probabilities()
             attribute, name = _COORDINATES[kind]
-            return [f"{name} {j}" for j in range(getattr(self.model, attribute).shape[1])]
+            return [f"{name} {j + 1}" for j in range(getattr(self.model, attribute).shape[1])]
         plain = "cluster" if kind == "ClusterModel" else "prediction"
         found = [str(getattr(self.model, "target", None) or plain)]
         if proba:
@@ -123,8 +123,10 @@ class Opened:
         """Predict rows: labels or numbers, and the probability of each class."""
         kind = type(self.model).__name__
         if kind in _COORDINATES:
-            call = "transform" if kind == "ProjectionModel" else "predict_proba"
-            return list(np.asarray(getattr(self.model.pipeline, call)(rows)).T)
+            X: Any = rows
+            if kind == "TopicModel":
+                X = [text or "" for text in rows[rows.columns[0]].tolist()]
+            return list(np.asarray(self.model.pipeline.transform(X)).T)
         if kind == "ClusterModel":
             if not hasattr(self.model.pipeline, "predict"):
                 raise ValueError(f"{self.path}: spectral clusters have no place for new rows")

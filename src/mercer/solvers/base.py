@@ -177,6 +177,13 @@ class Solution:
     trace: tuple[Progress, ...] = field(default=(), repr=False)
     detail: str = ""
 
+    # skops makes objects without their arguments, which members of an enumeration do not allow
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, status=Status[state["status"]])
+
     def __repr__(self) -> str:
         answer = type(self.value).__name__
         return (
