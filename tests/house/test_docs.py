@@ -19,10 +19,12 @@ MODULES = [
     "mercer.backends",
     "mercer.data",
     "mercer.selection",
+    "mercer.fitting",
     "mercer.testing",
     "mercer.theory",
     "mercer.compat.sklearn",
     "mercer.files",
+    "mercer.report",
 ]
 
 

@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Judge a saved model against its training data.",
     ),
     "report": ("mercer.command.commands.report:report", "Write the HTML report of a model."),
+    "serve": (
+        "mercer.command.commands.serve:serve",
+        "Answer with a model over HTTP, on this machine.",
+    ),
     "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
     "convert": (
         "mercer.command.commands.convert:convert",

@@ -1,0 +1,177 @@
+"""Who may ask: every request is looked at before anything else sees it.
+
+A page of some other site, open in a browser on this machine, can send requests to a local server:
+directly, or by giving its own name the address of this machine (DNS rebinding). So the Host header
+must name this server, an Origin header must be this server's own, and whoever asks must know the
+token. Bodies have to say what they are, which browsers do not let other sites do without asking
+first; nobody answers that question here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.responses import JSONResponse
+
+from mercer.serve.limits import ServeLimits
+from mercer.serve.metrics import Metrics
+
+BODY_TYPES = ("application/json", "application/x-ndjson", "text/csv")
+_OPEN = ("/health",)  # says nothing but that the server is there
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class RefusedError(Exception):
+    """A request that is not answered, the status that says so, and why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class Guard:
+    """An ASGI application in front of another one.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    hosts : collection of str
+        Host headers that are this server, with their ports.
+    token : str or None
+        What requests must bring; None asks for none.
+    limits : ServeLimits
+        How much is taken.
+    metrics : Metrics
+        Counts responses.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        hosts: Collection[str],
+        token: str | None,
+        limits: ServeLimits,
+        metrics: Metrics,
+    ) -> None:
+        self.app, self.hosts, self.token = app, frozenset(map(str.lower, hosts)), token
+        self.limits, self.metrics = limits, metrics
+        self.busy = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        send = self._sending(send)
+        try:
+            self._check(scope)
+            if self.busy >= self.limits.at_once:
+                raise RefusedError(429, "too many requests at the same time; try again later")
+            self.busy += 1
+            try:
+                body = await self._body(scope, receive)
+                await self.app(scope, _handed(body, receive), send)
+            finally:
+                self.busy -= 1
+        except RefusedError as refused:
+            rest = {"retry-after": "1"} if refused.status == 429 else {}
+            answer = JSONResponse({"error": refused.reason}, refused.status, rest)
+            await answer(scope, receive, send)
+
+    def _sending(self, send: Any) -> Any:
+        async def counted(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                self.metrics.answered(message["status"])
+                own = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", []), *own]}
+            await send(message)
+
+        return counted
+
+    def _check(self, scope: Any) -> None:
+        """Raise unless the request names this server, comes from it, and brings the token."""
+        hosts = _values(scope, b"host")
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            raise RefusedError(403, "the Host header does not name this server")
+        for origin in _values(scope, b"origin"):
+            scheme, _, host = origin.lower().partition("://")
+            if scheme not in ("http", "https") or host not in self.hosts:
+                raise RefusedError(403, "requests of other sites are refused")
+        if any(site not in ("same-origin", "none") for site in _values(scope, b"sec-fetch-site")):
+            raise RefusedError(403, "requests of other sites are refused")
+        if self.token is not None and scope["path"] not in _OPEN:
+            self._check_token(scope)
+        if scope["method"] == "POST":
+            types = _values(scope, b"content-type")
+            kind = types[0].partition(";")[0].strip().lower() if len(types) == 1 else ""
+            if kind not in BODY_TYPES:
+                said = f"Content-Type must be one of {', '.join(BODY_TYPES)}"
+                raise RefusedError(415, said)
+
+    def _check_token(self, scope: Any) -> None:
+        given = [
+            value.removeprefix("Bearer ").strip() for value in _values(scope, b"authorization")
+        ]
+        if scope["method"] == "GET" and scope["path"] == "/":  # the page, opened in a browser
+            given += parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
+        known = (self.token or "").encode()
+        if not any(hmac.compare_digest(one.encode(), known) for one in given):
+            raise RefusedError(
+                401, "the token is missing or wrong; send the header 'Authorization: Bearer TOKEN'"
+            )
+
+    async def _body(self, scope: Any, receive: Any) -> bytes:
+        """Read a request, within the limits of size and time."""
+        lengths = _values(scope, b"content-length")
+        if any(not one.isdigit() or int(one[:20]) > self.limits.body for one in lengths):
+            raise self._too_large()
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise RefusedError(400, "the client has gone")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > self.limits.body:
+                        raise self._too_large()
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise RefusedError(408, "the request did not arrive in time") from None
+        return b"".join(parts)
+
+    def _too_large(self) -> RefusedError:
+        return RefusedError(413, f"a request may have {self.limits.body} bytes at most")
+
+
+def _values(scope: Any, name: bytes) -> list[str]:
+    """Return all headers of a name."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
+
+
+def _handed(body: bytes, receive: Any) -> Any:
+    """Hand a body on that was read already; after it, whatever the client sends."""
+    left = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def handed() -> Any:
+        return left.pop() if left else await receive()
+
+    return handed
