@@ -44,7 +44,7 @@ class DelimitedFile:
     def __init__(self, data: Bytes, options: Options, delimiter: str | None = None) -> None:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
-        self._numbers_only = True  # as far as is known
+        self._numbers_only, self._gaps = True, False  # as far as is known
         # of the whole process: the csv module has no other
         csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
         self.cells = Cells(frozenset(word.strip() for word in options.missing), options.decimal)
@@ -127,9 +127,12 @@ class DelimitedFile:
         if not self._numbers_only or any(what != "number" for what in parsed.values()):
             return None
         places = [self.names.index(name) for name in parsed]
-        matrix = numbers_at_once(
-            chunk, len(self.names), places, self.dialect.delimiter, self.cells, self.name
-        )
+        width, delimiter = len(self.names), self.dialect.delimiter
+        matrix = None
+        for gaps in (True,) if self._gaps else (False, True):
+            if matrix is None:
+                matrix = numbers_at_once(chunk, width, places, delimiter, self.cells, gaps=gaps)
+                self._gaps = gaps
         if matrix is None:
             self._numbers_only = False
             return None
