@@ -31,6 +31,7 @@ def permutation_importance(
     score: Callable[[Any, Any], float],
     truth: Array,
     seed: int,
+    tell: Callable[[str, float], Any] | None = None,
 ) -> tuple[tuple[Importance, ...], str]:
     """Shuffle one column of the table after the other.
 
@@ -48,6 +49,8 @@ def permutation_importance(
         What is right.
     seed : int
         Of sample and shuffles.
+    tell : callable, optional
+        Told which column is at work, and the share that is done.
 
     Returns
     -------
@@ -68,7 +71,9 @@ def permutation_importance(
     Z, y = rows[some], truth[some]
     full = score(y, machine.predict(Z))
     found = []
-    for name in few:
+    for place, name in enumerate(few):
+        if tell is not None:
+            tell(f"column {place + 1} of {len(few)}", place / len(few))
         drops = []
         for _ in range(shuffles):
             changed = _shuffled(Z, blocks[name], rng.permutation(len(y)))
