@@ -17,12 +17,14 @@ MODULES = [
     "mercer.solvers",
     "mercer.certificates",
     "mercer.backends",
+    "mercer.data",
     "mercer.selection",
     "mercer.fitting",
     "mercer.testing",
     "mercer.theory",
     "mercer.compat.sklearn",
     "mercer.files",
+    "mercer.report",
 ]
 
 

@@ -118,10 +118,20 @@ def test_clusters_projections_topics():
 
 
 def test_models_of_tables_have_their_rows(classifier):
-    with pytest.raises(ValueError, match="a model of a table has its rows"):
+    with pytest.raises(ValueError, match="a model of a table has been judged"):
+        render(classifier, y=Y)
+    with pytest.raises(ValueError, match="this one has it"):
         render(classifier, X=X)
     without = dataclasses.replace(classifier, table=None)  # as model files leave it
     assert "data" not in read(render(without)).ids
+    assert "another SHA-256" not in render(without, X=classifier.table)
+    some = classifier.table.rows(np.arange(50))
+    assert "another SHA-256" in render(without, X=some)
+
+
+def test_rows_and_labels_that_do_not_belong_together_are_refused():
+    with pytest.raises(ValueError, match="X has 60 rows, but y has 59 entries"):
+        render(mercer.SVC().fit(X, Y), X=X, y=Y[1:])
 
 
 def test_what_is_not_certified_is_said_first(classifier):
@@ -179,3 +189,14 @@ def test_a_failed_write_leaves_the_old_report(classifier, tmp_path, monkeypatch)
 def test_a_folder_that_is_not_there_is_named(classifier, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_report(classifier, tmp_path / "nowhere" / "report.html")
+
+
+def test_what_is_missing_is_named(classifier, monkeypatch):
+    import sys
+
+    from mercer.report import rendering
+
+    rendering._template.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'pip install "mercer\[report\]"'):
+        render(classifier)

@@ -7,15 +7,15 @@ from mercer.report.sections import summary
 from mercer.report.sections.bounds import bounds
 from mercer.report.sections.certificate import certificate
 from mercer.report.sections.choice import choice
-from mercer.report.sections.clusters import clusters
 from mercer.report.sections.cost import cost, measure
 from mercer.report.sections.data import data
 from mercer.report.sections.importance import importance
 from mercer.report.sections.pictures import pictures
-from mercer.report.sections.projections import projection
-from mercer.report.sections.quality import quality
 from mercer.report.sections.reproduce import privacy, reproduce
-from mercer.report.sections.topics import topics
+from mercer.report.sections.results.clusters import clusters
+from mercer.report.sections.results.projections import projection
+from mercer.report.sections.results.quality import quality
+from mercer.report.sections.results.topics import topics
 from mercer.report.subject import Subject
 
 _RESULTS = {"clustering": clusters, "projection": projection, "topics": topics}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from mercer.report.sections import summary
 from mercer.report.sections.choice import parameters
 from mercer.report.sections.cost import Cost, measure
-from mercer.report.sections.quality import has_interval, say
+from mercer.report.sections.results.quality import has_interval, say
 from mercer.report.subject import Subject
 from mercer.report.text import clean, count, duration, figure, size
 
@@ -43,7 +44,7 @@ def plain(text: Any, most: int = 600) -> str:
     return escape(_SPECIAL.sub(r"\\\1", clean(text, most)), quote=False)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 

@@ -17,6 +17,8 @@ from mercer.theory import Bound
 # rows of the kernel matrix, its spectrum and the projection: more take seconds, and no screen
 # shows them
 MATRIX_ROWS = 400
+# options of a fit that change nothing about the model
+WORKING = ("journal", "callback")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +73,8 @@ class Subject:
         How good it is.
     choice : Choice or None
         What was compared.
-    findings : tuple of Finding
-        What is odd about the data.
+    findings : tuple of Finding or None
+        What is odd about the data; None where nobody looked.
     certificate : Certificate or None
         Whether the answer is right.
     bounds : tuple of Bound
@@ -101,7 +103,7 @@ class Subject:
     truth: Array | None = None
     evaluation: Evaluation | None = None
     choice: Choice | None = None
-    findings: tuple[Any, ...] = ()
+    findings: tuple[Any, ...] | None = None
     certificate: Any = None
     bounds: tuple[Bound, ...] = ()
     notes: tuple[str, ...] = ()

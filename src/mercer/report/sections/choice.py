@@ -124,7 +124,8 @@ def grid_figure(name: str, tuning: Tuning) -> Figure | None:
         values = sorted({point[key] for point in flat if key in point})
         if len(values) > 1:
             levels[key] = values
-    keys = sorted(levels, key=lambda key: -len(levels[key]))[:2]
+    # the factor of a kernel follows from its other parameters
+    keys = sorted(levels, key=lambda key: (key == "factor", -len(levels[key])))[:2]
     if not keys:
         return None
     title = f"Scores over the grid: {clean(name, 40)}"

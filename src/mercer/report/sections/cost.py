@@ -15,8 +15,9 @@ from mercer.report.subject import Subject, sampled, take
 from mercer.report.text import count, duration, share, size
 from mercer.selection.running.rows import count_rows
 
-_ROWS = 1000  # predicted to measure the time of one
+_FEW, _ROWS = 100, 1000  # predicted to measure the time of one: at first few
 _REPEATS = 3
+_PATIENCE = 0.5  # seconds that a batch of many may take
 
 
 @dataclass(frozen=True)
@@ -90,17 +91,24 @@ def _time(subject: Subject) -> tuple[float, int]:
     )
     if predict is None or subject.rows is None:
         return float("nan"), 0
-    index = sampled(count_rows(subject.rows), _ROWS)
-    rows = take(subject.rows, index)
-    best = float("inf")
+    total = count_rows(subject.rows)
     try:
-        for _ in range(_REPEATS):
-            start = time.perf_counter()
-            predict(rows)
-            best = min(best, time.perf_counter() - start)
+        few = sampled(total, _FEW)
+        best = _seconds(predict, take(subject.rows, few))
+        index = sampled(total, _ROWS)
+        if len(index) == len(few) or best * _ROWS / max(len(few), 1) > _PATIENCE:
+            return best / max(len(few), 1), len(few)
+        rows = take(subject.rows, index)
+        best = min(_seconds(predict, rows) for _ in range(_REPEATS))
     except (ValueError, TypeError, NotImplementedError):
         return float("nan"), 0
-    return best / max(len(index), 1), len(index)
+    return best / len(index), len(index)
+
+
+def _seconds(predict: Any, rows: Any) -> float:
+    start = time.perf_counter()
+    predict(rows)
+    return time.perf_counter() - start
 
 
 def _weigh(subject: Subject) -> int:

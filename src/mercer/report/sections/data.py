@@ -32,7 +32,8 @@ def data(subject: Subject) -> Section | None:
     numbers = Counter(str(kind.value) for kind in table.kinds.values())
     said = ", ".join(f"{n:,} {kind}" for kind, n in numbers.most_common())
     lead = f"{count(len(table), 'row')} and {count(len(names), 'column')}: {said}."
-    blocks = [*findings(subject.findings), columns_table(subject, names)]
+    checked = [] if subject.findings is None else findings(subject.findings)
+    blocks = [*checked, columns_table(subject, names)]
     return Section("data", "The data", lead, tuple(blocks))
 
 
@@ -46,8 +47,7 @@ def findings(found: Sequence[Any]) -> list[Block]:
     if len(worst) > _FINDINGS:
         blocks.append(Note("info", f"And {count(len(worst) - _FINDINGS, 'more finding')}."))
     if not blocks:
-        blocks.append(Note("good", "No constant, duplicate or leaking column was found, no gap "
-                           "and no class that is too small."))  # fmt: skip
+        blocks.append(Note("good", "The checks of the table found nothing odd."))
     return blocks
 
 
@@ -60,7 +60,7 @@ def columns_table(subject: Subject, names: list[str]) -> Table:
     """Describe columns one by one, the target first."""
     table, target = subject.table, subject.target
     order = [name for name in names if name == target] + [n for n in names if n != target]
-    codes = _codes(subject.findings)
+    codes = _codes(subject.findings or ())
     some = sampled(len(table), _ROWS)
     kinds = {name: str(kind.value) for name, kind in table.kinds.items()}
     rows = [
@@ -131,8 +131,8 @@ def describe(values: Array, kind: str) -> tuple[str, Drawing | str, int]:
     if values.dtype.kind in "mM":
         first, last = values.min(), values.max()
         days = (values - first) / np.timedelta64(1, "D")
-        words = f"{_day(first)} to {_day(last)}"
-        return words, small_histogram(days, words), len(np.unique(values))
+        span = f"{_day(first)} to {_day(last)}"
+        return span, small_histogram(days, span), len(np.unique(values))
     words = [str(one) for one in values.tolist()]
     different = Counter(words)
     if kind in ("text", "identifier"):

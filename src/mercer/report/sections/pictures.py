@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.deadline import TimeLimitError, within
 from mercer.kernels import Kernel
 from mercer.report.page import Figure, Figures, Section
-from mercer.report.sections.margins import support_figure
+from mercer.report.sections.results.margins import support_figure
 from mercer.report.subject import Sample, Subject
 from mercer.report.svg import (
     Line,
@@ -20,6 +21,7 @@ from mercer.report.svg import (
 from mercer.report.text import clean, count, figure, share
 
 _GROUPS = 7  # classes with a colour of their own
+_SECONDS = 2.0  # for a kernel matrix
 _VALUES = 40  # eigenvalues that are drawn
 
 
@@ -45,9 +47,10 @@ def kernel_figures(subject: Subject) -> list[Figure]:
     if sample is None or not isinstance(kernel, Kernel) or len(sample.index) < 3:
         return []
     try:
-        K = np.asarray(kernel(sample.points), dtype=np.float64)
-    except (ValueError, TypeError):  # a matrix that was given has no rows of its own
-        return []
+        with within(_SECONDS, "report"):
+            K = np.asarray(kernel(sample.points), dtype=np.float64)
+    except (ValueError, TypeError, TimeLimitError):
+        return []  # a matrix that was given has no rows of its own; long strings take long
     if not np.isfinite(K).all():
         return []
     order, groups = ordered(sample, subject)

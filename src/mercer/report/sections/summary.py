@@ -10,11 +10,12 @@ import numpy as np
 from mercer.report.page import Card, Note
 from mercer.report.sections.certificate import verdict
 from mercer.report.sections.cost import Cost
-from mercer.report.sections.quality import (
+from mercer.report.sections.results.quality import (
     beats_constant,
     drawn,
     has_interval,
     main_metric,
+    metric_name,
     say,
 )
 from mercer.report.subject import Subject
@@ -29,6 +30,7 @@ _WHERE = {
     "training": "rows, those of the fit",
 }
 _NOTES = 6
+_ROUNDING = 1e-9  # relative gaps below it are no gaps
 
 
 def title(subject: Subject) -> tuple[str, str]:
@@ -53,7 +55,7 @@ def facts(subject: Subject) -> tuple[str, ...]:
     rows = subject.rows if subject.table is None else subject.table
     if rows is not None:
         said.append(count(count_rows(rows), "row"))
-        shape = getattr(rows, "shape", ())
+        shape: Any = getattr(rows, "shape", ())
         if len(shape) > 1:
             said.append(count(shape[1], "column"))
     if subject.task == "classification" and subject.classes:
@@ -72,7 +74,7 @@ def statement(subject: Subject) -> str:
         if metric.name == "accuracy":
             said.append(f"Of {where}, {value} are given the right class{_range(metric, found)}.")
         else:
-            said.append(f"On {where} the {metric.name} is {value}{_range(metric, found)}.")
+            said.append(f"On {where} the {_lower(metric)} is {value}{_range(metric, found)}.")
         if math.isfinite(metric.baseline):
             base = say(metric, metric.baseline)
             said.append(f"The best constant answer has {base}.")
@@ -81,6 +83,10 @@ def statement(subject: Subject) -> str:
     if subject.certificate is not None:
         said.append(_proof(subject.certificate))
     return " ".join(said)
+
+
+def _lower(metric: Any) -> str:
+    return clean(metric.name, 60).replace("R^2", "R²")
 
 
 def _range(metric: Any, found: Any) -> str:
@@ -94,6 +100,8 @@ def _proof(certificate: Any) -> str:
     gap = getattr(certificate.quantities, "relative_gap", None)
     if not certificate.ok:
         return "The fit is not certified: see the certificate."
+    if isinstance(gap, float) and gap < _ROUNDING:
+        return "The fit is proven to be the optimum of its problem, up to rounding."
     if isinstance(gap, float) and math.isfinite(gap) and gap < 0.1:
         near = figure(100 * gap, 2)
         return f"The fit is proven to be within {near} % of the optimum of its problem."
@@ -137,13 +145,12 @@ def _quality_card(subject: Subject) -> Card | None:
     if metric is None or found is None:
         return None
     picture = drawn(metric, width=180.0)
-    name = metric.name[:1].upper() + metric.name[1:]
     note = f"{count(len(found.truth))} {_WHERE.get(found.kind, found.kind)}"
     if has_interval(metric):
         note = f"{say(metric, metric.low)} to {say(metric, metric.high)} on {note}"
     drawing = picture if isinstance(picture, Drawing) else None
     level = "warning" if beats_constant(metric) is False else "plain"
-    return Card(name, say(metric, metric.value), note, level, drawing)
+    return Card(metric_name(metric), say(metric, metric.value), note, level, drawing)
 
 
 def _certificate_card(subject: Subject) -> Card:
@@ -190,7 +197,7 @@ def warnings(subject: Subject) -> tuple[Note, ...]:
     certificate = subject.certificate
     if certificate is not None and not certificate.ok:
         found.append(Note("warning", f"Not certified: {clean(certificate.statement, 300)}."))
-    for one in subject.findings:
+    for one in subject.findings or ():
         level = str(getattr(one.level, "value", one.level)).lower()
         if level in ("error", "warning"):
             found.append(Note(level, clean(one.message, 300)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 
+_ALIKE, _NOTHING = 1e-12, 1e-290  # ends so close, relatively or at all, are one value
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # steps of ticks, times a power of ten
 
 
@@ -58,8 +59,10 @@ def linear(
     low, high = ends(values)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
+    size = max(abs(low), abs(high))
+    if high / 2 - low / 2 <= max(_ALIKE * size, _NOTHING):
+        half = size / 2 if size > _NOTHING else 0.5
+        low, high = low - half, high + half
     ticks, step = round_ticks(low, high, count)
     if not tight:
         low, high = min(low, ticks[0]), max(high, ticks[-1])

@@ -13,7 +13,7 @@ from mercer.report.svg.elements import Drawing, element, picture, plain, words
 _WIDTH = 440.0
 _NAME = 14  # letters of a name beside a row
 _LEAST = 0.06  # opacity of the smallest value: a cell that is there is seen
-_DARK = 0.55  # opacity from which on letters are light
+_DARK = 0.83  # opacity from which on white letters are easier to read than black ones
 
 
 def heat_map(

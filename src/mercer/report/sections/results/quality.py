@@ -6,11 +6,11 @@ import math
 
 from mercer.fitting import Evaluation, Metric
 from mercer.report.page import Block, Section, Table, Text
-from mercer.report.sections.classification import classification_blocks
-from mercer.report.sections.regression import regression_blocks
+from mercer.report.sections.results.classification import classification_blocks
+from mercer.report.sections.results.regression import regression_blocks
 from mercer.report.subject import Subject
 from mercer.report.svg import Drawing, interval
-from mercer.report.text import count, figure, share
+from mercer.report.text import clean, count, figure, share
 
 _SHARES = ("accuracy", "balanced accuracy")
 
@@ -36,11 +36,11 @@ def quality(subject: Subject) -> Section | None:
     mean, error = found.cross_validated
     if math.isfinite(mean):
         known = f" ± {figure(error, 2)} (standard error)" if math.isfinite(error) else ""
+        score = {"r2": "R²"}.get(found.scoring, clean(found.scoring, 60))
         blocks.append(
             Text(
-                f"In the comparison that chose the parameters, the mean score over the folds was "
-                f"{figure(mean)}{known} ({found.scoring}). A choice among many looks better there "
-                "than it is."
+                f"In the comparison that chose the parameters, the mean {score} over the folds was "
+                f"{figure(mean)}{known}. A choice among many looks better there than it is."
             )
         )
     make = classification_blocks if subject.task == "classification" else regression_blocks
@@ -49,25 +49,29 @@ def quality(subject: Subject) -> Section | None:
 
 def metrics_table(found: Evaluation) -> Table:
     """Write all figures with their intervals."""
-    rows = []
-    for one in found.metrics:
-        rows.append(
-            (
-                one.name[:1].upper() + one.name[1:],
-                say(one, one.value),
-                f"{say(one, one.low)} to {say(one, one.high)}" if has_interval(one) else "–",
-                drawn(one),
-                say(one, one.baseline) if math.isfinite(one.baseline) else "–",
-                f"{one.better} is better",
-            )
+    rows = tuple(
+        (
+            metric_name(one) + (", lower is better" if one.better == "lower" else ""),
+            say(one, one.value),
+            f"{say(one, one.low)} to {say(one, one.high)}" if has_interval(one) else "–",
+            drawn(one),
+            say(one, one.baseline) if math.isfinite(one.baseline) else "–",
         )
+        for one in found.metrics
+    )
     methods = sorted({one.method for one in found.metrics if has_interval(one) and one.method})
     note = f"Intervals of {100 * found.level:g} % ({', '.join(methods)})." if methods else ""
     constant = any(math.isfinite(one.baseline) for one in found.metrics)
     if constant:
         note += " The tick is the constant answer: the best that does not look at the row."
-    head = ("Figure", "Value", "Interval", "", "Constant answer", "")
-    return Table(head, tuple(rows), numbers=(1, 2, 4), note=note.strip())
+    head = ("Figure", "Value", "Interval", "", "Constant answer")
+    return Table(head, rows, numbers=(1, 2, 4), note=note.strip())
+
+
+def metric_name(metric: Metric) -> str:
+    """Return the name of a metric as a heading."""
+    name = clean(metric.name, 60).replace("R^2", "R²")
+    return name[:1].upper() + name[1:]
 
 
 def say(metric: Metric, value: float) -> str:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import shlex
-import warnings
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_clusterer, is_outlier_detector, is_regressor
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.data import Table
-from mercer.fitting import ClusterModel, Evaluation, ProjectionModel, TableModel, TopicModel
-from mercer.fitting.evaluating import Decider, bounds_of, cross_answers, evaluate
-from mercer.fitting.importance import permutation_importance
+from mercer.fitting import ClusterModel, ProjectionModel, TableModel, TopicModel
+from mercer.fitting.evaluating import bounds_of
 from mercer.fitting.targets import target_values
-from mercer.report.subject import Subject, sampled, take
+from mercer.report.machine_judging import Judged
+from mercer.report.subject import WORKING, Subject
 from mercer.selection import Choice
 from mercer.selection.running.rows import count_rows, indexable
+from mercer.theory import Bound
 
-_CROSS_ROWS = 2000  # of a machine that is judged by refitting it: five fits in a second or two
 _TASKS = {ClusterModel: "clustering", ProjectionModel: "projection", TopicModel: "topics"}
 
 
@@ -32,16 +30,31 @@ def subject_of(
 ) -> Subject:
     """Return what is known about a model, a machine or a choice."""
     if isinstance(model, TableModel | ClusterModel | ProjectionModel | TopicModel):
-        if X is not None or y is not None or test is not None:
+        if y is not None or test is not None:
             raise ValueError(
-                "report: X, y and test are for machines; a model of a table has its rows "
-                "(evaluate judges it by others)"
+                "report: y and test are for machines; a model of a table has been judged "
+                "(evaluate judges it by other rows)"
             )
+        if X is not None:
+            model = with_table(model, X)
         if isinstance(model, TableModel):
             return of_table_model(model, command)
         return of_unsupervised(model, command)
     choice = model if isinstance(model, Choice) else None
     return of_machine(model.machine if choice else model, X, y, test, choice, command)
+
+
+def with_table(model: Any, X: Any) -> Any:
+    """Return a model with the table of its fit, which model files leave out."""
+    if model.table is not None:
+        raise ValueError("report: X is for models without their table; this one has it")
+    table = Table.of(X)
+    if table.digest != model.settings.digest:
+        other = (
+            "The rows shown here are not known to be those of the fit: they have another SHA-256."
+        )
+        model = replace(model, notes=(other, *model.notes))
+    return replace(model, table=table)
 
 
 def of_table_model(model: TableModel, command: str = "") -> Subject:
@@ -89,18 +102,19 @@ def of_machine(
     if task == "clustering" and truth is None and rows is not None:
         labels = getattr(last, "labels_", None)
         truth = labels if labels is not None and len(labels) == count_rows(rows) else None
-    given = truth is not None and rows is not None
+    if truth is not None and rows is not None and len(truth) != count_rows(rows):
+        raise ValueError(f"report: X has {count_rows(rows)} rows, but y has {len(truth)} entries")
     classes = _classes(last, truth) if task in ("classification", "clustering") else ()
     judged = evaluation = None
     if task in ("classification", "regression"):
         judged = Judged(machine, last, task, classes)
         if test is not None:
             evaluation = judged.by_test(*_pair(test), truth)
-        elif given and truth is not None:
+        elif rows is not None and truth is not None:
             evaluation = judged.by_folds(rows, truth, choice)
     prepare = machine[:-1].transform if isinstance(machine, Pipeline) else _as_they_are
-    bounds = ()
-    if evaluation is not None and given:
+    bounds: tuple[Bound, ...] = ()
+    if evaluation is not None and rows is not None and truth is not None:
         points = 1 if choice is None else sum(len(c.tuning.points) for c in choice.contenders)
         bounds = bounds_of(last, prepare(rows), truth, evaluation, points)
     return Subject(
@@ -110,86 +124,6 @@ def of_machine(
         rows=rows, table=_table(rows), truth=truth, evaluation=evaluation, choice=choice,
         certificate=getattr(last, "certificate_", None), bounds=bounds, command=command,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A machine that is judged for a report."""
-
-    estimator: Any
-    machine: Any
-    task: str
-    classes: tuple[Any, ...]
-
-    @property
-    def decider(self) -> Decider:
-        """How its answers are read."""
-        return Decider(self.task, self.classes, None)
-
-    def by_test(self, X: Any, y: Any, trained: Array | None) -> Evaluation:
-        """Judge by other rows."""
-        truth = np.asarray(y)
-        answers = self.decider.answers(self.estimator, X, truth)
-        index = np.arange(len(truth))
-        shuffled = self._importance(X, truth, "other rows")
-        return self._evaluate(answers, "test table", index, trained, None, shuffled)
-
-    def by_folds(self, rows: Any, truth: Array, choice: Choice | None) -> Evaluation:
-        """Judge by fits without each fold, of a sample where there are many rows."""
-        index = sampled(len(truth), _CROSS_ROWS)
-        some, y = take(rows, index), truth[index]
-        shuffled = self._importance(some, y, "rows of the fit itself, for want of others")
-        if self._takes_a_matrix() or self._too_few(y):
-            answers = self.decider.answers(self.estimator, rows, truth)
-            return self._evaluate(answers, "training", np.arange(len(truth)), truth, choice)
-        answers = cross_answers(self.estimator, Rows(some), y, self.decider, 0)
-        return self._evaluate(answers, "cross-validated", index, y, choice, shuffled)
-
-    def _importance(self, X: Any, truth: Array, where: str) -> tuple[Any, str]:
-        """Shuffle the columns of rows that are plain numbers."""
-        named = hasattr(self.estimator, "feature_names_in_")
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub" or named:
-            return (), ""
-        score = accuracy_score if self.task == "classification" else r2_score
-        blocks = {f"x{k}": [k] for k in range(X.shape[1])}
-        found, note = permutation_importance(self.estimator, X, blocks, score, truth, 0)
-        return found, f"{note}, {where}."
-
-    def _evaluate(
-        self,
-        answers: Any,
-        kind: str,
-        rows: Array,
-        trained: Array | None,
-        choice: Choice | None,
-        importance: tuple[Any, str] = ((), ""),
-    ) -> Evaluation:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # classes that are not there: the figures say so
-            return evaluate(
-                answers, kind=kind, rows=rows, decider=self.decider,
-                train_target=answers.truth if trained is None else trained, choice=choice,
-                scoring=None, seed=0, importance=importance,
-            )  # fmt: skip
-
-    def _takes_a_matrix(self) -> bool:
-        return bool(getattr(self.machine, "_is_precomputed", bool)())
-
-    def _too_few(self, y: Array) -> bool:
-        if self.task == "regression":
-            return len(y) < 10
-        return int(np.unique(y, return_counts=True)[1].min()) < 2
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows in any form, with the verb of tables."""
-
-    data: Any
-
-    def rows(self, index: Array) -> Any:
-        """Return some of them."""
-        return take(self.data, index)
 
 
 def _task(machine: Any) -> str:
@@ -234,7 +168,7 @@ def _table(rows: Any) -> Table | None:
 def _command(model: TableModel) -> str:
     """Return the command of a model that was fitted with all defaults, from a file."""
     known = model.settings
-    if not known.source or known.options:
+    if not known.source or set(known.options) - {*WORKING, "random_state"}:
         return ""
     seed = f" --seed {known.random_state}" if known.random_state else ""
     return f"mercer fit {shlex.quote(known.source)} --target {shlex.quote(model.target)}{seed}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.report.page import Block, Figure, Figures, Section, Table
-from mercer.report.sections.clusters import candidates_figure
+from mercer.report.sections.results.clusters import candidates_figure
 from mercer.report.subject import Subject
 from mercer.report.svg import bars
 from mercer.report.text import clean, count, share

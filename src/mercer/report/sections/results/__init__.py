@@ -1,0 +1,1 @@
+"""What came out: figures of classifiers and regressions, groups, projections, topics."""
