@@ -76,6 +76,16 @@ def test_numbers_are_exact(tmp_path):
     np.testing.assert_array_equal(model.rho, -machine._intercept_)
 
 
+def test_rows_of_float32(tmp_path):
+    machine = mercer.SVC().fit(X.astype(np.float32), TWO)
+    model = round_trip(machine, tmp_path / "a.model")
+    np.testing.assert_array_equal(model.support_vectors, machine.support_vectors_)
+    rows = X.astype(np.float32).astype(float)
+    np.testing.assert_allclose(
+        model.decision_values(rows), machine.decision_function(rows), rtol=0, atol=1e-12
+    )
+
+
 def test_precomputed(tmp_path):
     K = Gaussian(1.0)(X, X)
     for machine in (mercer.SVC("precomputed"), drop_in.SVC(kernel="precomputed")):
