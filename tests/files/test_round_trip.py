@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
-from files.fitted import MACHINES, Data, rows_for
+from files.fitted import MACHINES, Data, fit, rows_for
 from files.same import answers, differences
 
 import mercer
@@ -27,12 +26,6 @@ def test_comes_back_the_same(name, data, tmp_path):
     assert not differences(copied, loaded, name)
     rows = rows_for(name, data)
     assert not differences(answers(copied, rows), answers(loaded, rows), name)
-
-
-def fit(name, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ends other than SOLVED: files hold them, too
-        return MACHINES[name](data)
 
 
 def test_every_machine_has_a_record():

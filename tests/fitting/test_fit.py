@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from mixed_tables import labelled, measured
+from scipy import sparse
 
 import mercer
 from mercer import KernelRidge, LogisticRegression, NearestNeighbors
 from mercer.data import Table, read
-from mercer.fitting import fit, split
+from mercer.fitting import evaluate, fit, split
 from mercer.kernels import Gaussian
 
 QUICK = {"kernels": ["linear", "gaussian"], "cv": 3}
@@ -330,3 +331,38 @@ def test_the_time_limit_is_kept_with_what_there_is():
     model = fit(labelled(), "sick", time_limit=20.0, **QUICK)
     assert model.certificate.ok
     assert model.settings.options["time_limit"] == "20.0"
+
+
+def test_sparse_tables_stay_sparse():
+    rng = np.random.default_rng(0)
+    rows = sparse.random_array((200, 400), density=0.05, rng=rng, format="csr")
+    labels = np.where(rows[:, [0, 1, 2]].sum(axis=1) + 0.02 * rng.normal(size=200) > 0.02, "a", "b")
+    table = Table.of(rows).with_column("y", labels)
+    model = fit(table, "y", kernels=["linear"])
+    assert sparse.issparse(model.preparation.transform(table))
+    assert model.certificate.ok
+    assert len(model.evaluation.importance) == 200
+    turn = rng.permutation(200)
+    other = fit(table.rows(turn), "y", kernels=["linear"])
+    np.testing.assert_array_equal(other.decision_function(table), model.decision_function(table))
+    again = run(model, table)["model"]
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+
+
+def test_a_model_is_judged_by_other_rows(classifier, regression):
+    new = labelled(100, seed=9)
+    new["sick"][:3] = None
+    found = evaluate(classifier, new, importance=True)
+    assert len(found.truth) == 97
+    assert found.kind == "test table"
+    assert found["accuracy"].value > 0.75
+    share = max(classifier.constant)
+    truth = np.mean(found.truth == classifier.classes[int(np.argmax(classifier.constant))])
+    assert 0.5 <= share <= 1.0
+    assert found["accuracy"].baseline == pytest.approx(truth)
+    assert found.importance
+    assert evaluate(regression, measured(100, seed=9))["R^2"].value > 0.5
+    with pytest.raises(ValueError, match="lacks the target"):
+        evaluate(classifier, measured(20))
+    with pytest.raises(ValueError, match="missing in every row"):
+        evaluate(classifier, labelled(20) | {"sick": [None] * 20})

@@ -94,10 +94,12 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         names = [os.fsdecode(n) for n in (error.filename, error.filename2) if n is not None]
         return f"{' -> '.join(names)}: {error.strerror}"
-    text = " ".join(str(error).split())
+    keyed = isinstance(error, KeyError) and error.args and " " in str(error.args[0])
+    text = " ".join(str(error.args[0] if keyed else error).split())
     if isinstance(error, MemoryError) and not text:
         return "out of memory; --memory sets a budget that is kept to"
-    if isinstance(error, ValueError | OSError | ImportError | MemoryError | NotCertifiedError):
+    known = ValueError | OSError | ImportError | MemoryError | NotCertifiedError
+    if keyed or isinstance(error, known):  # a KeyError with a sentence: a column that is not there
         return text or type(error).__name__
     if type(error).__module__.split(".")[0] == "mercer":  # errors with a sentence of their own
         return text

@@ -20,7 +20,7 @@ _SHOWN = 6  # classes that are named
 def refuse_uncertified(certificate: Any) -> None:
     """End with the code for it unless a certificate holds."""
     if not certificate.ok:
-        raise NotCertifiedError(f"not certified: {certificate.statement}")
+        raise NotCertifiedError(f"not certified: {certificate.statement.split(';')[0]}")
 
 
 def shape_of(table: Table) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,8 @@ from mercer.command.text import did_you_mean
 from mercer.command.values import pairs
 
 if TYPE_CHECKING:
-    from mercer.data import Schema, Table
+    from mercer.data import Table
+    from mercer.fitting import TableModel
 
 DATA = click.argument("data", type=click.Path(allow_dash=True))
 
@@ -39,6 +41,24 @@ _OPTIONS = [
     click.option("--no-header", is_flag=True, help="The first line has no names."),
     click.option("--decimal", type=click.Choice([".", ","]), help="The decimal point."),
 ]
+
+
+_NAMES = ("format", "kind", "missing", "drop", "delimiter", "no_header", "decimal")
+_OF_THE_FILE = ("format", "delimiter", "no_header")  # kinds, gaps and decimals are the model's
+
+
+def reading_rows(function: Any) -> Any:
+    """Add the options that say how a file of new rows is written."""
+    for option, name in zip(reversed(_OPTIONS), reversed(_NAMES), strict=True):
+        function = option(function) if name in _OF_THE_FILE else function
+    return function
+
+
+def row_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `mercer.data.read_blocks` that are not its defaults."""
+    found = {name: options[name] for name in ("format", "delimiter")}
+    found["header"] = False if options["no_header"] else None
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def reading(function: Any) -> Any:
@@ -70,22 +90,21 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
     return table
 
 
-def read_like(source: str, schema: Schema, target: str) -> Table:
-    """Read rows of the kinds that a model knows, and its target."""
-    kinds = {name: kind for name, kind in schema.kinds.items() if name != target}
-    stream = standard_input() if source == "-" else source
-    from mercer.data import read  # noqa: PLC0415  help needs none of it
+def read_labelled(source: str, model: TableModel, **arguments: Any) -> Table:
+    """Read rows with a target as the columns that a model knows, whatever is in them."""
+    from mercer.data import Kind, read_blocks  # noqa: PLC0415  help needs none of it
 
-    table = read(stream, missing=schema.missing, decimal=schema.decimal)
-    lacking = [name for name in kinds if name not in table.columns]
-    if lacking:
-        raise ValueError(
-            f"{source}: there is no column {lacking[0]!r}, which the model needs; "
-            f"{did_you_mean(lacking[0], table.columns)}"
-        )
-    names = [*kinds, *([target] if target in table.columns else [])]
-    found: Table = table[names].with_kinds(kinds)
-    return found
+    words = any(isinstance(label, str) for label in model.classes)
+    kind, parsed = (Kind.CATEGORY, "word") if words else (Kind.NUMBER, "number")
+    known = model.schema
+    schema = known.with_columns(
+        known.kinds | {model.target: kind}, known.parsed | {model.target: parsed}
+    )
+    stream = standard_input() if source == "-" else source
+    blocks = list(read_blocks(stream, schema, **arguments))
+    if not blocks:
+        raise ValueError(f"{source}: there are no rows")
+    return reduce(lambda above, rows: above.below(rows), blocks)
 
 
 def column_of(columns: Iterable[str], name: str, option: str) -> str:

@@ -50,20 +50,21 @@ class Column:
 
     def as_kind(self, name: str, kind: Kind) -> Column:
         """Return the column as another kind; entries that cannot be of that kind are named."""
-        values = self.values
+        values, parsed = self.values, self.parsed
         if kind in _WORDS:
             values = as_words(values)
         elif kind is Kind.NUMBER:
+            parsed = "number" if values.dtype.kind == "O" else parsed
             values = _as_numbers(name, values)
         elif kind is Kind.DATE:
-            values = _as_dates(name, values)
+            parsed, values = "date", _as_dates(name, values)
         elif len(different(values)) > 2:
             raise DataError(
                 f"has {len(different(values))} different values; a binary column has two at most. "
                 "Call it a category or a number",
                 column=name,
             )
-        return Column(_locked(values), kind, self.parsed)
+        return Column(_locked(values), kind, parsed)
 
     def take(self, index: Any) -> Column:
         """Choose rows."""

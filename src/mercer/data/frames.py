@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.data.column import DATES, entries_of
+from mercer.data.column import DATES, as_words, entries_of
 from mercer.data.errors import DataError
 from mercer.data.kinds import Kind
 
@@ -118,9 +118,9 @@ def _of_pandas(name: str, column: Any) -> Entries:
 
 
 def _words_or_none(column: Any) -> list[Any]:
-    lacking = column.isna().tolist()
-    words = column.astype(str).tolist()
-    return [None if gap else word for word, gap in zip(words, lacking, strict=True)]
+    """Return the categories of a pandas column as words, however they are held."""
+    words = [*as_words(entries_of(column.name, column.cat.categories.tolist())).tolist(), None]
+    return [words[code] for code in column.cat.codes.tolist()]
 
 
 def _of_polars(name: str, column: Any) -> Entries:

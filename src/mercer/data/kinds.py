@@ -23,7 +23,8 @@ WORD = re.compile(r"(?u)\b\w\w+\b")  # what counts as a word, as scikit-learn ha
 SAMPLE = 10_000  # entries that the number of words is measured on
 # "id", "user_id", "userId", "passenger.id", row names of R and pandas
 _LIKE_ID = re.compile(
-    r"(?i:id|.*[\s_.\-]id|row_?names?|row_?number|index|unnamed: ?0|uuid|guid)|.*[a-z0-9]I[dD]"
+    r"(?i:id|identifier|.*[\s_.\-]id|row_?names?|row_?number|index|unnamed: ?0|uuid|guid)"
+    r"|.*[a-z0-9]I[dD]"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mercer.data.column import as_words, different
@@ -62,7 +63,7 @@ def as_html(table: Table) -> str:
 def title(table: Table) -> str:
     """Say how large a table is, and where it is from."""
     rows, columns = table.shape
-    origin = f" of {_line(table.source)}" if table.source else ""
+    origin = f" of {_line(PurePath(table.source).name)}" if table.source else ""
     return f"{rows} rows, {columns} columns{origin}"
 
 

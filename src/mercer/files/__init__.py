@@ -14,6 +14,7 @@ from mercer.files.libsvm import (
 from mercer.files.load import load
 from mercer.files.onnx import OnnxExportError, to_onnx
 from mercer.files.save import save
+from mercer.files.verifying.verify import Verification, verify
 
 __all__ = [
     "LibsvmFormatError",
@@ -21,12 +22,14 @@ __all__ = [
     "LibsvmModel",
     "ModelFormatError",
     "OnnxExportError",
+    "Verification",
     "certify_libsvm_model",
     "load",
     "machine_of",
     "read_libsvm_model",
     "save",
     "to_onnx",
+    "verify",
     "write_libsvm_data",
     "write_libsvm_model",
 ]

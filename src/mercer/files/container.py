@@ -33,7 +33,7 @@ _MOST_DIMENSIONS = 8
 _MOST_BYTES = 2**48  # what a processor can address; NumPy's own counts end at 2^63
 _LENGTH = 8  # bytes of the first number
 
-DTYPES = {
+DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "I64": np.dtype("<i8"),
@@ -42,6 +42,7 @@ DTYPES = {
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
+_ZLIB = "compressed by zlib, as joblib does; it holds a pickle, which can run any code"
 # how other files begin, and what to do with them
 _OTHERS = (
     (b"\x80", "a pickle, which can run any code when it is read; load it with pickle or joblib, "
@@ -50,7 +51,10 @@ _OTHERS = (
     (b"\x89HDF", "an HDF5 file; read it with the library that wrote it"),
     (b"\x1f\x8b", "compressed by gzip; uncompress it first"),
     (b"\x08", "an ONNX model; run it with onnxruntime"),
-    (b"x\x9c", "compressed by zlib, as joblib does; it holds a pickle, which can run any code"),
+    (b"x\x9c", _ZLIB),
+    (b"x^", _ZLIB),
+    (b"x\x01", _ZLIB),
+    (b"x\xda", _ZLIB),
     (b"svm_type", "a model of LIBSVM; read it with mercer.files.libsvm"),
     (b"\x93NUMPY", "an array of NumPy; read it with numpy.load(..., allow_pickle=False)"),
     (b"{", "a text in JSON, not a model file"),
@@ -87,7 +91,8 @@ def digest(array: Array) -> str:
 
 
 def _bytes(array: Array) -> Any:
-    return memoryview(array.reshape(-1).view(np.uint8)) if array.size else b""
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat) if array.size else b""
 
 
 def parts_of(text: str, tensors: Mapping[str, Array]) -> Iterator[Any]:
@@ -138,9 +143,9 @@ def read_container(path: str | os.PathLike[str]) -> Container:
     """
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        head = file.read(_LENGTH)
+        head = file.read(_LENGTH + 1)
         _refuse_others(head, size)
-        length = int.from_bytes(head, "little")
+        length = int.from_bytes(head[:_LENGTH], "little")
         if length > MOST_HEADER:
             raise ModelFormatError(
                 f"this is no model file of Mercer: its header would be {length} bytes long, and "
@@ -150,7 +155,7 @@ def read_container(path: str | os.PathLike[str]) -> Container:
             raise ModelFormatError(
                 f"the file is cut short: its header has {length} bytes, the whole file {size}"
             )
-        header = file.read(length)
+        header = head[_LENGTH:] + file.read(length - 1)
         if len(header) < length:
             raise ModelFormatError("the file is cut short: its header is not whole")
         text, entries = _read_header(header)
@@ -160,21 +165,24 @@ def read_container(path: str | os.PathLike[str]) -> Container:
                 f"the file should have {_LENGTH + length + total} bytes and has {size}: it is cut "
                 "short, or something was added"
             )
-        block = np.empty(total, dtype=np.uint8)
+        block: Any = np.empty(total, dtype=np.uint8)
         if file.readinto(memoryview(block)) != total:
             raise ModelFormatError("the file is cut short: its arrays are not whole")
     return Container(text, {entry.name: entry.view(block) for entry in entries})
 
 
 def _refuse_others(head: bytes, size: int) -> None:
+    """Refuse what does not begin like a file of ours, and say what it is."""
     if not head:
         raise ModelFormatError("the file is empty")
-    if head[3:] != bytes(5):  # no header of ours is as long as that
-        for start, what in _OTHERS:
-            if head.startswith(start):
-                raise ModelFormatError(f"this is no model file of Mercer but {what}")
-    if len(head) < _LENGTH:
-        raise ModelFormatError(f"the file is cut short: it has {size} bytes")
+    if head[_LENGTH:] == b"{" and head[_LENGTH - 4 : _LENGTH] == bytes(4):
+        return
+    for start, what in _OTHERS:
+        if head.startswith(start):
+            raise ModelFormatError(f"this is no model file of Mercer but {what}")
+    if len(head) <= _LENGTH:
+        raise ModelFormatError(f"the file is cut short, or no model file: it has {size} bytes")
+    raise ModelFormatError("this is no model file of Mercer: it has no header")
 
 
 @dataclass(frozen=True)
@@ -199,9 +207,7 @@ def _read_header(data: bytes) -> tuple[str, list[_Entry]]:
         raise ModelFormatError("this is no model file of Mercer: its header has no metadata")
     text = _read_metadata(header.pop("__metadata__"))
     if len(header) > MOST_TENSORS:
-        raise ModelFormatError(
-            f"there are {len(header)} arrays, and at most {MOST_TENSORS} allowed"
-        )
+        raise ModelFormatError(f"there are {len(header)} arrays; at most {MOST_TENSORS} may be")
     entries = sorted(
         (_read_entry(name, value) for name, value in header.items()),
         key=lambda entry: (entry.start, entry.end),

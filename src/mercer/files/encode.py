@@ -120,7 +120,7 @@ class Encoder:
 
     def _known(self) -> KnownKernels:
         if self._kernels is None:
-            found = list(_parts(self._machine, set()))
+            found = list(parts_of_machine(self._machine))
             kernels = [part for part in found if isinstance(part, Kernel)]
             self._kernels = KnownKernels(kernels, _column_names(found))
         return self._kernels
@@ -202,7 +202,7 @@ class Encoder:
         Equal arrays are kept once; those that are not the same have numbers, since to change one
         must not change the other. The reader makes copies of these, so large ones have at most two.
         """
-        key = (value.dtype, value.shape, digest(value))
+        key: tuple[Any, ...] = (value.dtype, value.shape, digest(value))
         same = self._aliases.setdefault(key, [])
         alias = 0
         if given is not None:
@@ -338,8 +338,12 @@ def _function(value: Any, where: str) -> Any:
     )
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+def parts_of_machine(machine: Any) -> Iterator[Any]:
     """Return everything inside a machine that is no array."""
+    return _parts(machine, set())
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
     if id(value) in seen or isinstance(value, np.ndarray | np.generic | str | int | float):
         return
     seen.add(id(value))

@@ -14,9 +14,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from mercer.array_types import Array
 from mercer.fitting.candidates import prepared_columns
 from mercer.fitting.evaluation import Evaluation
-from mercer.fitting.importance import permutation_importance
-from mercer.fitting.intervals import LEVEL
-from mercer.fitting.judging import (
+from mercer.fitting.figures.intervals import LEVEL
+from mercer.fitting.figures.metrics import (
     Answers,
     calibration_of,
     classification_metrics,
@@ -25,6 +24,7 @@ from mercer.fitting.judging import (
     regression_metrics,
     roc_of,
 )
+from mercer.fitting.importance import permutation_importance
 from mercer.selection import Choice
 from mercer.theory import Bound, hoeffding, machine_bound
 

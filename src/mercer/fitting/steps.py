@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-import mercer
 from mercer.data import Kind, Table, TablePreparation, check, read
 from mercer.fitting.evaluating import (
     Decider,
@@ -34,7 +33,7 @@ from mercer.fitting.training import Trained, Training, threshold_of, train
 
 _FEWEST_HELD_OUT = 20  # rows: a share of fewer says next to nothing
 _REPEATED = 4  # times that a word comes on average in a column of categories
-_PACKAGES = ("numpy", "scipy", "scikit-learn")
+_PACKAGES = ("mercer", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,6 @@ def versions() -> dict[str, str]:
     """Return the versions of what computes."""
     return {
         "python": platform.python_version(),
-        "mercer": mercer.__version__,
         **{name: version(name) for name in _PACKAGES},
     }
 

@@ -49,6 +49,10 @@ class Status(Enum):
         "no margin at this nu: to working precision the convex hulls of the classes, reduced by "
         "it, still meet. Raise nu"
     )
+    UNKNOWN = (
+        "the answer was read from a file of another library, without its data; how good it is has "
+        "not been looked at. Judge it beside the data (mercer.files.certify_libsvm_model)"
+    )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
     @property
@@ -172,6 +176,13 @@ class Solution:
     solver: str
     trace: tuple[Progress, ...] = field(default=(), repr=False)
     detail: str = ""
+
+    # skops makes objects without their arguments, which members of an enumeration do not allow
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, status=Status[state["status"]])
 
     def __repr__(self) -> str:
         answer = type(self.value).__name__

@@ -56,7 +56,7 @@ def test_c_that_is_not_given_is_the_largest_coefficient_and_that_is_said():
     path = FOLDER / "c_svc-rbf-4.model"
     judgement = certify_libsvm_model(read_libsvm_model(path), *data(path))
     assert judgement.ok
-    assert "the largest coefficient" in str(judgement)
+    assert "inferred as the largest coefficient" in str(judgement)
 
 
 def test_costs_of_classes():

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mercer
 from mercer.files.libsvm import machine_of, read_libsvm_model, write_libsvm_model
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.model"))
@@ -62,8 +63,18 @@ def test_the_machine_decides_alike(golden):
         np.testing.assert_allclose(predicted[clear], told["predictions"][clear], rtol=1e-12)
     else:  # votes that are equal are broken otherwise
         assert (predicted == told["predictions"]).mean() > 0.9
-    with pytest.raises(AttributeError, match="certificate_"):
-        _ = machine.certificate_
+    assert machine.solution_.status is mercer.Status.UNKNOWN
+    assert not machine.certificate_.ok
+    assert "certify_libsvm_model" in machine.certificate_.statement
+
+
+def test_the_machine_is_saved_and_loaded(golden, tmp_path):
+    path, told = golden
+    model = read_libsvm_model(path)
+    machine = machine_of(model, without_probabilities=True)
+    mercer.save(machine, tmp_path / "a.mercer")
+    X = told["X"][:, : model.n_features]
+    np.testing.assert_array_equal(mercer.load(tmp_path / "a.mercer").predict(X), machine.predict(X))
 
 
 def test_a_machine_of_a_model_is_written_as_that_model(golden, tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.models import MODEL, is_libsvm_model
+from mercer.command.models import MODEL, TARGET, is_libsvm_model
 from mercer.command.results import certificate_row, certificate_values, refuse_uncertified
 from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
@@ -17,8 +17,6 @@ from mercer.command.work import Work, python
 if TYPE_CHECKING:
     from mercer.data import Table
     from mercer.fitting import TableModel
-
-TARGET = "target"  # what the reader of LIBSVM's text calls the first entry of a line
 
 
 @click.command(
@@ -84,8 +82,8 @@ def _of_mercer(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list
     model = load(path)
     more = {} if options["tol"] is None else {"tol": options["tol"]}
     if isinstance(model, TableModel):
-        rows, y, notes = training_rows(model, data, _reader(options, ""))
-        return verify(model.machine, model.preparation.transform(rows), y, **more), notes
+        rows, y, notes = training_rows(model, data, **_reader(options, ""))
+        return verify(model.pipeline, rows, y, **more), notes
     table = read_table(data, options["drop"], **_reader(options, ""))
     X, y = _numbers(table, options["target"])
     return verify(model, X, y, **more), []
@@ -96,24 +94,21 @@ def _reader(options: dict[str, Any], format: str) -> dict[str, Any]:
     return {"format": format, **found} if format else found
 
 
-def training_rows(
-    model: TableModel, data: str, reader: dict[str, Any]
-) -> tuple[Any, Any, list[str]]:
+def training_rows(model: TableModel, data: str, **reader: Any) -> tuple[Any, Any, list[str]]:
     """Return the rows that a model was fitted to, their targets, and what there is to say.
 
     The split is that of the fit: it depends on the rows and the seed alone.
     """
     from mercer.fitting import rows_with_target, split  # noqa: PLC0415
 
-    settings = model.settings
-    table = read_table(data, **reader)
-    names = [*model.schema.names, model.target]
-    for name in names:
-        column_of(table.columns, name, "the column")
-    table = table[[name for name in table.columns if name in names]].with_kinds(model.schema.kinds)
+    settings, known = model.settings, model.schema
+    as_then = {"missing": known.missing, "decimal": known.decimal, "kinds": known.kinds}
+    table = read_table(data, **(as_then | reader))
+    names = {*known.names, column_of(table.columns, model.target, "the target")}
+    table = table[[name for name in table.columns if name in names]]
     notes = []
     if table.digest != settings.digest:
-        notes.append(f"{data} is not the table of the fit: its digest differs")
+        notes.append(f"{data} is not the table of the fit: its digest is another")
     whole = rows_with_target(table, model.target, task=model.task)
     share = 0.0 if settings.trained_rows == settings.rows else _held_out(settings.options)
     parts = split(
@@ -159,6 +154,6 @@ def _program(model: str, data: str, options: dict[str, Any]) -> list[str]:
         "from mercer.files import verify",
         "",
         f"model = mercer.load({model!r})",
-        f"rows, y, _ = training_rows(model, {data!r}, {{}})",
-        "print(verify(model.machine, model.preparation.transform(rows), y))",
+        f"rows, y, _ = training_rows(model, {data!r})",
+        "print(verify(model.pipeline, rows, y))",
     ]

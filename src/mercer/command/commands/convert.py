@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.models import is_libsvm_model, is_mercer_model
+from mercer.command.models import is_libsvm_model, is_mercer_model, table_model
 from mercer.command.names import refuse_overwriting
 from mercer.command.results import file_row
 from mercer.command.session import Session
-from mercer.command.tables import column_of, read_arguments, read_like, read_table, reading
+from mercer.command.tables import column_of, read_arguments, read_labelled, read_table, reading
 from mercer.command.text import aligned
 from mercer.command.work import Work, python
 
@@ -98,14 +98,14 @@ def _data(
 ) -> dict[str, Any]:
     """Write data; return what there is to know about it."""
     target, prepare = options["target"], options["prepare"]
+    if target is not None and prepare is not None:
+        raise click.UsageError("--prepare names the target itself; leave --target out")
     rows: Any
     if prepare is not None:
-        from mercer.files import load  # noqa: PLC0415
-
-        model = load(prepare)
-        table = read_like(path, model.schema, model.target)
-        target = target or (model.target if model.target in table.columns else None)
-        rows, names = model.preparation.transform(table), model.preparation.get_feature_names_out()
+        model = table_model(prepare)
+        table, target = read_labelled(path, model), model.target
+        rows = model.preparation.transform(table.drop(target))
+        names = model.preparation.get_feature_names_out()
     else:
         table = read_table(path, options["drop"], **read_arguments(options))
         rows, names = None, None

@@ -9,7 +9,7 @@ import click
 from mercer.command.models import MODEL, table_model
 from mercer.command.results import metric_rows
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, read_like
+from mercer.command.tables import DATA, read_labelled, reading_rows, row_arguments
 from mercer.command.text import aligned
 from mercer.command.work import Work, python, seed
 
@@ -22,10 +22,13 @@ from mercer.command.work import Work, python, seed
 )
 @MODEL
 @DATA
+@reading_rows
 @seed
 @python
 @click.pass_obj
-def evaluate(session: Session, /, model: str, data: str, seed: int, python: bool) -> None:
+def evaluate(
+    session: Session, /, model: str, data: str, seed: int, python: bool, **options: Any
+) -> None:
     """Print the figures."""
     if python:
         session.program(
@@ -40,11 +43,10 @@ def evaluate(session: Session, /, model: str, data: str, seed: int, python: bool
         )
         return
     opened = table_model(model)
-    from mercer.fitting import evaluate as judged  # noqa: PLC0415  help needs none of it
+    from mercer.fitting import evaluate as judge  # noqa: PLC0415  help needs none of it
 
-    table = read_like(data, opened.schema, opened.target)
-    column_of(table.columns, opened.target, "the target")
-    found = judged(opened, table, random_state=seed)
+    table = read_labelled(data, opened, **row_arguments(options))
+    found = judge(opened, table, random_state=seed)
     values: dict[str, Any] = {"model": model, "target": opened.target, **found.to_dict()}
     session.result(values, aligned(metric_rows(found)) + _confusion(found, opened.classes))
 

@@ -109,13 +109,17 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
         return
     from mercer.files import save  # noqa: PLC0415  help needs none of it
     from mercer.fitting import fit as fit_table  # noqa: PLC0415
+    from mercer.selection import JournalError  # noqa: PLC0415
 
     reader = read_arguments(options)
     table = read_table(data, **reader)
     column_of(table.columns, options["target"], "--target")
     test = None if options["test"] is None else read_table(options["test"], **reader)
     _take_up(session, files.journal, options["resume"])
-    model = fit_table(table, **_arguments(options, test), journal=files.journal)
+    try:
+        model = fit_table(table, **_arguments(options, test), journal=files.journal)
+    except JournalError as error:
+        raise ValueError(f"{error}; --no-resume removes the journal and starts anew") from error
     save(model, files.model)
     if files.report is not None:
         from mercer.report import write_report  # noqa: PLC0415

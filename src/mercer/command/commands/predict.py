@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,9 +12,12 @@ from mercer.command.models import MODEL, Opened, open_model
 from mercer.command.names import refuse_overwriting
 from mercer.command.session import Session
 from mercer.command.streams import standard_output
-from mercer.command.tables import DATA
+from mercer.command.tables import DATA, reading_rows, row_arguments
 from mercer.command.text import printable
 from mercer.command.work import Work, python
+
+if TYPE_CHECKING:
+    from mercer.data import Table
 
 
 @click.command(
@@ -32,6 +35,7 @@ from mercer.command.work import Work, python
 @DATA
 @click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write here, whole or not.")
 @click.option("--proba", is_flag=True, help="Probabilities as well.")
+@reading_rows
 @python
 @click.pass_obj
 def predict(
@@ -42,6 +46,7 @@ def predict(
     output: str | None,
     proba: bool,
     python: bool,
+    **options: Any,
 ) -> None:
     """Write the predictions."""
     if python:
@@ -50,15 +55,15 @@ def predict(
     if data == "-" and model == "-":
         raise click.UsageError("the model is a file; only DATA may be -")
     refuse_overwriting([output], model, data)
-    opened = open_model(model)
+    opened, reader = open_model(model), row_arguments(options)
     from mercer.progress import shown  # noqa: PLC0415
 
     with shown("predict", solvers=False):
         if output is None and session.json:
-            session.result(_collected(opened, data, proba), "")
+            session.result(_collected(opened, opened.blocks(data, **reader), proba), "")
             return
         counted = Counted()
-        parts = counted.parts(opened, data, proba)
+        parts = counted.parts(opened, opened.blocks(data, **reader), proba)
         if output is None:
             _print(parts)
             return
@@ -75,14 +80,14 @@ class Counted:
     def __init__(self) -> None:
         self.rows, self.seconds = 0, 0.0
 
-    def parts(self, opened: Opened, data: str, proba: bool) -> Iterator[bytes]:
+    def parts(self, opened: Opened, blocks: Iterator[Table], proba: bool) -> Iterator[bytes]:
         """Yield the header, and then a part for each block of rows."""
         from mercer.command.csv_text import csv_block, csv_header  # noqa: PLC0415
         from mercer.progress import show  # noqa: PLC0415
 
         begun = time.perf_counter()
         yield csv_header(opened.names(proba))
-        for rows in opened.blocks(data):
+        for rows in blocks:
             yield csv_block(opened.answers(rows, proba))
             self.rows += len(rows)
             self.seconds = time.perf_counter() - begun
@@ -98,11 +103,11 @@ def _print(parts: Iterator[bytes]) -> None:
     out.flush()
 
 
-def _collected(opened: Opened, data: str, proba: bool) -> dict[str, Any]:
+def _collected(opened: Opened, blocks: Iterator[Table], proba: bool) -> dict[str, Any]:
     """Return all predictions in lists: one JSON object has to hold them."""
     names = opened.names(proba)
     found: list[list[Any]] = [[] for _ in names]
-    for rows in opened.blocks(data):
+    for rows in blocks:
         for column, values in zip(found, opened.answers(rows, proba), strict=True):
             column.extend(values.tolist())
     return {"rows": len(found[0]), "predictions": dict(zip(names, found, strict=True))}

@@ -62,8 +62,8 @@ def topics(session: Session, /, data: str, **options: Any) -> None:
     rows = [("topics", f"{len(shares)} of {len(model.weights)} texts")]
     for number, (share, words) in enumerate(zip(shares, model.topics, strict=True)):
         said = " ".join(word for word, _ in words[:_WORDS])
-        rows.append((f"topic {number}", f"{100 * share:.1f} %  {said}"))
-    columns = {f"topic {j}": model.weights[:, j] for j in range(len(shares))}
+        rows.append((f"topic {number + 1}", f"{100 * share:.1f} %  {said}"))
+    columns = {f"topic {j + 1}": model.weights[:, j] for j in range(len(shares))}
     finish(session, model, options, columns, (values, rows))
 
 

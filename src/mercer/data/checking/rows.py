@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.data.checking.findings import Finding
+from mercer.data.checking.target import are_labels
 from mercer.data.table import Table
 
 
@@ -51,7 +52,7 @@ def check_rows(
     if target is not None:
         whole = row_keys(table, [*names, target])
         copies, answers = len(table) - len(np.unique(whole)), len(np.unique(whole))
-        if answers > different:
+        if answers > different and are_labels(table[target][~table.column(target).missing]):
             said = (
                 f"{answers - different} rows contradict others: all features are equal, "
                 f"{target!r} is not. No model can be right on both."

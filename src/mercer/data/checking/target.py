@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.data.checking.findings import Finding
-from mercer.data.column import missing_of
+from mercer.data.column import as_words, missing_of
 from mercer.data.kinds import Kind
 from mercer.data.table import Table
 
@@ -37,7 +37,7 @@ def check_target(table: Table, names: list[str], target: str) -> Iterator[Findin
         return
     rows = table.rows(~gaps)
     if are_labels(present):
-        yield from _classes(present.tolist(), target)
+        yield from _classes(as_words(present).tolist(), target)
         if len(present) >= _LEAST:
             codes = np.unique(present.astype(str), return_inverse=True)[1]
             yield from _leaks_of_labels(rows, names, target, codes)

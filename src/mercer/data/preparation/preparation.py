@@ -142,8 +142,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         gaps = np.isnan(numbers)
         if gaps.any():
             numbers = np.where(gaps, self.medians_, numbers)
-        numbers -= self.means_
-        numbers /= self.scales_
+        with np.errstate(over="ignore"):  # machines refuse what is beyond float64, and say where
+            numbers -= self.means_
+            numbers /= self.scales_
         return self._joined(table, numbers, self._counts(table), self._sparse(table))
 
     def _learn(self, X: Any) -> Points:
@@ -166,8 +167,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         gaps = np.isnan(numbers)
         self.medians_ = _medians(numbers, gaps)
         numbers = np.where(gaps, self.medians_, numbers)
-        self.means_ = numbers.mean(axis=0)
-        self.scales_ = _scales(numbers, self.means_)
+        self.means_, self.scales_ = _moments(numbers, plan)
         counts = self._counts(table)
         self.weights_ = {name: weights_of(count) for name, count in counts.items()}
         rows = self._sparse(table)
@@ -336,21 +336,31 @@ def _medians(numbers: Array, gaps: Array) -> Array:
     return found
 
 
-def _scales(numbers: Array, means: Array) -> Array:
-    """Return standard deviations; 1 where they are rounding only, as in scikit-learn."""
+def _moments(numbers: Array, plan: dict[str, Any]) -> tuple[Array, Array]:
+    """Return means and standard deviations; 1 where these are rounding, as in scikit-learn."""
     n, eps = len(numbers), np.finfo(np.float64).eps
-    variances = np.var(numbers, axis=0)
-    constant = variances <= n * eps * variances + (n * means * eps) ** 2
-    return np.where(constant, 1.0, np.sqrt(variances))
+    with np.errstate(over="ignore", invalid="ignore"):
+        means, variances = numbers.mean(axis=0), np.var(numbers, axis=0)
+        constant = variances <= n * eps * variances + (n * means * eps) ** 2
+    wrong = np.flatnonzero(~np.isfinite(variances))
+    if len(wrong):
+        raise DataError(
+            "holds entries so large that their squares overflow; scale it, or take logarithms",
+            column=plan["numbers"][wrong[0]],
+        )
+    return means, np.where(constant, 1.0, np.sqrt(variances))
 
 
 def _sparse_scales(rows: Any) -> Array:
     """Return standard deviations of sparse columns; 1 for constant ones."""
     n = rows.shape[0]
-    means = np.bincount(rows.indices, rows.data, rows.shape[1]) / n
-    squares = np.bincount(rows.indices, (rows.data - means[rows.indices]) ** 2, rows.shape[1])
-    zeros = n - np.bincount(rows.indices, minlength=rows.shape[1])
-    variances = (squares + zeros * means**2) / n
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.bincount(rows.indices, rows.data, rows.shape[1]) / n
+        squares = np.bincount(rows.indices, (rows.data - means[rows.indices]) ** 2, rows.shape[1])
+        zeros = n - np.bincount(rows.indices, minlength=rows.shape[1])
+        variances = (squares + zeros * means**2) / n
+    if not np.isfinite(variances).all():
+        raise DataError("sparse columns hold entries whose squares overflow, or none; scale them")
     return np.where(variances > 0.0, np.sqrt(variances), 1.0)
 
 

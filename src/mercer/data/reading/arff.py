@@ -168,6 +168,13 @@ def _pattern(java: str, source: str, line: int, name: str) -> str:
             )
         else:
             made, rest = made + rest[0].replace("%", "%%"), rest[1:]
+    if any(made.count(letter) > 1 for letter in _JAVA.values()):
+        raise DataError(
+            f"date pattern {shorten(java)!r} names a part twice",
+            source=source,
+            line=line,
+            column=name,
+        )
     return made
 
 

@@ -7,6 +7,7 @@ file is the same table with and without pyarrow.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -34,6 +35,8 @@ def pyarrow() -> Any:
 def is_easy(chunk: Chunk, cells: Cells, limits: Limits) -> bool:
     """Return whether a piece is read alike by both ways."""
     if chunk.quoted or not cells.plain or _has_long_line(chunk.data, limits.field):
+        return False
+    if chunk.data.startswith(codecs.BOM_UTF8):  # which pyarrow takes off wherever a piece begins
         return False
     if b"\r" in chunk.data and chunk.data.count(b"\r") != chunk.data.count(b"\r\n"):
         return False

@@ -9,14 +9,13 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from mercer.data.errors import DataError, shorten
 from mercer.data.limits import Limits
 from mercer.data.reading.dialect import Dialect, reader_of
 
-SIZE = 4 << 20  # bytes of a piece
 _LINE_END = re.compile(rb"\r\n|\n|\r|$")
 
 
@@ -32,11 +31,14 @@ class Chunk:
         The number of the first one in the file.
     quoted : bool
         Whether quotes, or runs of blanks, make line ends and delimiters ambiguous.
+    held : list of lists of (fields, line)
+        Its records, if they had to be cut to see where the last one ends; taken out when used.
     """
 
     data: bytes
     line: int
     quoted: bool
+    held: list[list[tuple[list[str], int]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +72,16 @@ class LineStream:
     def take(self, size: int) -> bytes:
         """Return whole lines, about so many bytes; nothing at the end."""
         parts, length = [self._held], len(self._held)
-        while not self._ended:
-            if length >= size and (cut := _last_line_end(parts)) >= 0:
-                break
+        ends = _last_line_end(self._held) >= 0
+        while not self._ended and (length < size or not ends):
             self.limits.check("line", length - size, self.name, self.line)
             piece = next(self._pieces, b"")
             self._ended = not piece
             parts.append(piece)
             length += len(piece)
+            ends = ends or _last_line_end(piece) >= 0
         data = b"".join(parts)
-        cut = len(data) if self._ended else _last_line_end([data]) + 1
+        cut = len(data) if self._ended else _last_line_end(data) + 1
         found, self._held = data[:cut], data[cut:]
         nul = found.find(b"\0")
         if nul >= 0:
@@ -101,10 +103,8 @@ class LineStream:
         self.line += lines
 
 
-def _last_line_end(parts: list[bytes]) -> int:
+def _last_line_end(data: bytes) -> int:
     """Return where the last line ends: at a line feed, or at carriage returns if there are none."""
-    data = b"".join(parts)
-    parts[:] = [data]
     cut = data.rfind(b"\n")
     return cut if cut >= 0 else data.rfind(b"\r", 0, -1)
 
@@ -142,31 +142,31 @@ def first_records(sample: bytes, dialect: Dialect, name: str) -> tuple[list[list
     return records, lines
 
 
-def chunks(stream: LineStream, dialect: Dialect, size: int = SIZE) -> Iterator[Chunk]:
+def chunks(stream: LineStream, dialect: Dialect, size: int) -> Iterator[Chunk]:
     """Yield the rest of a file in pieces of whole records."""
     while data := stream.take(size):
         line = stream.line
         quoted = dialect.delimiter == " " or b'"' in data
+        held = []
         if b'"' in data:
-            data = _to_the_end_of_the_record(data, dialect, stream, size)
+            data, records = _to_the_end_of_the_record(data, dialect, stream, size)
+            held.append(records)
         stream.line += max(data.count(b"\n"), data.count(b"\r")) + (
             not data.endswith((b"\n", b"\r"))
         )
-        yield Chunk(data, line, quoted)
+        yield Chunk(data, line, quoted, held)
 
 
 def _to_the_end_of_the_record(
     data: bytes, dialect: Dialect, stream: LineStream, size: int
-) -> bytes:
-    """Take more lines as long as the last record is open."""
+) -> tuple[bytes, list[tuple[list[str], int]]]:
+    """Take more lines as long as the last record is open; return them and all records."""
     begun = stream.line
     while True:
         lines = lines_of(data, stream.name, begun)
         reader = reader_of((line + "\n" for line in lines), dialect.delimiter)
         try:
-            for _ in reader:
-                pass
-            return data
+            return data, [(record, begun + reader.line_num - 1) for record in reader if record]
         except csv.Error as error:
             line = begun + reader.line_num - 1
             if "unexpected end" not in str(error):
@@ -185,7 +185,10 @@ def _to_the_end_of_the_record(
 def _explained(error: csv.Error) -> str:
     text = str(error)
     if "field larger" in text:
-        return text + "; pass limits=Limits(field=...) if that is meant, or close the quotes"
+        return (
+            f"more than {csv.field_size_limit()} characters in one entry; close the quotes, or "
+            "pass limits=Limits(field=...) if that is meant"
+        )
     return text + "; quotes inside a field are doubled"
 
 
@@ -205,9 +208,12 @@ def records_of(chunk: Chunk, width: int, dialect: Dialect, limits: Limits, name:
     name : str
         Of the file, for errors.
     """
-    lines = lines_of(chunk.data, name, chunk.line)
+    lines = [] if chunk.held else lines_of(chunk.data, name, chunk.line)
     if chunk.quoted:
-        return _quoted(lines, chunk, width, dialect, name)
+        records = _quoted(lines, chunk, width, dialect, name)
+        if limits.field < csv.field_size_limit():  # else the csv module looks at it
+            _refuse_long_fields(records, limits, name)
+        return records
     delimiter = dialect.delimiter
     numbers: range | list[int] = range(chunk.line, chunk.line + len(lines))
     if "" in lines:  # blank lines
@@ -217,28 +223,35 @@ def records_of(chunk: Chunk, width: int, dialect: Dialect, limits: Limits, name:
         if line.count(delimiter) != width - 1:
             raise _ragged(line.split(delimiter), width, name, numbers[row])
     fields = delimiter.join(lines).split(delimiter) if lines else []
+    records = Records([fields[k::width] for k in range(width)], numbers)
     if lines and max(map(len, lines)) > limits.field:
-        longest = max(range(len(fields)), key=lambda k: len(fields[k]))
-        limits.check("field", len(fields[longest]), name, numbers[longest // width])
-    return Records([fields[k::width] for k in range(width)], numbers)
+        _refuse_long_fields(records, limits, name)
+    return records
+
+
+def _refuse_long_fields(records: Records, limits: Limits, name: str) -> None:
+    for fields in records.columns:
+        longest = max(range(len(fields)), key=lambda k: len(fields[k]), default=0)
+        if len(fields):
+            limits.check("field", len(fields[longest]), name, records.lines[longest])
 
 
 def _quoted(lines: list[str], chunk: Chunk, width: int, dialect: Dialect, name: str) -> Records:
-    reader = reader_of((line + "\n" for line in lines), dialect.delimiter)
-    records, numbers = [], []
-    try:
-        for record in reader:
-            if not record:
-                continue
-            if len(record) != width:
-                raise _ragged(record, width, name, chunk.line + reader.line_num - 1)
-            records.append(record)
-            numbers.append(chunk.line + reader.line_num - 1)
-    except csv.Error as error:
-        line = chunk.line + reader.line_num - 1
-        raise DataError(_explained(error), source=name, line=line) from error
+    if chunk.held:
+        pairs = chunk.held.pop()
+    else:
+        reader = reader_of((line + "\n" for line in lines), dialect.delimiter)
+        try:
+            pairs = [(record, chunk.line + reader.line_num - 1) for record in reader if record]
+        except csv.Error as error:
+            line = chunk.line + reader.line_num - 1
+            raise DataError(_explained(error), source=name, line=line) from error
+    for record, line in pairs:
+        if len(record) != width:
+            raise _ragged(record, width, name, line)
+    records = [record for record, _ in pairs]
     columns = [list(column) for column in zip(*records, strict=True)] or [[] for _ in range(width)]
-    return Records(columns, numbers)
+    return Records(columns, [line for _, line in pairs])
 
 
 def _ragged(record: list[str], width: int, name: str, line: int) -> DataError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ from mercer.data.table import Table, refuse_unknown
 
 _GUESS = 1000  # rows of the first piece that say which columns look like numbers
 ROW_NAMES = "rownames"
+CHUNK = 4 << 20  # bytes of a piece: enough to keep all threads of pyarrow busy
 
 
 class DelimitedFile:
@@ -41,6 +43,8 @@ class DelimitedFile:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
         self._numbers_only = True  # as far as is known
+        # of the whole process: the csv module has no other
+        csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
         self.cells = Cells(frozenset(word.strip() for word in options.missing), options.decimal)
         self.stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
         sample = self.stream.take(SAMPLE)
@@ -101,6 +105,7 @@ class DelimitedFile:
                 arrays[name] = numbers_from(fields, self.cells, name, records)
             except NotANumberError as odd:
                 failed[name] = self._not_a_number(odd, name, records)
+                arrays[name] = words_from(fields, self.cells)
             except DataError as error:
                 raise error.at(self.name) from None
         return Parsing(arrays, failed, records.lines)
@@ -149,7 +154,7 @@ class DelimitedFile:
         parsed: dict[str, Parsed] = {}
         done: list[tuple[Chunk, dict[str, Array]]] = []
         rows = 0
-        for chunk in chunks(self.stream, self.dialect):
+        for chunk in chunks(self.stream, self.dialect, CHUNK):
             if not parsed:
                 parsed = self._guess(chunk, wanted)
             found = self.parse(chunk, parsed)
@@ -178,7 +183,8 @@ class DelimitedFile:
         if not chunk.quoted:
             few = Chunk(b"\n".join(head), chunk.line, False)
             for name in self.parse(few, parsed).failed:
-                parsed[name] = "word"
+                if kinds.get(name) is not Kind.NUMBER:
+                    parsed[name] = "word"
         return parsed
 
     def _read_again(
@@ -187,20 +193,20 @@ class DelimitedFile:
         parsed: dict[str, Parsed],
         done: list[tuple[Chunk, dict[str, Array]]],
     ) -> None:
-        """Read columns that turned out not to be numbers as words, from the beginning."""
+        """Read columns that turned out not to be numbers as words in earlier pieces, too."""
         for name, error in failed.items():
             if self.options.kinds.get(name) is Kind.NUMBER:
                 raise error
             parsed[name] = "word"
         if failed:
-            for chunk, arrays in done:
+            for chunk, arrays in done[:-1]:
                 arrays.update(self.parse(chunk, dict.fromkeys(failed, "word")).arrays)
 
     def blocks(self, schema: Schema) -> Iterator[Table]:
         """Read rows as the columns of a schema, piece by piece."""
         refuse_lacking(schema, self.names, self.name)
         rows = 0
-        for chunk in chunks(self.stream, self.dialect):
+        for chunk in chunks(self.stream, self.dialect, CHUNK):
             found = self.parse(chunk, schema.parsed)
             for error in found.failed.values():
                 raise error

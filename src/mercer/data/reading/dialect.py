@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from mercer.data.cells import date_of, has_decimal_comma, number_of
-from mercer.data.errors import DataError
 
 SAMPLE = 1 << 16  # bytes that the way of writing is told from
 _RECORDS = 200  # lines of them
@@ -67,17 +67,19 @@ def dialect_of(
     if delimiter is None:
         delimiter = _delimiter(lines)
     if header is None:
-        records = records_in(lines, delimiter, strict=False)
+        records = records_in(lines, delimiter)
         header = bool(records) and _is_header(records, missing)
     return Dialect(delimiter, header, decimal)
 
 
-def records_in(lines: Sequence[str], delimiter: str, *, strict: bool) -> list[list[str]]:
-    """Cut lines into fields; quoted fields may go on over several lines."""
-    try:
-        return [record for record in reader_of(iter(lines), delimiter, strict=strict) if record]
-    except csv.Error as error:
-        raise DataError(str(error)) from error
+def records_in(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Cut lines into fields, up to what cannot be cut; quoted fields may have several lines."""
+    records = []
+    with suppress(csv.Error):  # the reader of all records says where and what
+        for record in reader_of(lines, delimiter, strict=False):
+            if record:
+                records.append(record)
+    return records
 
 
 def reader_of(lines: Iterable[str], delimiter: str, *, strict: bool = True) -> Any:
@@ -90,10 +92,7 @@ def reader_of(lines: Iterable[str], delimiter: str, *, strict: bool = True) -> A
 def _delimiter(lines: list[str]) -> str:
     whole = lines[:-1] if len(lines) > 1 else lines  # the last one may be cut
     for delimiter in _DELIMITERS:
-        try:
-            records = records_in(whole, delimiter, strict=False)
-        except DataError:
-            continue
+        records = records_in(whole, delimiter)
         widths = {len(record) for record in records[1:]} or {len(record) for record in records}
         # R leaves out the name of the column of row names
         if (

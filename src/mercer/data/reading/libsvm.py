@@ -15,6 +15,7 @@ from mercer.data.cells import number_of
 from mercer.data.column import Column
 from mercer.data.errors import DataError, shorten
 from mercer.data.kinds import Kind
+from mercer.data.limits import Limits
 from mercer.data.reading.chunks import LineStream, lines_of
 from mercer.data.reading.columns import finished, known
 from mercer.data.reading.options import Options
@@ -70,7 +71,7 @@ def read_libsvm(data: Bytes, options: Options) -> Table:
     columns = {TARGET: _labels(labels)}
     groups = [group for part in parts for group in part.groups]
     if any(group is not None for group in groups):
-        columns[GROUP] = Column.of(GROUP, np.array(groups, dtype=float), Kind.IDENTIFIER)
+        columns[GROUP] = _groups(groups)
     names = [f"x{k}" for k in range(first, first + width)]
     if csr.shape[1] <= _NARROW and csr.nnz > _DENSE * csr.shape[0] * csr.shape[1]:
         dense = csr.toarray()
@@ -89,9 +90,8 @@ def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> I
         where = np.array([place.get(f"x{k}", -1) for k in range(top)], dtype=np.int64)
         chosen = _moved(csr, where, len(features))
         columns = {}
-        for name, values in ((TARGET, part.labels), (GROUP, part.groups)):
+        for name, column in ((TARGET, _labels(part.labels)), (GROUP, _groups(part.groups))):
             if name in schema.kinds:
-                column = _labels(values) if name == TARGET else _groups(values, data.name)
                 columns[name] = known(name, column.values, schema, data.name, part.numbers)
         if len(features) <= _NARROW:
             dense = chosen.toarray()
@@ -107,14 +107,9 @@ def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> I
 def _moved(csr: Any, where: Array, width: int) -> Any:
     """Put columns at other places; those without a place are dropped."""
     keep = where[csr.indices] >= 0
-    counts = np.add.reduceat(np.append(keep, False), csr.indptr[:-1]) if len(keep) else []
-    counts = np.where(np.diff(csr.indptr) > 0, counts, 0) if len(keep) else np.zeros(csr.shape[0])
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    made = sparse.csr_array(
-        (csr.data[keep], where[csr.indices[keep]], indptr), shape=(csr.shape[0], width)
-    )
-    made.sort_indices()
-    return made
+    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))[keep]
+    places = where[csr.indices[keep]]
+    return sparse.csr_array((csr.data[keep], (rows, places)), shape=(csr.shape[0], width))
 
 
 def _matrix(parts: list[Lines], first: int, width: int) -> Any:
@@ -136,7 +131,7 @@ def _labels(labels: list[str]) -> Column:
     return Column.of(TARGET, values)
 
 
-def _groups(groups: list[int | None], source: str) -> Column:
+def _groups(groups: list[int | None]) -> Column:
     return Column.of(GROUP, np.array(groups, dtype=float), Kind.IDENTIFIER)
 
 
@@ -146,16 +141,56 @@ def _parts(data: Bytes, options: Options) -> Iterator[Lines]:
     rows = 0
     while piece := stream.take(_SIZE):
         lines = lines_of(piece, data.name, stream.line)
-        part = Lines()
-        for number, text in enumerate(lines, start=stream.line):
-            words = text.partition("#")[0].split()
-            if words:
-                _add(part, words, number, options, data.name)
+        part = _regular(lines, stream.line, options.limits)
+        if part is None:
+            part = Lines()
+            for number, text in enumerate(lines, start=stream.line):
+                words = text.partition("#")[0].split()
+                if words:
+                    _add(part, words, number, options, data.name)
         stream.line += len(lines)
         rows += len(part.labels)
         options.limits.check("rows", rows, data.name)
         if part.labels:
             yield part
+
+
+def _regular(lines: list[str], first: int, limits: Limits) -> Lines | None:
+    """Return what lines without groups and mistakes hold, in a quarter of the time of `_add`.
+
+    Nothing is returned for others: they are read word by word, which says what is wrong.
+    """
+    part, pairs = Lines(), []
+    for number, text in enumerate(lines, start=first):
+        words = text.partition("#")[0].split()
+        if words:
+            part.labels.append(words[0])
+            part.counts.append(len(words) - 1)
+            part.numbers.append(number)
+            pairs += words[1:]
+    part.groups = [None] * len(part.labels)
+    if ":" in "".join(part.labels):
+        return None
+    halves = ":".join(pairs).split(":") if pairs else []
+    indices, values = halves[::2], halves[1::2]
+    digits, text = "".join(indices), "".join(values)
+    regular = len(halves) == 2 * len(pairs) and "_" not in text and text.isascii()
+    if not regular or (pairs and not (digits.isascii() and digits.isdigit())) or "" in indices:
+        return None
+    if max(map(len, indices), default=0) > 18:
+        return None
+    try:
+        part.indices = list(map(int, indices))
+        part.data = list(map(float, values))
+    except ValueError:
+        return None
+    places = np.array(part.indices, dtype=np.int64)
+    most = np.inf if limits.columns is None else limits.columns
+    starts = np.cumsum(np.array(part.counts, dtype=np.int64))[:-1]
+    grows = np.diff(places) > 0
+    grows[starts[(starts > 0) & (starts < len(places))] - 1] = True  # the next row begins anew
+    fine = bool(grows.all()) and places.max(initial=0) <= most
+    return part if fine and bool(np.isfinite(np.array(part.data)).all()) else None
 
 
 def _add(part: Lines, words: list[str], line: int, options: Options, source: str) -> None:

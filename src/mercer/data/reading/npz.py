@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import lzma
+import struct
 import zipfile
 import zlib
 from math import prod
@@ -30,8 +32,9 @@ def read_npz(data: Bytes, options: Options) -> Table:
     """Read the arrays of a file that have one row for each entry of the others.
 
     Two-dimensional arrays give a column for each of theirs, named by an array `feature_names` that
-    fits, else x0, x1, ... after their name; others give one column of their name. What
-    `scipy.sparse.save_npz` wrote is a sparse table.
+    fits, else x0, x1, ...; others give one column of their name. Where there is an array `X`, or
+    one alone with two dimensions, arrays of another length (names of classes, rows of folds) are no
+    columns. What `scipy.sparse.save_npz` wrote is a sparse table.
     """
     options.refuse_text_options("npz")
     arrays = arrays_in(data.all(), data.name, options.limits)
@@ -41,9 +44,11 @@ def read_npz(data: Bytes, options: Options) -> Table:
     arrays = {name: array for name, array in arrays.items() if array.ndim in (1, 2)}
     wide = [name for name, array in arrays.items() if array.ndim == 2]
     rows = {len(array) for array in arrays.values()}
-    if len(wide) == 1:  # names of classes and the like are no columns
-        rows = {len(arrays[wide[0]])}
+    rules = "X" if "X" in wide else wide[0] if len(wide) == 1 else ""
+    if rules:  # names of classes, rows of folds and the like are no columns
+        rows = {len(arrays[rules])}
         arrays = {name: array for name, array in arrays.items() if len(array) in rows}
+        wide = [name for name in wide if name in arrays]
     if len(rows) != 1 or rows == {0}:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise DataError(
@@ -123,9 +128,11 @@ def arrays_in(content: bytes, source: str, limits: Limits) -> dict[str, Array]:
                 name = entry.filename.removesuffix(".npy")
                 arrays[name] = _array(member_bytes, name, source)
             return arrays
+    except DataError:
+        raise
     except (
-        zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
-        KeyError, UnicodeDecodeError, OverflowError,
+        zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, KeyError,
+        NotImplementedError, RuntimeError, OverflowError, ValueError,
     ) as error:  # fmt: skip
         raise DataError(
             f"the file is no npz archive, or broken ({error})", source=source

@@ -220,8 +220,8 @@ class _Question:
         if self.C is None:
             found = float(np.abs(self.model.dual_coef).max(initial=0.0))
             self._say(
-                f"C = {found:.6g}, the largest coefficient: the file does not hold C, and a larger "
-                "one had the same optimum only if no coefficient is at its bound"
+                f"C = {found:.6g}, inferred as the largest coefficient, since the file does not "
+                "hold C; pass C if it was larger"
             )
             return found
         if not isinstance(self.C, Mapping):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from mercer.files.errors import ModelFormatError
 
-class LibsvmFormatError(ValueError):
+
+class LibsvmFormatError(ModelFormatError):
     """A file that is no LIBSVM model.
 
     Parameters

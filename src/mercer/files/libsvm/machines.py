@@ -7,12 +7,14 @@ that coefficients stay as they are and a value of zero means the same class.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
+from mercer.certificates import BoxQPQuantities, Certificate
 from mercer.compat.sklearn.base.classifier import PairClassifier
 from mercer.compat.sklearn.base.kernels import ShiftedPower
 from mercer.compat.sklearn.base.margin import DropIn
@@ -24,7 +26,13 @@ from mercer.kernels.algebra import Product
 from mercer.machines import SVC, SVR, OneClassSVM
 from mercer.machines.margin.multiclass import ByClass, scheme_of
 from mercer.points import is_objects, take
+from mercer.problems import Dual, Duals
+from mercer.solvers import Solution, Status
 
+_NOT_JUDGED = (
+    "read from a LIBSVM model file, which holds no training data to judge by; "
+    "mercer.files.certify_libsvm_model judges it beside them"
+)
 _LARGEST_LABEL = 2**31 - 1  # of LIBSVM's int
 
 
@@ -202,11 +210,11 @@ def _vectors(machine: Any) -> Any:
 def machine_of(model: LibsvmModel, *, without_probabilities: bool = False) -> Any:
     """Return a machine of the library with the decision functions of a LIBSVM model.
 
-    It predicts, and can be drawn, exported and written as other machines can. What a model file
-    does not hold, it does not have: no `solution_`, no `certificate_` (`certify_libsvm_model`
-    judges a model beside its data), and `support_` merely counts the support vectors. C is what the
-    largest coefficient tells. Where votes of more than two classes are equal, `SVC` goes by
-    confidence, LIBSVM by the order of its labels.
+    It predicts, and can be drawn, exported and saved as other machines can. What a model file does
+    not hold is not made up: `solution_` and `certificate_` say that nothing was judged
+    (`certify_libsvm_model` judges a model beside its data), and `support_` merely counts the
+    support vectors. C is what the largest coefficient tells. Where votes of more than two classes
+    are equal, `SVC` goes by confidence, LIBSVM by the order of its labels.
 
     Parameters
     ----------
@@ -252,7 +260,7 @@ def machine_of(model: LibsvmModel, *, without_probabilities: bool = False) -> An
     return _kept(machine, model, np.arange(len(model.dual_coef)))
 
 
-def _classifier_of(model: LibsvmModel, machine: SVC) -> SVC:
+def _classifier_of(model: LibsvmModel, machine: Any) -> Any:
     assert model.labels is not None and model.counts is not None
     places = np.argsort(model.labels, kind="stable")  # place in the file of each sorted class
     runs = model.runs()
@@ -304,6 +312,18 @@ def _classifier_of(model: LibsvmModel, machine: SVC) -> SVC:
     return _kept(machine, model, order)
 
 
+def _answer(machine: Any) -> Dual | Duals:
+    """Return the coefficients of each decision function, of the support vectors it is made of."""
+    if np.ndim(machine.intercept_) == 0:
+        return Dual(machine.dual_coef_, machine.intercept_)
+    ends, table = machine._scheme.ends, machine.dual_coef_
+    parts = []
+    for (a, b), intercept in zip(machine._scheme.pairs(), machine.intercept_, strict=True):
+        first, second = (table[ends[c] : ends[c + 1]] for c in (a, b))
+        parts.append(Dual(np.concatenate([first[:, b - 1], second[:, a]]), float(intercept)))
+    return Duals(tuple(parts))
+
+
 def _expansion(model: LibsvmModel, order: Array, coef: Array, offset: Array) -> Any:
     if model.kernel_type != "precomputed":
         vectors = take(model.support_vectors, order)
@@ -314,7 +334,12 @@ def _expansion(model: LibsvmModel, order: Array, coef: Array, offset: Array) -> 
 
 
 def _kept(machine: Any, model: LibsvmModel, order: Array) -> Any:
+    """Keep what all machines have; that nobody judged the answer is said, not left out."""
     given = model.kernel_type == "precomputed"
+    machine.solution_ = Solution(_answer(machine), Status.UNKNOWN, 0, np.nan, "LIBSVM")
+    machine.n_iter_ = 0
+    nothing = BoxQPQuantities(*(np.nan for _ in fields(BoxQPQuantities)))
+    machine._judgement = Certificate(False, nothing, machine.tol, _NOT_JUDGED)
     machine.kernel_ = model.kernel
     machine.n_features_in_ = model.n_features
     machine.support_ = model.support_vectors[order] - 1 if given else np.arange(len(order))

@@ -115,8 +115,8 @@ def _hand_out(
 ) -> None:
     """Give coefficients to rows, each row at most one."""
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for i, places in enumerate(found):
-        groups[tuple(places)].append(i)
+    for i, equal in enumerate(found):
+        groups[tuple(equal)].append(i)
     for places, vectors in groups.items():
         if len(vectors) > len(places):
             raise ValueError(

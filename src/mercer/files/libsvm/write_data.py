@@ -85,4 +85,4 @@ def _targets(y: npt.ArrayLike | None, n: int) -> list[float]:
             "write_libsvm_data: y must be finite numbers, as LIBSVM's targets are; number the "
             "labels first, e.g. with numpy.unique(y, return_inverse=True)"
         )
-    return numbers.tolist()
+    return [float(number) for number in numbers]

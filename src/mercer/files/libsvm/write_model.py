@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mercer.files.atomic import write_file
 from mercer.files.libsvm.machines import model_of
 from mercer.files.libsvm.model import PARAMETERS, LibsvmModel
+from mercer.points import is_sparse
 
 _LINES_AT_ONCE = 4096
 
@@ -94,7 +94,7 @@ def _line(model: LibsvmModel, i: int) -> str:
 
 def entries_of(X: Any, i: int) -> str:
     """Write the entries of a row that are not zero as column:value, columns counted from 1."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         part = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
         columns, values = X.indices[part], X.data[part]
         order = np.argsort(columns, kind="stable")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-import mercer
 from mercer.array_types import Array
 from mercer.data import Table, TablePreparation
 from mercer.files.atomic import write_file
@@ -22,7 +22,7 @@ from mercer.files.onnx.machines.linear_steps import last_of, table_answers
 from mercer.files.onnx.outputs import Output, exported, transformed
 from mercer.files.onnx.parity import Parity, compare
 from mercer.files.onnx.sample import sample_rows
-from mercer.files.onnx.tables import feeds_of, prepared, table_sample
+from mercer.files.onnx.tables import feeds_of, prepared, refuse_columns, table_sample
 from mercer.fitting import TableModel
 
 _ = machines  # imported for the rules it registers
@@ -97,6 +97,7 @@ def _sample(machine: Any, given: Any) -> tuple[Any, dict[str, Array]]:
     """Return rows to compare at, and the same as inputs of the graph."""
     preparation = _preparation(machine)
     if preparation is not None:
+        refuse_columns(preparation)
         table = table_sample(preparation) if given is None else Table.of(given)
         return table, feeds_of(preparation, table)
     check_is_fitted(machine)
@@ -142,7 +143,7 @@ def _made(machine: Any, width: int, differences: bool) -> tuple[Any, list[Output
         opset_imports=[onnx.helper.make_opsetid(*pair) for pair in sets.items()],
         ir_version=IR_VERSION,
         producer_name="mercer",
-        producer_version=mercer.__version__,
+        producer_version=sys.modules["mercer"].__version__,  # rooms do not import the front door
     )
     if model.ByteSize() > _LARGEST:
         raise OnnxExportError(

@@ -56,7 +56,7 @@ def transformed(machine: Any, graph: Graph, x: str) -> str:
     """Add what a fitted transformer makes of rows x to a graph."""
     raise OnnxExportError(
         f"{type(machine).__name__} is not exported as a step before a machine; scale with "
-        "StandardScaler or MinMaxScaler, project with PCA, FisherDiscriminant, CCA or Whiten"
+        "StandardScaler, MinMaxScaler, LogShift or Whiten, project with PCA, CCA or Fisher's"
     )
 
 

@@ -79,8 +79,8 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Fe
         The same as inputs of the graph.
     """
     found = run(model, feeds)
-    clear = _clear(machine, X)
     rounding = _ROUNDING * _sums(machine, X)
+    clear = _clear(machine, X, rounding)
     errors, allowed = {}, {}
     for output in outputs:
         expected, answer = output.expected(machine, X), found[output.name]
@@ -97,7 +97,7 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Fe
     return Parity(errors, allowed, len(X))
 
 
-def _clear(machine: Any, X: Any) -> Array:
+def _clear(machine: Any, X: Any, rounding: float) -> Array:
     """Return which rows are off every border at which an answer jumps."""
     last, steps = last_of(machine)
     values = border_values(last, through(steps, X))
@@ -106,7 +106,7 @@ def _clear(machine: Any, X: Any) -> Array:
     if values is None:
         return np.ones(len(X), dtype=bool)
     scale = float(np.abs(values).max(initial=0.0)) or 1.0
-    return np.asarray(np.abs(values).min(axis=1) > _CLEAR * scale)
+    return np.asarray(np.abs(values).min(axis=1) > max(_CLEAR * scale, rounding))
 
 
 def border_values(machine: Any, X: Array) -> Array | None:

@@ -12,7 +12,7 @@ from mercer.expression import Statistic, walk
 from mercer.files.onnx.expansions import points_of
 from mercer.files.onnx.machines.linear_steps import last_of
 from mercer.kernels import Precomputed
-from mercer.machines import NaiveBayes
+from mercer.machines import LogShift, NaiveBayes
 from mercer.machines.projection.subspace import PointSubspace
 from mercer.points import is_objects, to_dense
 
@@ -46,6 +46,8 @@ def sample_rows(machine: Any, width: int) -> Array:
     rows = np.concatenate([held, near, far])
     if _is_nonnegative(last):
         rows = np.abs(rows)
+    if isinstance(first, LogShift):  # no logarithm below
+        rows = np.abs(rows) - first.shift_ + 1e-3
     return np.concatenate([rows, border_rows(machine, rows, rng)])
 
 
@@ -136,10 +138,10 @@ def _points(machine: Any) -> Any:
     space = machine.__dict__.get("_subspace")
     if isinstance(space, PointSubspace):
         return space.source.X
-    for name in ("cluster_centers_", "means_"):
+    for name in ("support_vectors_", "cluster_centers_", "means_"):
         value = getattr(machine, name, None)
-        if value is not None and np.ndim(value) == 2 and len(value):
-            return np.asarray(value)
+        if value is not None and value.ndim == 2 and value.shape[0]:
+            return value
     mean = getattr(machine, "mean_", None) if not hasattr(machine, "kernel_") else None
     return None if mean is None else np.asarray(mean)[None]
 

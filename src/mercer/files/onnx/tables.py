@@ -23,7 +23,6 @@ _STRANGE = "a level that is none of those of the training rows"
 def prepared(preparation: TablePreparation, graph: Graph) -> str:
     """Add one input for each column to a graph, and return the rows of numbers: (n, d)."""
     plan = preparation.plan_
-    _refuse(plan)
     gaps, parts = set(plan["gaps"]), []
     absent = []
     for k, name in enumerate(plan["numbers"]):
@@ -42,7 +41,9 @@ def prepared(preparation: TablePreparation, graph: Graph) -> str:
     return _beside(graph, parts)
 
 
-def _refuse(plan: dict[str, Any]) -> None:
+def refuse_columns(preparation: TablePreparation) -> None:
+    """Refuse columns that are neither numbers nor categories, by name."""
+    plan = preparation.plan_
     for key, what in (("words", "text"), ("dates", "date"), ("sparse", "sparse")):
         if plan[key]:
             raise OnnxExportError(

@@ -1,13 +1,23 @@
 """Support vector machines."""
 
+from typing import Any
+
+import numpy as np
+
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import Fields, record
+from mercer.gram import Expansion
 from mercer.machines import SVC, SVR, EnclosingBall, OneClassSVM
-from mercer.machines.margin.multiclass import ByClass, OneVsOne, OneVsRest, TwoClasses
+from mercer.machines.margin.multiclass import (
+    ByClass,
+    OneVsOne,
+    OneVsRest,
+    Scheme,
+    TwoClasses,
+)
 from mercer.machines.margin.probabilities import Calibration
+from mercer.machines.projection.origin import MovedExpansion
 from mercer.problems import Dual, Duals
-
-import numpy as np  # isort: skip
 
 
 def _duals(value: Duals) -> Fields:
@@ -40,6 +50,44 @@ def _make_duals(found: Fields) -> Duals:
     return Duals(tuple(Dual(a, float(b[0]) if plain else b) for a, b, plain in parts))
 
 
+def _check_scheme(scheme: Scheme) -> None:
+    ends = scheme.ends
+    if len(ends) < 3 or ends[0] != 0 or (np.diff(ends) < 0).any():
+        raise ValueError("the ends of the classes go back")
+    if isinstance(scheme, TwoClasses) and len(ends) != 3:
+        raise ValueError("there are more than two classes")
+
+
+def _check_blocks(expansion: ByClass) -> None:
+    for block in expansion.blocks:
+        part, places = block if len(block) == 2 else (None, None)
+        if not isinstance(part, Expansion) or not isinstance(places, np.ndarray):
+            raise ValueError("a class has no expansion and places")
+        if len(places) != _width(part):
+            raise ValueError("a class has other functions than places")
+
+
+def _width(expansion: Any) -> int:
+    """Count the functions of an expansion."""
+    inner: Any = expansion.base if isinstance(expansion, MovedExpansion) else expansion
+    return len(inner.offset)
+
+
+def _check_classifier(machine: SVC) -> None:
+    classes = len(machine.classes_)
+    if machine._scheme.count != classes:
+        raise ValueError(f"{machine._scheme.count} classes were learnt, and {classes} have labels")
+    if machine.n_support_.min() < 0 or machine.n_support_.sum() != len(machine.support_):
+        raise ValueError("the support vectors of classes are other than all support vectors")
+    functions = {TwoClasses: 1, OneVsRest: classes, OneVsOne: classes * (classes - 1) // 2}
+    for count in (_width(machine._expansion), np.size(machine.intercept_)):
+        if count != functions[type(machine._scheme)]:
+            raise ValueError(f"{classes} classes do not have {count} functions")
+    calibration = machine._calibration
+    if calibration is not None and len(calibration.slopes) != _width(machine._expansion):
+        raise ValueError("there are other probabilities than functions")
+
+
 record(Dual, "coef: f8[n]\nintercept: f8[g] | float", group="answer")
 record(
     Duals,
@@ -51,11 +99,12 @@ record(
 )
 
 for _kind in (TwoClasses, OneVsOne, OneVsRest):
-    record(_kind, "ends: i8[e]", group="scheme")
+    record(_kind, "ends: i8[e]", group="scheme", check=_check_scheme)
 record(
     ByClass,
     "offset: f8[p]\nblocks: tuple(tuple(@expansion{d=d} | i8[_]<p))[c]",
     group="expansion",
+    check=_check_blocks,
 )
 record(Calibration, "scheme: @scheme\nslopes: f8[_,_]")
 
@@ -80,6 +129,7 @@ machine(
     _support_codes: i8[s]<c
     _calibration: Calibration | none
     """,
+    check=_check_classifier,
 )
 machine(SVR, _FITTED + _SUPPORT + "epsilon_, intercept_: float\ndual_coef_: f8[s]\n")
 machine(OneClassSVM, _FITTED + _SUPPORT + "intercept_, offset_: float\ndual_coef_: f8[s]\n")

@@ -38,6 +38,8 @@ class Record:
         Returns the fields of an object.
     make : callable
         Returns the object of fields.
+    check : callable
+        Raises `ValueError` if an object is not whole in a way that types do not say.
     bare : bool
         Whether the constructor is left out, and the attributes are set.
     forgets : frozenset of str
@@ -53,6 +55,7 @@ class Record:
     whole: bool = False
     state: Callable[[Any], Fields] | None = None
     make: Callable[[Fields], Any] | None = None
+    check: Callable[[Any], None] | None = None
     bare: bool = False
     forgets: frozenset[str] = frozenset()
 
@@ -66,13 +69,19 @@ class Record:
         return {name: field for name, field in held if name not in self.forgets}
 
     def build(self, found: Fields) -> Any:
-        """Return the object of fields that have been checked."""
+        """Return the object of fields whose types have been checked."""
+        built = self._build(found)
+        if self.check is not None and not found.keys() <= self.parameters:
+            self.check(built)
+        return built
+
+    def _build(self, found: Fields) -> Any:
         if self.make is not None:
             return self.make(found)
         if is_dataclass(self.kind) and all(each.init for each in fields(self.kind)):
             return self.kind(**found)
         if is_dataclass(self.kind) or self.bare:
-            built = object.__new__(self.kind)
+            built: Any = object.__new__(self.kind)
             vars(built).update(found)
             return built
         given = {name: found[name] for name in self.parameters if name in found}

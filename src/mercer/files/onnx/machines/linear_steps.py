@@ -14,7 +14,7 @@ from mercer.files.onnx.errors import OnnxExportError
 from mercer.files.onnx.graph import Graph
 from mercer.files.onnx.outputs import LABELS, Output, exported, labels, second_if, transformed
 from mercer.fitting import TableModel
-from mercer.machines import Whiten
+from mercer.machines import LogShift, Whiten
 from mercer.points import to_dense
 from mercer.selection import Tuned
 
@@ -44,9 +44,15 @@ def _(machine: Whiten, graph: Graph, x: str) -> str:
     return graph.matmul(away, machine.whitening_)
 
 
+@transformed.register
+def _(machine: LogShift, graph: Graph, x: str) -> str:
+    return graph.op("Log", graph.add(x, graph.constant(machine.shift_)))
+
+
 @exported.register(StandardScaler)
 @exported.register(MinMaxScaler)
 @exported.register(Whiten)
+@exported.register(LogShift)
 def _(machine: Any, graph: Graph, x: str) -> list[Output]:
     return [Output("transformed", transformed(machine, graph, x), "transform")]
 
@@ -61,8 +67,6 @@ def _(machine: Pipeline, graph: Graph, x: str) -> list[Output]:
             x = transformed(step, graph, x)
         except OnnxExportError as error:
             raise OnnxExportError(f"step {name!r}: {error}") from error
-    if last in (None, "passthrough"):
-        raise OnnxExportError("a pipeline that ends in 'passthrough' has no machine to export")
     return exported(last, graph, x)
 
 
@@ -100,6 +104,8 @@ def last_of(machine: Any) -> tuple[Any, list[Any]]:
     if isinstance(machine, Tuned | BaseSearchCV):
         return last_of(machine.best_estimator_)
     if isinstance(machine, Pipeline):
+        if machine.steps[-1][1] in (None, "passthrough"):
+            raise OnnxExportError("a pipeline that ends in 'passthrough' has no machine to export")
         steps = [step for _, step in machine.steps[:-1] if step not in (None, "passthrough")]
         last, more = last_of(machine.steps[-1][1])
         return last, steps + more

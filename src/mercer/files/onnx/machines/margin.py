@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer.compat.sklearn.base.classifier import PairClassifier
 from mercer.compat.sklearn.base.inputs import Compared
+from mercer.compat.sklearn.base.regressor import TubeRegressor
 from mercer.compat.sklearn.svm.one_class import OneClassSVM as OneClassDropIn
-from mercer.compat.sklearn.svm.svr import TubeRegressor
 from mercer.expression import bind_columns
 from mercer.files.onnx.errors import OnnxExportError
 from mercer.files.onnx.expansions import functions

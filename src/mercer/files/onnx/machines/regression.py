@@ -34,7 +34,7 @@ def _(machine: KernelRidge, graph: Graph, x: str) -> list[Output]:
 @exported.register
 def _(machine: LogisticRegression, graph: Graph, x: str) -> list[Output]:
     scores = functions(machine._expansion, graph, x)
-    two = len(machine.classes_) == 2 and machine._expansion.offset.shape == (1,)
+    two = np.size(machine.intercept_) == 1
     decision = graph.column(scores, 0) if two else scores
     if two:
         chosen = second_if(graph, graph.op("Greater", decision, graph.number(0.0)))

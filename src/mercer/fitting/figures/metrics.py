@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.fitting.evaluation import CalibrationTable, Metric
-from mercer.fitting.intervals import area_interval, bootstrap, wilson
+from mercer.fitting.figures.intervals import area_interval, bootstrap, wilson
 from mercer.selection import Roc, roc
 
 _BINS = 10

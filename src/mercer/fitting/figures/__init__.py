@@ -1,0 +1,1 @@
+"""Figures of merit with their confidence intervals."""

@@ -1,0 +1,286 @@
+"""JSON lines, ARFF, LIBSVM text, npz and Parquet: right values, or an error with its place."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from mercer.data import DataError, Kind, Limits, Table, read, read_blocks
+
+JSON = (
+    b'{"age": 31, "town": "Ulm", "sick": true}\n\n{"age": null, "town": "?", "sick": false}\n'
+    b'{"age": 2.5, "town": "Bern", "more": "2020-01-01", "sick": true}\n'
+)
+ARFF = rb"""% a comment
+@RELATION 'my data'
+@attribute 'the age' real
+@attribute town {Ulm, 'New York', "it's"}
+@attribute born date "dd.MM.yyyy HH:mm"
+@attribute note string
+@attribute sick {yes,no}
+
+@data
+1, Ulm, "31.12.2020 08:30", 'a, \'b\'', yes
+?, 'New York', ?, ?, no
+{0 5, 2 '01.01.2021 00:00', 3 zz}
+3.5,"it's",'01.01.2021 00:00',x,?
+"""
+LIBSVM = b"1 1:0.5 3:2 # a comment\n-1 2:1\n\n+1 qid:3 1:1 4:2\n"
+
+
+def table(data, **options):
+    return read(io.BytesIO(data), **options)
+
+
+def refused(data, **options):
+    with pytest.raises(DataError) as caught:
+        table(data, **options)
+    return caught.value
+
+
+# --- JSON lines ------------------------------------------------------------------------------
+
+
+def test_json_lines():
+    found = table(JSON)
+    assert [kind.value for kind in found.kinds.values()] == ["number", "binary", "binary", "date"]
+    np.testing.assert_array_equal(found["age"], [31, np.nan, 2.5])
+    assert found["town"].tolist() == ["Ulm", None, "Bern"]
+    assert found["sick"].tolist() == [1.0, 0.0, 1.0] and np.isnat(found["more"][0])
+    blocks = list(read_blocks(io.BytesIO(JSON), found.drop("more").schema, rows=2))
+    assert [len(block) for block in blocks] == [2, 1] and blocks[1]["town"].tolist() == ["Bern"]
+    with pytest.raises(DataError, match="line 1, column 'more': no row has this key; write null"):
+        list(read_blocks(io.BytesIO(JSON), found.schema, rows=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "match"),
+    [
+        (b'{"a": 1}\n[1]\n', 2, None, "each line is an object"),
+        (b'{"a": 1}\n{"a": 2\n', 2, 8, "no JSON"),
+        (b'{"a": [1]}', 1, "a", "holds a list"),
+        (b'{"a": 1, "a": 2}', 1, None, "a key comes twice"),
+        (b'{"a": 1e400}', None, "a", "beyond float64"),
+        (b'{"a": ' + b"9" * 400 + b"}", 1, "a", "beyond float64"),
+        (b'{"a": Infinity}', 1, None, "no number of JSON"),
+        (b"[" * 100_000, 1, None, "no JSON"),
+        (b'{"a": "\xff"}', 1, None, "not UTF-8"),
+        (b"\n\n", None, None, "no rows"),
+    ],
+)
+def test_json_lines_that_are_wrong(text, line, column, match):
+    error = refused(text, format="jsonl")
+    assert match in str(error) and (error.line, error.column) == (line, column)
+
+
+def test_many_late_keys_are_bounded():
+    text = b"".join(b'{"k%d": 1}\n' % k for k in range(2000))
+    assert "more than" in str(refused(text, limits=Limits(columns=1000)))
+    assert "more than" in str(refused(text, limits=Limits(bytes=10**6)))
+
+
+# --- ARFF ------------------------------------------------------------------------------------
+
+
+def test_arff():
+    found = table(ARFF)
+    assert found.columns == ["the age", "town", "born", "note", "sick"]
+    np.testing.assert_array_equal(found["the age"], [1, np.nan, 5, 3.5])
+    assert found["town"].tolist() == ["Ulm", "New York", "Ulm", "it's"]
+    assert found["note"].tolist() == ["a, 'b'", None, "zz", "x"]
+    assert found["born"][0] == np.datetime64("2020-12-31T08:30") and np.isnat(found["born"][1])
+    assert found["sick"].tolist() == ["yes", "no", "yes", None]
+    assert found.kinds["sick"] is Kind.BINARY and found.kinds["town"] is Kind.CATEGORY
+    block = next(read_blocks(io.BytesIO(ARFF), found[["sick", "the age"]].schema))
+    assert block.columns == ["sick", "the age"] and len(block) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "column", "match"),
+    [
+        (b"3.5,", b"x,", 13, "the age", "'x' is not a number"),
+        (b"3.5,", b"1e999,", 13, "the age", "beyond float64"),
+        (b'3.5,"it\'s"', b"3.5,Rom", 13, "town", "none of the values"),
+        (b",x,?", b",x", 13, 4, "4 fields, but there are 5 attributes"),
+        (b"{0 5, 2", b"{5 5, 2", 12, None, "index 5: they grow"),
+        (b"{0 5, 2", b"{3 5, 2", 12, None, "index 2: they grow"),
+        (b"3 zz}", b"3 zz", 12, None, "ends with }"),
+        (b"'New York', ?", b"'New York, ?", 11, None, "quotes are not closed"),
+        (b"31.12.2020 08", b"31.13.2020 08", 10, "born", "no date of this pattern"),
+        (b"dd.MM", b"EEE.MM", 5, "born", "date pattern"),
+        (b"dd.MM", b"MM.MM", 5, "born", "names a part twice"),
+        (b" real", b" relational", 3, "the age", "type 'relational' is not taken"),
+        (b"@attribute town", b"attribute town", 4, None, "before @data"),
+    ],
+)
+def test_arff_that_is_wrong(old, new, line, column, match):
+    assert old in ARFF
+    error = refused(ARFF.replace(old, new, 1))
+    assert match in str(error) and (error.line, error.column) == (line, column)
+
+
+def test_arff_is_as_scipy_reads_it():
+    arff = pytest.importorskip("scipy.io.arff")
+    text = "@relation r\n@attribute a real\n@attribute b {x,y}\n@data\n1,x\n2.5,y\n?,x\n"
+    theirs, _ = arff.loadarff(io.StringIO(text))
+    found = table(text.encode())
+    np.testing.assert_array_equal(found["a"], theirs["a"])
+    assert found["b"].tolist() == [word.decode() for word in theirs["b"]]
+
+
+# --- LIBSVM text -----------------------------------------------------------------------------
+
+
+def test_libsvm_text():
+    found = table(LIBSVM)
+    assert found.columns == ["target", "qid", "x1", "x2", "x3", "x4"]
+    assert found["target"].tolist() == [1, -1, 1] and found["qid"].tolist() == [None, None, "3"]
+    expected = [[0.5, 0, 2, 0], [0, 1, 0, 0], [1, 0, 0, 2]]
+    np.testing.assert_array_equal(np.asarray(found.drop("target", "qid")), expected)
+    assert table(b"1 0:1 2:3\n2 1:1\n").columns == ["target", "x0", "x1", "x2"]
+    assert table(b"1,3 1:1\n2 1:2\n", format="libsvm")["target"].tolist() == ["1,3", "2"]
+    new = b"1 1:7 9:4\n2 qid:1 4:1\n"
+    block = next(read_blocks(io.BytesIO(new), found.drop("target", "qid").schema))
+    np.testing.assert_array_equal(np.asarray(block), [[7, 0, 0, 0], [0, 0, 0, 1]])
+
+
+def test_sparse_files_stay_sparse_and_are_as_scikit_learn_reads_them():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((60, 1500), density=0.02, rng=rng, format="csr")
+    held = io.BytesIO()
+    dump_svmlight_file(X, np.arange(60) % 3, held, zero_based=False)
+    found = table(held.getvalue(), format="libsvm")
+    held.seek(0)
+    theirs, y = load_svmlight_file(held)
+    assert abs(found.csr - theirs).max() == 0 and (found["target"] == y).all()
+    features = found.drop("target")
+    blocks = list(read_blocks(io.BytesIO(held.getvalue()), features.schema, rows=25))
+    assert [len(block) for block in blocks] == [25, 25, 10] and blocks[0].csr is not None
+    assert abs(sparse.vstack([block.csr for block in blocks]) - found.csr).max() == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "match"),
+    [
+        (b"3:1 2:1", "'2:1' comes after index 3"),
+        (b"2:1 2:1", "'2:1' comes after index 2"),
+        (b"-1:2", "is no index:value"),
+        (b"1099511627776:1", "beyond 1000000"),
+        (b"1:nan", "no finite number"),
+        (b"1:1e400", "no finite number"),
+        (b"1:0x1p3", "no finite number"),
+        (b"1:1,5", "no finite number"),
+        (b"1:1_0", "no finite number"),
+        (b"1:", "is no index:value"),
+        (b"x", "is no index:value"),
+        (b"qid:x 1:1", "is no qid"),
+        (b"\xd9\xa3:1", "is no index:value"),
+    ],
+)
+def test_libsvm_text_that_is_wrong(word, match):
+    error = refused(b"1 1:1\n\n2 " + word + b"\n", format="libsvm")
+    assert match in str(error) and error.line == 3 and error.column in (2, 3)
+
+
+# --- npz and Parquet -------------------------------------------------------------------------
+
+
+def saved(save=np.savez_compressed, **arrays):
+    held = io.BytesIO()
+    save(held, **arrays)
+    return held.getvalue()
+
+
+def test_npz():
+    X = np.arange(12.0).reshape(6, 2)
+    extra = {"y": np.array(list("ababab")), "class_names": np.array(["a", "b"])}
+    found = table(saved(X=X, feature_names=np.array(["p", "q"]), **extra))
+    assert found.columns == ["p", "q", "y"] and found["q"].tolist() == X[:, 1].tolist()
+    assert table(saved(X=X, **extra)).columns == ["x0", "x1", "y"]
+    assert table(saved(a=np.arange(3), b=np.array(["x", "y", "z"]))).columns == ["a", "b"]
+    assert len(next(read_blocks(io.BytesIO(saved(X=X, **extra)), found.schema.drop("p", "q")))) == 6
+    folds = {"folds": np.zeros((2, 3), dtype=int), "target_name": np.array(["y"])}
+    assert table(saved(X=X, **extra, **folds)).columns == ["x0", "x1", "y"]
+    held = io.BytesIO()
+    np.save(held, X)
+    assert table(held.getvalue()).shape == (6, 2)
+    matrix = sparse.random_array((5, 8), density=0.3, rng=np.random.default_rng(0), format="csc")
+    held = io.BytesIO()
+    sparse.save_npz(held, matrix)
+    assert abs(table(held.getvalue()).csr - matrix).max() == 0
+
+
+def test_npz_that_is_wrong():
+    assert "not taken" in str(refused(saved(a=np.array([{}, []], dtype=object))))
+    assert "no one table" in str(refused(saved(a=np.zeros((3, 2)), b=np.zeros((4, 2)))))
+    assert "more than 1000 bytes" in str(
+        refused(saved(a=np.zeros(10**6)), limits=Limits(bytes=1000))
+    )
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:  # a header that promises what is not there
+        head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
+        head += b" " * (117 - len(head)) + b"\n"
+        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    assert "does not fit" in str(refused(held.getvalue()))
+    broken = sparse.csr_array((np.ones(2), [0, 7], [0, 1, 2]), shape=(2, 8))
+    parts = {"data": broken.data, "indices": np.array([0, 9]), "indptr": broken.indptr}
+    data = saved(**parts, shape=np.array([2, 8]), format=np.array("csr"))
+    assert "broken" in str(refused(data))
+
+
+def test_parquet():
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    columns = {
+        "a": [1, 2, None],
+        "b": ["x", None, "z"],
+        "d": pa.array([1, 2, None], pa.timestamp("ns")),
+        "c": pa.array(["u", "v", "u"]).dictionary_encode(),
+        "t": [True, None, False],
+    }
+    held = io.BytesIO()
+    pq.write_table(pa.table(columns), held)
+    found = table(held.getvalue())
+    kinds = ["number", "binary", "date", "category", "binary"]
+    assert [kind.value for kind in found.kinds.values()] == kinds
+    np.testing.assert_array_equal(found["a"], [1, 2, np.nan])
+    blocks = list(read_blocks(io.BytesIO(held.getvalue()), found[["b", "a", "d"]].schema, rows=2))
+    assert [block.columns for block in blocks] == [["b", "a", "d"]] * 2
+    assert table(held.getvalue(), columns=["c"], kinds={"c": "text"}).kinds == {"c": Kind.TEXT}
+    for cut in (10, len(held.getvalue()) // 2, -3):
+        assert "broken" in str(refused(held.getvalue()[:cut], format="parquet"))
+    nested = io.BytesIO()
+    pq.write_table(pa.table({"l": [[1], [2]]}), nested)
+    assert "column 'l' holds list objects" in str(refused(nested.getvalue()))
+    with pytest.raises(ValueError, match="delimiter=',' is for delimited text; this file is Parq"):
+        table(held.getvalue(), delimiter=",")
+
+
+def test_parquet_without_pyarrow(monkeypatch):
+    polars = pytest.importorskip("polars")
+    held = io.BytesIO()
+    polars.DataFrame({"a": [1, None, 3], "b": ["x", "y", "z"]}).write_parquet(held)
+    monkeypatch.setattr("mercer.data.reading.parquet.pyarrow", lambda: None)
+    found = table(held.getvalue())
+    np.testing.assert_array_equal(found["a"], [1, np.nan, 3])
+    assert sum(map(len, read_blocks(io.BytesIO(held.getvalue()), found.schema, rows=2))) == 3
+    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    assert 'pip install "mercer[tables]"' in str(refused(held.getvalue()))
+
+
+def test_the_format_is_that_of_the_name_or_of_the_beginning(tmp_path):
+    files = {"a.jsonl": JSON, "b.arff": ARFF, "c.svm": LIBSVM, "d": JSON, "e": ARFF}
+    for name, data in (files | {"f.txt": LIBSVM, "g.data": b"1,2\n3,4\n"}).items():
+        (tmp_path / name).write_bytes(data)
+        found = read(tmp_path / name)
+        assert isinstance(found, Table) and found.schema.format in (
+            "jsonl",
+            "arff",
+            "libsvm",
+            "csv",
+        )
+        assert (found.schema.format == "csv") == (name == "g.data")
