@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-import mercer
+import mercer.command  # for the version of the package around it
 from mercer.command.text import did_you_mean
 
 # name -> module:function and one line; nothing is imported to list them
