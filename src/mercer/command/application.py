@@ -97,7 +97,7 @@ class Application(click.Group):
         with formatter.section("Shell completion"):
             formatter.write_text('eval "$(_MERCER_COMPLETE=bash_source mercer)", or zsh, fish')
 
-    def main(  # type: ignore[override]  it always exits
+    def main(  # type: ignore[override]  # it always exits
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run and exit, with the codes of `ending`; click's own way serves completion alone."""
