@@ -1,12 +1,14 @@
 """LIBSVM itself, through its C interface: trains, writes models, reads them, decides.
 
 Tests that need it are skipped where it is not there. `MERCER_LIBSVM` names a shared library of
-LIBSVM 3.37 or later, made from its sources by `g++ -O2 -fPIC -shared -o libsvm.so svm.cpp`.
+LIBSVM 3.37 or later, made from its sources by `g++ -O2 -fPIC -shared -o libsvm.so svm.cpp`; else
+that of the system is taken, if it is as new.
 """
 
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_void_p
+from ctypes.util import find_library
 
 import numpy as np
 
@@ -99,7 +101,7 @@ def _nodes(X, precomputed):
 
 def found():
     """Return LIBSVM, or None where it is not there or too old."""
-    name = os.environ.get("MERCER_LIBSVM")
+    name = os.environ.get("MERCER_LIBSVM") or find_library("svm")
     if not name:
         return None
     libsvm = Libsvm(name)

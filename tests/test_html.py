@@ -68,3 +68,30 @@ def test_pictures_are_images():
 def test_front_door_has_selection():
     assert mercer.tune is tune
     assert {"tune", "choose", "Tuned"} <= set(dir(mercer))
+
+
+def test_a_fitted_machine_says_how_it_ended(machine):
+    for page in (machine._repr_html_(), machine._repr_mimebundle_()["text/html"]):
+        assert "SVC: certified" in page
+        assert "solved to the tolerance asked for" in page
+        assert machine.certificate_.statement in page
+    assert "certified" not in SVC()._repr_html_()
+
+
+def test_no_page_where_scikit_learn_shows_none(machine):
+    from sklearn import config_context
+
+    with config_context(display="text"):
+        assert not hasattr(machine, "_repr_html_")
+        assert list(machine._repr_mimebundle_()) == ["text/plain"]
+
+
+def test_what_takes_long_to_judge_is_not_judged_to_be_shown():
+    X = np.random.default_rng(0).normal(size=(3100, 2))
+    machine = SVC(Gaussian(1.0), C=0.1).fit(X, X[:, 0] > 0)
+    assert "made when certificate_ is first read" in machine._repr_html_()
+    assert "made when certificate_ is first read" in machine._repr_mimebundle_()["text/html"]
+    assert {"certificate_", "predict", "support_"} <= set(dir(machine))
+    assert not isinstance(machine._judgement, mercer.Certificate)
+    assert machine.certificate_.ok
+    assert machine.certificate_.statement in machine._repr_html_()

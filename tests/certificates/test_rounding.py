@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from mercer import SVC, SVR
+from mercer import SVC, SVR, KernelRidge
 from mercer.kernels import Linear, Precomputed
 
 
@@ -72,3 +73,29 @@ def test_a_given_matrix_is_judged_by_what_it_holds():
     dual = sum(Fraction(t) * c - eps * abs(c) for t, c in zip(y, b, strict=True))
     claimed = machine.certificate_.quantities
     assert claimed.gap >= float(norm + lost - dual) * (1 - 1e-9) - 1e-12 * claimed.dual
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
+def test_ridge_equations_on_rows_of_many_sizes(seed, held):
+    """What is left of the equations is what is claimed, and no less."""
+    rng = np.random.default_rng(seed)
+    X, y = drawn(seed)
+    X = X + 10.0 ** rng.uniform(0, 6) * (seed % 2)
+    penalty = 10.0 ** rng.uniform(-6, 3)
+    machine = KernelRidge(penalty, kernel=Linear()).fit(held(X), y)
+    w = [Fraction(v) for v in machine.solution_.value.weights[:, 0]]
+    intercept = Fraction(float(machine.solution_.value.intercept[0]))
+    rows = [[Fraction(v) for v in row] for row in X]
+    pull = [
+        Fraction(t) - sum(v * x for v, x in zip(w, row, strict=True)) - intercept
+        for t, row in zip(y, rows, strict=True)
+    ]
+    left = [
+        float(sum(p * row[j] for p, row in zip(pull, rows, strict=True)) - Fraction(penalty) * w[j])
+        for j in range(2)
+    ]
+    claimed = machine.certificate_.quantities.residual
+    right = np.linalg.norm(X.T @ (y - y.mean()))
+    assert np.linalg.norm(left) <= claimed * (1 + 1e-6) + 2e-8 * right

@@ -104,7 +104,9 @@ def probabilities_are_such(trial):
         P = trial.answers.get(("predict_proba", variable))
         if P is None or np.isnan(P).any():
             continue
-        if P.min(initial=0) < 0 or abs(P.sum(axis=1) - 1).max(initial=0) > 1e-9:
+        # scikit-learn's own fits of float32 rows answer in float32
+        allowed = 1e-9 if P.dtype == np.float64 else 1e-6
+        if P.min(initial=0) < 0 or abs(P.sum(axis=1) - 1).max(initial=0) > allowed:
             yield f"predict_proba({variable}): rows sum to {P.sum(axis=1)[:3]}, least {P.min()}"
         label = trial.answers.get(("predict", variable))
         if "loss" in trial.case.parameters or label is None or not is_classifier(trial.machine):
@@ -112,7 +114,7 @@ def probabilities_are_such(trial):
         if "rule" in trial.case.parameters or trial.case.name.startswith("compat"):
             continue
         own = P[np.arange(len(P)), np.searchsorted(trial.machine.classes_, label)]
-        if (own < P.max(axis=1) - 1e-9).any():
+        if (own < P.max(axis=1) - allowed).any():
             yield f"predict({variable}) is not the likeliest label"
 
 

@@ -255,7 +255,7 @@ MACHINES = {
     "compat.KMeans": _compat(
         None,
         {
-            "n_clusters": ["1", "2", "3"],
+            "n_clusters": ["2", "3", "5"],
             "init": ["'random'"],
             "n_init": ["1", "3"],
             "max_iter": ["1", "1000"],

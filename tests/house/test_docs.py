@@ -17,6 +17,7 @@ MODULES = [
     "mercer.solvers",
     "mercer.certificates",
     "mercer.backends",
+    "mercer.data",
     "mercer.selection",
     "mercer.fitting",
     "mercer.testing",

@@ -189,3 +189,14 @@ def test_a_failed_write_leaves_the_old_report(classifier, tmp_path, monkeypatch)
 def test_a_folder_that_is_not_there_is_named(classifier, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_report(classifier, tmp_path / "nowhere" / "report.html")
+
+
+def test_what_is_missing_is_named(classifier, monkeypatch):
+    import sys
+
+    from mercer.report import rendering
+
+    rendering._template.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'pip install "mercer\[report\]"'):
+        render(classifier)

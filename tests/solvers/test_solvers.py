@@ -289,7 +289,9 @@ def test_conjugate_gradients_do_not_trust_their_own_residual():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         solution = solve(system, ConjugateGradient())
-    true = np.linalg.norm(system.residual(solution.value, gram)) / np.linalg.norm(y)
+    true = np.linalg.norm(
+        system.residual(solution.value, gram @ solution.value.coef)
+    ) / np.linalg.norm(y)
     assert solution.status is not Status.SOLVED or true < 1e-6
 
 

@@ -33,7 +33,7 @@ _MOST_DIMENSIONS = 8
 _MOST_BYTES = 2**48  # what a processor can address; NumPy's own counts end at 2^63
 _LENGTH = 8  # bytes of the first number
 
-DTYPES = {
+DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "I64": np.dtype("<i8"),
@@ -91,7 +91,8 @@ def digest(array: Array) -> str:
 
 
 def _bytes(array: Array) -> Any:
-    return memoryview(array.reshape(-1).view(np.uint8)) if array.size else b""
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat) if array.size else b""
 
 
 def parts_of(text: str, tensors: Mapping[str, Array]) -> Iterator[Any]:
@@ -164,7 +165,7 @@ def read_container(path: str | os.PathLike[str]) -> Container:
                 f"the file should have {_LENGTH + length + total} bytes and has {size}: it is cut "
                 "short, or something was added"
             )
-        block = np.empty(total, dtype=np.uint8)
+        block: Any = np.empty(total, dtype=np.uint8)
         if file.readinto(memoryview(block)) != total:
             raise ModelFormatError("the file is cut short: its arrays are not whole")
     return Container(text, {entry.name: entry.view(block) for entry in entries})

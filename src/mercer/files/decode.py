@@ -42,27 +42,6 @@ class Decoder:
         self._sparse_arrays: list[Any] = []
         self._sizes: dict[int, Sizes] = {}
         self._kept: list[Any] = []  # so that no identity in `_sizes` is used again
-        self._tags: dict[str, Callable[[Any], Any]] = {
-            "array": self._array,
-            "words": self._words,
-            "tokens": self._tokens,
-            "objects": self._objects,
-            "sparse": self._sparse,
-            "masked": self._masked,
-            "scalar": _scalar,
-            "number": _number,
-            "kernel": lambda text: read_kernel(self._text(text)),
-            "expression": lambda text: read_expression(self._text(text)),
-            "long": lambda number: self._text({"long": number}),
-            "again": self._again,
-            "tuple": lambda items: tuple(self.decode(_list(items))),
-            "set": lambda items: set(self.decode(_list(items))),
-            "dict": self._dict,
-            "packed": self._packed,
-            "record": self._record,
-            "enum": _enum,
-            "function": _function,
-        }
 
     def decode(self, node: Any) -> Any:
         """Return the value of a node."""
@@ -73,9 +52,10 @@ class Decoder:
         if len(node) != 1:
             raise ModelFormatError(f"a value has the keys {sorted(node)!r:.80}; one is expected")
         ((tag, body),) = node.items()
-        if tag not in self._tags:
+        read = _READERS.get(tag)
+        if read is None:
             raise ModelFormatError(f"there is no kind of value {tag!r:.60}")
-        return self._tags[tag](body)
+        return read(self, body)
 
     def unused(self) -> list[str]:
         """Return the names of arrays that nothing spoke of."""
@@ -399,3 +379,27 @@ def _typed_words(array: Array, name: Any) -> Array:
     if not right or is_wasteful(4 * int(width) * len(array), 4 * text):
         raise ModelFormatError(f"{name!r:.60} is no type of strings")
     return array.astype(f"<U{int(width)}")
+
+
+# outside of the class: a decoder that held its own methods would be freed late, with all arrays
+_READERS: dict[str, Callable[[Decoder, Any], Any]] = {
+    "array": Decoder._array,
+    "words": Decoder._words,
+    "tokens": Decoder._tokens,
+    "objects": Decoder._objects,
+    "sparse": Decoder._sparse,
+    "again": Decoder._again,
+    "masked": Decoder._masked,
+    "packed": Decoder._packed,
+    "record": Decoder._record,
+    "dict": Decoder._dict,
+    "scalar": lambda _, body: _scalar(body),
+    "number": lambda _, body: _number(body),
+    "enum": lambda _, body: _enum(body),
+    "function": lambda _, body: _function(body),
+    "kernel": lambda self, body: read_kernel(self._text(body)),
+    "expression": lambda self, body: read_expression(self._text(body)),
+    "long": lambda self, body: self._text({"long": body}),
+    "tuple": lambda self, body: tuple(self.decode(_list(body))),
+    "set": lambda self, body: set(self.decode(_list(body))),
+}

@@ -202,7 +202,7 @@ class Encoder:
         Equal arrays are kept once; those that are not the same have numbers, since to change one
         must not change the other. The reader makes copies of these, so large ones have at most two.
         """
-        key = (value.dtype, value.shape, digest(value))
+        key: tuple[Any, ...] = (value.dtype, value.shape, digest(value))
         same = self._aliases.setdefault(key, [])
         alias = 0
         if given is not None:

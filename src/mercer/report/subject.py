@@ -17,6 +17,8 @@ from mercer.theory import Bound
 # rows of the kernel matrix, its spectrum and the projection: more take seconds, and no screen
 # shows them
 MATRIX_ROWS = 400
+# options of a fit that change nothing about the model
+WORKING = ("journal", "callback")
 
 
 @dataclass(frozen=True, eq=False)

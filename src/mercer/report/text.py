@@ -12,6 +12,8 @@ import numpy as np
 _PICTURES = 0x2400  # where Unicode has a visible sign for each control character
 _HIDDEN = "�"
 _TOO_LONG = "…"
+_LEFTWARDS = ("R", "AL", "AN")  # letters that are written from right to left
+_OPEN, _CLOSE = "\u2068", "\u2069"  # what stands between does not move what stands beside
 
 
 def clean(content: Any, most: int = 60) -> str:
@@ -19,7 +21,8 @@ def clean(content: Any, most: int = 60) -> str:
 
     Control characters get their visible signs, and marks that turn the direction of writing or are
     not seen at all are replaced: a column name must not rewrite what stands beside it. What is
-    longer is cut in the middle, since long names often differ at their ends.
+    longer is cut in the middle, since long names often differ at their ends. What is written from
+    right to left is set apart, so that numbers beside it stay in their place.
 
     Examples
     --------
@@ -28,7 +31,21 @@ def clean(content: Any, most: int = 60) -> str:
     >>> clean("x" * 100, most=9)
     'xxxx…xxxx'
     """
-    return "".join(_visible(letter) for letter in _cut(_text(content, most), most))
+    cut = _cut(_text(content, most), most)
+    kept = (_OPEN, _CLOSE) if _is_balanced(cut) else ()  # of a text that was cleaned before
+    shown = "".join(one if one in kept else _visible(one) for one in cut)
+    leftwards = any(unicodedata.bidirectional(one) in _LEFTWARDS for one in shown)
+    return f"{_OPEN}{shown}{_CLOSE}" if leftwards and _OPEN not in shown else shown
+
+
+def _is_balanced(text: str) -> bool:
+    """Return whether everything that is set apart in a text ends in it."""
+    depth = 0
+    for letter in text:
+        depth += (letter == _OPEN) - (letter == _CLOSE)
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def clean_lines(content: Any, most: int = 20_000) -> str:

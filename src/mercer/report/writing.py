@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from mercer.files.atomic import write_file
 from mercer.report.building import build
 from mercer.report.card import to_markdown
+from mercer.report.from_models import subject_of
 from mercer.report.rendering import to_html
-from mercer.report.subjects import subject_of
 
 
 def render(model: Any, *, X: Any = None, y: Any = None, test: Any = None, command: str = "") -> str:
@@ -88,7 +88,8 @@ def write_report(
     'report.html'
     """
     target = Path(path)
-    _write(target, render(model, X=X, y=y, test=test, command=command))
+    page = render(model, X=X, y=y, test=test, command=command)
+    write_file(target, [page.encode("utf-8")])
     return target
 
 
@@ -119,24 +120,3 @@ def model_card(
     # Classifying by y
     """
     return to_markdown(subject_of(model, X, y, test, command))
-
-
-def _write(target: Path, text: str) -> None:
-    """Write a file beside its place, and move it there when it is complete."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".report-", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # as `open` would have made it
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -7,6 +7,7 @@ from sklearn.datasets import load_svmlight_file
 
 import mercer
 from mercer.compat import sklearn as drop_in
+from mercer.data import read
 from mercer.files.libsvm import read_libsvm_model, write_libsvm_data, write_libsvm_model
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 
@@ -144,6 +145,8 @@ def test_data_comes_back_to_the_last_bit(make, tmp_path):
     np.testing.assert_array_equal(found.toarray(), rows)
     write_libsvm_data(make(rows), MANY[:40], path)
     np.testing.assert_array_equal(load_svmlight_file(str(path))[1], MANY[:40])
+    table = read(path, format="libsvm")
+    np.testing.assert_array_equal(np.asarray(table.drop("target")), rows)
 
 
 def test_precomputed_data(tmp_path):

@@ -1,5 +1,8 @@
 """Is it the solution of the linear system? The residual says which targets it solves exactly.
 
+Sums that round by more than a hundredth of the tolerance are formed anew without rounding, where K
+is held as data (`mercer.gram.accurate_products`).
+
 The equations are those of the smallest penalised error if K is positive semidefinite; of a matrix
 that is not, their solution is a stationary point, and is not certified.
 """
@@ -10,15 +13,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from scipy import sparse
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram import Definiteness, Gram, definiteness, exact
+from mercer.gram.accurate_products import accurate_product, product_rounding, transposed_product
 from mercer.gram.base import RKHSFunction
+from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
 
 _TOL = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
+_ROUGH = 1e-8  # of the right-hand side: rounding of sums that could hide a hundredth of tol
 _SUMS = 16  # roundings of the terms of a sum: what adding them up in any order leaves
 _ROUNDING = 1e-8  # of the largest numbers: a hundredth of tol is a million roundings
 
@@ -114,11 +121,13 @@ class _Judged(NamedTuple):
 
 
 def _dual(problem: LinearSystem, value: Coefficients) -> _Judged:
+    gram = exact(problem.gram)
     y, penalised = problem.targets, problem.penalties > 0
     inverse = np.where(penalised, 1.0 / np.where(penalised, problem.penalties, 1.0), 0.0)
+    right = _centred(problem, y)
     return _Judged(
-        problem.residual(value, exact(problem.gram)),
-        _centred(problem, y),
+        problem.residual(value, _product(gram, value.coef, norms(right))),
+        right,
         y,
         value.coef,
         problem.row_weights[:, None] * y * inverse,
@@ -128,11 +137,38 @@ def _dual(problem: LinearSystem, value: Coefficients) -> _Judged:
 def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
     F: Any = problem.gram.factor
     s, y = problem.row_weights[:, None], problem.targets
+    right = F.T @ (s * _centred(problem, y))
     pull = s * (y - F @ value.weights - value.intercept)
-    residual = F.T @ pull - problem.penalties * value.weights
-    return _Judged(
-        residual, F.T @ (s * _centred(problem, y)), abs(F.T) @ np.abs(s * y), pull, s * y
-    )
+    lost = F.T @ pull
+    lengths = np.sqrt(problem.gram.diag())
+    terms = s * (np.outer(lengths, norms(value.weights)) + np.abs(y) + np.abs(value.intercept))
+    rounding = _EPS * np.linalg.norm(lengths) * norms(terms)
+    for t in np.flatnonzero(rounding > _ROUGH * norms(right)):
+        held = np.append(-value.weights[:, t], [1.0, -value.intercept[t]])
+        columns = _beside(F, y[:, t])
+        pull[:, t] = s[:, 0] * transposed_product(columns.T, held)
+        lost[:, t] = transposed_product(F, pull[:, t])
+    residual = lost - problem.penalties * value.weights
+    return _Judged(residual, right, abs(F.T) @ np.abs(s * y), pull, s * y)
+
+
+def _beside(F: Any, y: Array) -> Any:
+    """Return features, targets and ones side by side."""
+    others = np.column_stack([y, np.ones(len(y))])
+    if is_sparse(F):
+        return sparse.hstack([F, sparse.csr_array(others)], format="csr")
+    return np.hstack([F, others])
+
+
+def _product(gram: Gram, V: Array, sizes: Array) -> Array:
+    """Return K V, by sums without rounding where that could hide a residual of these sizes."""
+    product = np.array(gram @ V)
+    for t in range(V.shape[1]):
+        rounding = np.linalg.norm(product_rounding(gram, V[:, t]))
+        found = accurate_product(gram, V[:, t]) if rounding > _ROUGH * sizes[t] else None
+        if found is not None:
+            product[:, t] = found[0]
+    return product
 
 
 def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:

@@ -143,7 +143,7 @@ default="k-means++"
         self._n_init = self._starts()
         machine = self._machine(X)
         with warnings.catch_warnings():  # told below, in scikit-learn's words
-            warnings.filterwarnings("ignore", ".*(rows differ|the iteration limit)")
+            warnings.filterwarnings("ignore", ".*rows differ")
             self.machine_ = machine.fit(X, sample_weight=weights)
         self.cluster_centers_ = np.ascontiguousarray(machine.cluster_centers_, dtype=X.dtype)
         self.n_iter_ = self._steps()

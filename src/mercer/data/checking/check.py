@@ -33,7 +33,7 @@ def check(table: Table, target: str | None = None, test: Table | None = None) ->
         "identifier", "row_number", "infinite", "numbers_as_words", "many_levels", "copies",
         "copied_column", "contradiction", "target_gaps", "target_identifier", "one_class",
         "small_class", "imbalance", "leak", "both_splits", "columns_differ", "new_levels",
-        "sparse", "few_rows".
+        "sparse", "few_rows", "no_rows".
 
     Examples
     --------
@@ -53,6 +53,9 @@ def check(table: Table, target: str | None = None, test: Table | None = None) ->
 
 
 def _all(table: Table, target: str | None, test: Table | None) -> Iterator[Finding]:
+    if not len(table):
+        yield Finding("error", "no_rows", (), "The table has no rows.")
+        return
     names = [name for name in table.dense_columns if name != target][:MOST_COLUMNS]
     if table.csr is not None:
         said = f"{len(table.sparse_columns)} sparse columns were not looked at one by one."

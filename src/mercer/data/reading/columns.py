@@ -77,6 +77,8 @@ def finished(
     """Return the columns that were asked for as a table, with the kinds that were asked for."""
     schema = Schema(format=kind, missing=options.missing, decimal=options.decimal)
     table = Table(found, csr=csr, names=names, source=source, schema=schema)
+    if not all(table.shape):
+        raise DataError("the file has no rows", source=source)
     options.limits.check("columns", table.shape[1], source)
     refuse_unknown([*(options.columns or ()), *options.kinds], table.columns)
     if options.columns is not None:

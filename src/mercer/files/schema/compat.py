@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.neighbors import BallTree, KDTree
 
 from mercer.compat import sklearn as compat
@@ -216,10 +218,10 @@ machine(
 _TREES = {"kd_tree": KDTree, "ball_tree": BallTree}
 
 
-def _make_neighbors(found: Fields) -> compat.KNeighborsClassifier:
+def _make_neighbors(found: Fields) -> Any:
     kind = compat.KNeighborsClassifier
     names = kind._get_param_names()
-    made = kind(**{name: found[name] for name in names if name in found})
+    made: Any = kind(**{name: found[name] for name in names if name in found})
     vars(made).update(found)
     method = found.get("_fit_method")
     if method is None:

@@ -69,7 +69,8 @@ def _check_blocks(expansion: ByClass) -> None:
 
 def _width(expansion: Any) -> int:
     """Count the functions of an expansion."""
-    return len(expansion.base.offset if isinstance(expansion, MovedExpansion) else expansion.offset)
+    inner: Any = expansion.base if isinstance(expansion, MovedExpansion) else expansion
+    return len(inner.offset)
 
 
 def _check_classifier(machine: SVC) -> None:

@@ -81,7 +81,7 @@ class Record:
         if is_dataclass(self.kind) and all(each.init for each in fields(self.kind)):
             return self.kind(**found)
         if is_dataclass(self.kind) or self.bare:
-            built = object.__new__(self.kind)
+            built: Any = object.__new__(self.kind)
             vars(built).update(found)
             return built
         given = {name: found[name] for name in self.parameters if name in found}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from mercer.files.schema.machine import machine
@@ -23,7 +22,6 @@ from mercer.selection import (
     Tuned,
     Tuning,
 )
-from mercer.selection.running.task_setup import scorers_of
 
 for _kind in (Exhaustive, Halve, Race, Refine):
     record(_kind, group="search_rule")
@@ -80,7 +78,6 @@ def _make_tuned(found: Fields) -> Tuned:
     return made
 
 
-_ = scorers_of
 machine(
     Tuned,
     """
@@ -115,4 +112,3 @@ _COUNT = "n_samples_seen_: int | number | i8[d]\n"
 machine(StandardScaler, _COUNT + "mean_, var_, scale_: none | f[d]")
 machine(MinMaxScaler, _COUNT + "min_, scale_, data_min_, data_max_, data_range_: f[d]")
 machine(MaxAbsScaler, _COUNT + "scale_, max_abs_: f[d]")
-_ = (ColumnTransformer, FeatureUnion)

@@ -16,7 +16,7 @@ from mercer.files.schema import (
 from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS
 
 # imported for the records they make
-_ = (bayes, clustering, compat, density, margin, online, projection, regression, selection, shared)
-_ = (*_, tables)
+_ = (bayes, clustering, compat, density, margin, online, projection, regression, selection)
+__ = (shared, tables)
 
 __all__ = ["ENUMS", "FUNCTIONS", "RECORDS"]

@@ -167,11 +167,12 @@ class Checker:
         return self._is_record(value, option, sizes)
 
     def _holds(self, value: Any, option: Option, sizes: Sizes) -> bool:
-        if type(value) is not _CONTAINERS[option.name]:
+        wanted: Any = _CONTAINERS[option.name]
+        if type(value) is not wanted:
             return False
         if option.sizes is not None and not _bind(option.sizes, (len(value),), sizes):
             return False
-        members = value.values() if isinstance(value, dict) else value
+        members = value.values() if option.name == "dict" else value
         return option.inside is None or all(self.fits(v, option.inside, sizes) for v in members)
 
     def _is_record(self, value: Any, option: Option, sizes: Sizes) -> bool:
@@ -192,7 +193,10 @@ class Checker:
             return all(map(self._is_param, value.values()))
         if value is None or isinstance(value, bool | int | float | str | np.generic | Kernel):
             return True
-        return isinstance(value, np.ndarray) or sparse.issparse(value) or bool(self.name_of(value))
+        return (
+            isinstance(value, np.ndarray | sparse.sparray | sparse.spmatrix)
+            or self.name_of(value) is not None
+        )
 
 
 def _bind(symbols: tuple[str, ...], shape: tuple[int, ...], sizes: Sizes) -> bool:
@@ -239,16 +243,20 @@ def is_words(value: Any) -> bool:
         return False
     if value.dtype.kind == "O":
         return all(type(word) is str for word in value.ravel())
-    return value.dtype.kind == "U"
+    return bool(value.dtype.kind == "U")
 
 
 def _is_labels(value: Any) -> bool:
     return is_words(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
 
 
+def _is_csr(value: Any) -> bool:
+    return isinstance(value, sparse.csr_array | sparse.csr_matrix)
+
+
 def _is_rows(value: Any) -> bool:
-    if sparse.issparse(value):
-        return value.format == "csr" and bool(np.isfinite(value.data).all())
+    if _is_csr(value):
+        return bool(np.isfinite(value.data).all())
     if not isinstance(value, np.ndarray):
         return False
     if value.dtype.kind == "O":
@@ -278,7 +286,7 @@ _SIMPLE: dict[str, Callable[[Any], bool]] = {
     "labels": _is_labels,
     "words": is_words,
     "rows": _is_rows,
-    "csr": lambda value: sparse.issparse(value) and value.format == "csr",
+    "csr": _is_csr,
     "kernel": lambda value: isinstance(value, Kernel),
     "expression": lambda value: isinstance(value, Expression),
 }

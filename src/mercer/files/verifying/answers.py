@@ -46,7 +46,7 @@ from mercer.solvers import Solution
 
 def _rows(problem: Any, coef: Any) -> bool:
     """Return whether there are as many coefficients as rows, if there are any."""
-    return coef is None or len(coef) == problem.gram.shape[0]
+    return coef is None or bool(len(coef) == problem.gram.shape[0])
 
 
 def _many(problem: Any, value: Any) -> bool:
@@ -56,15 +56,17 @@ def _many(problem: Any, value: Any) -> bool:
 
 def _path(problem: Any, value: Any) -> bool:
     shape = (len(problem.penalties), problem.targets.shape[1])
-    return _rows(problem, value.coef) and value.scores.shape == shape
+    return _rows(problem, value.coef) and bool(value.scores.shape == shape)
 
 
 def _pairs(problem: Any, value: Any) -> bool:
-    return len(value.coef_x) == problem.gram_x.shape[0] and len(value.values) == problem.count
+    return bool(len(value.coef_x) == problem.gram_x.shape[0] and len(value.values) == problem.count)
 
 
 def _modes(problem: Any, value: Any) -> bool:
-    return len(value.vectors) == problem.gram.shape[0] and len(value.values) == problem.n_pairs
+    return bool(
+        len(value.vectors) == problem.gram.shape[0] and len(value.values) == problem.n_pairs
+    )
 
 
 Fits = Callable[[Any, Any], bool]

@@ -11,6 +11,7 @@ from mercer.expression import Expression
 from mercer.files.schema.record import RECORDS, record_name
 from mercer.kernels import Kernel
 
+_SPARSE = (sparse.sparray, sparse.spmatrix)
 # of the largest number of an array: the same sums in another order, on another processor
 ROUNDING = 1e-9
 # how a fit went, not what came of it; certificates are judged by themselves
@@ -64,11 +65,19 @@ def _same(stored: Any, made: Any) -> bool:
         return _same_kernels(stored, made)
     if isinstance(stored, Expression):
         return isinstance(made, Expression)  # that of the kernel, which is compared
-    if sparse.issparse(stored) and sparse.issparse(made):
-        return stored.shape == made.shape and _close(stored.toarray(), made.toarray())
+    if isinstance(stored, _SPARSE) and isinstance(made, _SPARSE):
+        return _same_sparse(stored, made)
     if isinstance(stored, np.ndarray | float | int | np.generic):
         return _close(stored, made)
     return bool(stored == made)
+
+
+def _same_sparse(stored: Any, made: Any) -> bool:
+    stored, made = stored.tocsr(), made.tocsr()
+    shape = stored.shape == made.shape and stored.nnz == made.nnz
+    return bool(shape) and all(
+        _close(getattr(stored, name), getattr(made, name)) for name in ("data", "indices", "indptr")
+    )
 
 
 def _close(stored: Any, made: Any) -> bool:

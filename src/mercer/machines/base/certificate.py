@@ -299,9 +299,11 @@ def _asks_less(machine: Any, certificate: Certificate) -> bool:
 
     A solver of the user's choice ends by its own tolerance, if it has one, Lloyd's steps alone
     (`refine=False`) where the move of a single point may still gain, if there are distances at all.
+    A machine inside another one, which chose the solver, has the attribute `_solver_is_given`.
     """
     solver = getattr(machine, "solver", None)
     own = isinstance(solver, Solver) and hasattr(solver, "tol")
+    own = own and getattr(machine, "_solver_is_given", True)
     return own or (not getattr(machine, "refine", True) and _has_lengths(certificate))
 
 

@@ -16,12 +16,15 @@ _ROWS = 3000  # judged to be shown: a fraction of a second
 class Displayed:
     """A machine whose display says how its fit ended, and whether that is certified.
 
-    `_repr_html_` and `_repr_mimebundle_` are the names that notebooks look for.
+    `_repr_html_` and `_repr_mimebundle_` are the names that notebooks look for. scikit-learn reads
+    every attribute for its diagram, and to complete names: what takes long to judge is hidden from
+    it, and made when somebody asks for it by name.
     """
 
     @property
     def _repr_html_(self) -> Any:
-        diagram = super()._repr_html_  # type: ignore[misc]  # no such attribute: no diagrams wanted
+        base: Any = super(Displayed, quick(self))
+        diagram = base._repr_html_  # there is no such attribute where no diagrams are wanted
 
         def both() -> str:
             return str(diagram()) + ending(self)
@@ -29,10 +32,26 @@ class Displayed:
         return both
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle = dict(super()._repr_mimebundle_(**kwargs))  # type: ignore[misc]
+        base: Any = super(Displayed, quick(self))
+        bundle = dict(base._repr_mimebundle_(**kwargs))
         if "text/html" in bundle:
             bundle["text/html"] = str(bundle["text/html"]) + ending(self)
         return bundle
+
+    def __dir__(self) -> list[str]:
+        shown = quick(self, rows=0)
+        more = [] if shown is self else ["certificate_"]
+        return [*super(Displayed, shown).__dir__(), *more]
+
+
+def quick(machine: Any, rows: int = _ROWS) -> Any:
+    """Return a machine without a certificate that is to be made from more than `rows` rows."""
+    held = machine.__dict__.get("_judgement")
+    if not isinstance(held, LazyPointsCertificate | LazyDataCertificate) or held.rows <= rows:
+        return machine
+    twin = object.__new__(type(machine))
+    twin.__dict__.update({k: v for k, v in machine.__dict__.items() if k != "_judgement"})
+    return twin
 
 
 def ending(machine: Any) -> str:
@@ -59,8 +78,6 @@ def ending(machine: Any) -> str:
 
 def _certificate(machine: Any) -> Any:
     """Return the certificate where it is known or quickly made, else what waits to make it."""
-    held = machine.__dict__.get("_judgement")
-    waits = isinstance(held, LazyPointsCertificate | LazyDataCertificate)
-    if waits and held.rows > _ROWS:
-        return held
+    if quick(machine) is not machine:
+        return machine.__dict__["_judgement"]
     return getattr(machine, "certificate_", None)

@@ -71,8 +71,8 @@ class LinearSystem:
         for penalty in np.unique(self.penalties):
             yield np.flatnonzero(self.penalties == penalty)
 
-    def residual(self, value: Coefficients, gram: Gram) -> Array:
-        """Return y - (K + penalty S^-1) a - b 1 with K taken from `gram`."""
+    def residual(self, value: Coefficients, product: Array) -> Array:
+        """Return y - (K + penalty S^-1) a - b 1, given `product` = K a."""
         shifts = np.column_stack([self.shift(t) for t in range(len(self.penalties))])
         shifted = shifts * value.coef
-        return np.asarray(self.targets - gram @ value.coef - shifted - value.intercept)
+        return np.asarray(self.targets - product - shifted - value.intercept)

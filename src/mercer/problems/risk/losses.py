@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, log1p, log_expit, xlogy
+from scipy.special import expit, log1p, log_expit, xlog1py, xlogy
 
 from mercer.array_types import Array
 
@@ -147,11 +147,11 @@ class LogLoss(Loss):
         """Return the negative entropy of the probabilities that have these slopes."""
         if u.shape[1] == 1:
             wrong = np.clip(-signs(codes) * u, 0.0, 1.0)[:, 0]
-            return np.asarray(xlogy(wrong, wrong) + (1 - wrong) * log1p(-np.minimum(wrong, 1.0)))
+            return np.asarray(xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong))
         others, rows = np.maximum(u, 0.0), np.arange(len(u))
         others[rows, codes] = 0.0
         wrong = np.minimum(others.sum(axis=1), 1.0)
-        right = np.where(wrong < 1.0, (1 - wrong) * log1p(-np.where(wrong < 1, wrong, 0.0)), 0.0)
+        right = xlog1py(1 - wrong, -wrong)
         return np.asarray(xlogy(others, others).sum(axis=1) + right)
 
     def log_probabilities(self, f: Array) -> Array:

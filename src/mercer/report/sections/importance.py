@@ -15,7 +15,7 @@ def importance(subject: Subject) -> Section | None:
     found = subject.evaluation
     if found is None or not (found.importance or found.importance_note):
         return None
-    note = clean(found.importance_note, 400)
+    note = clean(found.importance_note, 400).replace("R^2", "R²")
     if not found.importance:
         return Section("importance", "What matters", "", (Text(note),))
     shown = found.importance[:_BARS]

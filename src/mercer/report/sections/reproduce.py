@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mercer.report.page import Block, Code, Facts, Note, Section
-from mercer.report.subject import Subject
+from mercer.report.subject import WORKING, Subject
 from mercer.report.text import clean, clean_lines, count, duration
 
 
@@ -12,7 +12,8 @@ def reproduce(subject: Subject) -> Section | None:
     known = subject.settings
     blocks: list[Block] = []
     if known is not None:
-        options = ", ".join(f"{k} = {clean(v, 60)}" for k, v in known.options.items()) or "none"
+        given = {k: v for k, v in known.options.items() if k not in WORKING}
+        options = ", ".join(f"{clean(k, 30)} = {clean(v, 60)}" for k, v in given.items()) or "none"
         facts = [
             ("Seed", str(known.random_state)),
             ("Source", clean(known.source, 80) or "a table in memory"),

@@ -430,9 +430,9 @@ def _plainest(contenders: tuple[Contender, ...], rows: int) -> int:
 def _reason(contenders: tuple[Contender, ...], chosen: int) -> str:
     taken = contenders[chosen]
     if taken.behind == 0.0:
-        plainer = [one for one in contenders[:chosen] if one.behind > one.behind_error]
+        behind = [one.behind > one.behind_error for one in contenders[:chosen]]
         why = "it is the plainest"
-        if plainer:
+        if chosen and all(behind):
             why = "every plainer one is behind by more than its error"
         elif chosen:
             why = "with so few rows the errors of differences are no excuse for a plainer one"

@@ -3,10 +3,11 @@
 from mercer.files.onnx.machines import (
     bayes,
     clustering,
+    drop_ins,
     linear_steps,
     margin,
     projection,
     regression,
 )
 
-__all__ = ["bayes", "clustering", "linear_steps", "margin", "projection", "regression"]
+__all__ = ["bayes", "clustering", "drop_ins", "linear_steps", "margin", "projection", "regression"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mercer.array_types import Array
 from mercer.fitting import Evaluation
-from mercer.report.page import Block, Figure, Figures, Name, Table
+from mercer.report.page import Block, Figure, Figures, Folded, Name, Table
 from mercer.report.sections.results.margins import margin_figure
 from mercer.report.subject import Subject
 from mercer.report.svg import Line, Points, Whiskers, chart, heat_map, linear, matrix
@@ -29,9 +31,12 @@ def classification_blocks(subject: Subject, found: Evaluation) -> list[Block]:
     ]
     blocks: list[Block] = [Figures(tuple(one for one in figures if one is not None))]
     if found.confusion is not None:
-        blocks.append(class_table(subject.classes, found.confusion))
+        table = class_table(subject.classes, found.confusion)
         if len(subject.classes) > _CELLS:
             blocks.append(confused_pairs(subject.classes, found.confusion))
+            blocks.append(Folded(table.title, (replace(table, title=""),)))
+        else:
+            blocks.append(table)
     return blocks
 
 

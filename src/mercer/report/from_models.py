@@ -17,7 +17,7 @@ from mercer.fitting import ClusterModel, ProjectionModel, TableModel, TopicModel
 from mercer.fitting.evaluating import bounds_of
 from mercer.fitting.targets import target_values
 from mercer.report.machine_judging import Judged
-from mercer.report.subject import Subject
+from mercer.report.subject import WORKING, Subject
 from mercer.selection import Choice
 from mercer.selection.running.rows import count_rows, indexable
 from mercer.theory import Bound
@@ -168,7 +168,7 @@ def _table(rows: Any) -> Table | None:
 def _command(model: TableModel) -> str:
     """Return the command of a model that was fitted with all defaults, from a file."""
     known = model.settings
-    if not known.source or known.options:
+    if not known.source or set(known.options) - {*WORKING, "random_state"}:
         return ""
     seed = f" --seed {known.random_state}" if known.random_state else ""
     return f"mercer fit {shlex.quote(known.source)} --target {shlex.quote(model.target)}{seed}"
