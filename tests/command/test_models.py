@@ -271,9 +271,17 @@ def test_certify_our_model(mercer, table, model):
     mercer("certify", model, "labelled.csv", code=3)
 
 
-def test_report(mercer, model, tmp_path):
+def test_report(mercer, table, model, tmp_path):
     mercer("report", model, "-o", "again.html")
-    assert "rich" in (tmp_path / "again.html").read_text(encoding="utf-8")
+    mercer("report", model, "-o", "whole.html", "--data", "people.csv")
+    bare, whole = ((tmp_path / f"{name}.html").read_text("utf-8") for name in ("again", "whole"))
+    assert "rich" in bare
+    assert "mercer report" in bare
+    assert len(whole) > len(bare)
+    mercer("report", model, "--card")
+    assert (tmp_path / "rich.md").read_text(encoding="utf-8").startswith("#")
+    other = mercer("report", model, "-o", "x.html", "--data", "labelled.csv")
+    assert "digest is another" in other.err
 
 
 # --- convert ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -43,7 +44,7 @@ class NotCertifiedError(Exception):
 
 def run(application: click.Group, args: list[str]) -> int:
     """Run a command line and return its exit code."""
-    session = Session()
+    session = Session(line=shlex.join(["mercer", *args]))
     with _signals(), _warnings(session):
         try:
             return _invoke(application, args, session)

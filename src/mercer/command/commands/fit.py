@@ -124,7 +124,7 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     if files.report is not None:
         from mercer.report import write_report  # noqa: PLC0415
 
-        write_report(model, files.report)
+        write_report(model, files.report, command=session.line)
     shutil.rmtree(files.journal, ignore_errors=True)
     session.result(fit_values(model, files.model, files.report), fit_text(model, files))
     if options["strict"]:
