@@ -91,6 +91,14 @@ def test_its_docstring_names_what_it_has(name):
     assert not missing
 
 
+def test_a_drawing_that_fails_leaves_no_figure():
+    import matplotlib.pyplot as plt
+
+    with pytest.raises(AttributeError, match="no_such"):
+        plots.ResidualsDisplay.from_predictions([1.0, 2.0], [1.0, 1.5], no_such=1)
+    assert not plt.get_fignums()
+
+
 def test_references_are_small_and_all_there():
     files = list(REFERENCES.glob("*.png"))
     assert {file.stem for file in files} == set(SHOWN)
