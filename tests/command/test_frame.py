@@ -180,6 +180,10 @@ def test_closed_pipes_and_streams(shell):
     assert shell("mercer fitt <&- >&- 2>&-", code=2).out == ""
 
 
+def test_a_full_disk_is_named(shell):
+    assert "No space left" in shell("mercer kernels list > /dev/full", code=1).err
+
+
 def test_a_file_never_gets_the_number_of_a_closed_stream(shell):
     line = 'python -c "from mercer.command.streams import repair_streams as r; r(); '
     line = line.replace("python", f'"{sys.executable}"')

@@ -135,6 +135,12 @@ def test_strict_ends_with_3(mercer, table, monkeypatch):
     assert "NOT certified" in ended.out
 
 
+def test_no_answer_in_time_ends_with_3(mercer, table, tmp_path):
+    args = ("fit", "people.csv", "-t", "rich", "--time-limit", "0.001s")
+    assert "time limit" in mercer(*args, code=3).err
+    assert not (tmp_path / "people.mercer").exists()
+
+
 @pytest.mark.parametrize(
     "name", ["with blank.csv", "line\nbreak.csv", "\u00fc\u4e2d.csv", "-x.csv"]
 )
@@ -265,9 +271,17 @@ def test_certify_our_model(mercer, table, model):
     mercer("certify", model, "labelled.csv", code=3)
 
 
-def test_report(mercer, model, tmp_path):
+def test_report(mercer, table, model, tmp_path):
     mercer("report", model, "-o", "again.html")
-    assert "rich" in (tmp_path / "again.html").read_text(encoding="utf-8")
+    mercer("report", model, "-o", "whole.html", "--data", "people.csv")
+    bare, whole = ((tmp_path / f"{name}.html").read_text("utf-8") for name in ("again", "whole"))
+    assert "rich" in bare
+    assert "mercer report" in bare
+    assert len(whole) > len(bare)
+    mercer("report", model, "--card")
+    assert (tmp_path / "rich.md").read_text(encoding="utf-8").startswith("#")
+    other = mercer("report", model, "-o", "x.html", "--data", "labelled.csv")
+    assert "digest is another" in other.err
 
 
 def test_report_with_the_table_again(mercer, table, model, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-import mercer
+import mercer.command  # for the version of the package around it
 from mercer.command.text import did_you_mean
 
 # name -> module:function and one line; nothing is imported to list them
@@ -97,7 +97,7 @@ class Application(click.Group):
         with formatter.section("Shell completion"):
             formatter.write_text('eval "$(_MERCER_COMPLETE=bash_source mercer)", or zsh, fish')
 
-    def main(  # type: ignore[override]  it always exits
+    def main(  # type: ignore[override]  # it always exits
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run and exit, with the codes of `ending`; click's own way serves completion alone."""

@@ -95,10 +95,10 @@ def read_labelled(source: str, model: TableModel, **arguments: Any) -> Table:
     from mercer.data import Kind, read_blocks  # noqa: PLC0415  help needs none of it
 
     words = any(isinstance(label, str) for label in model.classes)
-    kind, parsed = (Kind.CATEGORY, "word") if words else (Kind.NUMBER, "number")
-    known = model.schema
+    known, kind = model.schema, Kind.CATEGORY if words else Kind.NUMBER
     schema = known.with_columns(
-        known.kinds | {model.target: kind}, known.parsed | {model.target: parsed}
+        known.kinds | {model.target: kind},
+        known.parsed | {model.target: "word" if words else "number"},
     )
     stream = standard_input() if source == "-" else source
     blocks = list(read_blocks(stream, schema, **arguments))

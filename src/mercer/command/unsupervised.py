@@ -76,7 +76,7 @@ def finish(
     if options["report"] is not None:
         from mercer.report import write_report  # noqa: PLC0415
 
-        write_report(model, options["report"])
+        write_report(model, options["report"], command=session.line)
         rows.append(file_row("report", Path(options["report"])))
     values |= {name: options[name] for name in ("output", "model", "report")}
     session.result({**values, **origin_values(model)}, aligned(rows))

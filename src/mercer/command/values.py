@@ -12,7 +12,7 @@ import click
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  no class of values in click 8.1
+class Size(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
     """Bytes, as a number or as text such as 2GB."""
 
     name = "size"
@@ -30,7 +30,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  no class of values in cl
         return found
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]  no class of values in click 8.1
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
     """Seconds, as a number or as text such as 10m."""
 
     name = "seconds"

@@ -124,7 +124,7 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     if files.report is not None:
         from mercer.report import write_report  # noqa: PLC0415
 
-        write_report(model, files.report)
+        write_report(model, files.report, command=session.line)
     shutil.rmtree(files.journal, ignore_errors=True)
     session.result(fit_values(model, files.model, files.report), fit_text(model, files))
     if options["strict"]:
@@ -160,7 +160,7 @@ def _take_up(session: Session, journal: Path, resume: bool) -> None:
 
 def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
     """Return the arguments of `mercer.fit` that are not its defaults."""
-    import mercer  # noqa: PLC0415
+    from mercer import machines  # noqa: PLC0415  help needs none of it
 
     found = {
         name: options[name]
@@ -168,7 +168,7 @@ def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
     }
     machine = options["machine"]
     found |= {
-        "machine": machine and getattr(mercer, MACHINES[machine])(),
+        "machine": machine and getattr(machines, MACHINES[machine])(),
         "kernels": list(options["kernel"]) or None,
         "kinds": pairs(options["kind"], "--kind") or None,
         "drop": options["drop"] or None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,7 +60,9 @@ def predict(
     opened, reader = open_model(model), row_arguments(options)
     from mercer.progress import shown  # noqa: PLC0415
 
-    with shown("predict", solvers=False):
+    # on one terminal a bar and the predictions would be in each other's way
+    apart = output is not None or sys.stdout is None or not sys.stdout.isatty()
+    with shown("predict", solvers=False) if apart else nullcontext():
         if output is None and session.json:
             session.result(_collected(opened, opened.blocks(data, **reader), proba), "")
             return
