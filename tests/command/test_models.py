@@ -135,12 +135,6 @@ def test_strict_ends_with_3(mercer, table, monkeypatch):
     assert "NOT certified" in ended.out
 
 
-def test_no_answer_in_time_ends_with_3(mercer, table, tmp_path):
-    args = ("fit", "people.csv", "-t", "rich", "--time-limit", "0.001s")
-    assert "time limit" in mercer(*args, code=3).err
-    assert not (tmp_path / "people.mercer").exists()
-
-
 @pytest.mark.parametrize(
     "name", ["with blank.csv", "line\nbreak.csv", "\u00fc\u4e2d.csv", "-x.csv"]
 )

@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from mercer.command.models import MODEL
+from mercer.command.models import MODEL, training_table
 from mercer.command.names import refuse_overwriting
 from mercer.command.results import file_row
 from mercer.command.session import Session
 from mercer.command.tables import read_arguments, reading
 from mercer.command.text import aligned
-from mercer.command.training import training_table
 from mercer.command.work import Work, python
 
 
