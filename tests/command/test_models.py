@@ -278,6 +278,22 @@ def test_report(mercer, table, model, tmp_path):
     assert "digest is another" in other.err
 
 
+def test_report_with_the_table_again(mercer, table, model, tmp_path):
+    mercer("report", model, "--data", "people.csv", "-o", "again.html")
+    page = (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert "Column by column" in page
+    assert "Kernel matrix" in page
+
+
+def test_card(mercer, model, tmp_path):
+    found = mercer("report", model, "--card", "-o", "card.md", "--json").json
+    assert found["report"] == "card.md"
+    assert (tmp_path / "card.md").read_text(encoding="utf-8").startswith("# Classifying by rich")
+    program = mercer("report", model, "--card", "--data", "people.csv", "--python").out
+    assert "model_card(mercer.load(" in program
+    compile(program, "program", "exec")
+
+
 # --- convert ---------------------------------------------------------------------------------
 
 

@@ -144,7 +144,7 @@ def test_a_model_no_better_than_a_constant_is_said_first(classifier):
     accuracy = dataclasses.replace(classifier.evaluation["accuracy"], baseline=0.99)
     poor = dataclasses.replace(classifier.evaluation, metrics=(accuracy,))
     text = text_of(render(dataclasses.replace(classifier, evaluation=poor)))
-    assert "not shown to be better than the best constant answer" in text
+    assert "By its accuracy the model is not shown to be better than the best constant" in text
 
 
 def test_unfitted_machines_are_refused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def constant_of(target: Array, classes: tuple[Any, ...]) -> tuple[float, ...]:
 
 
 def importance_of(
-    pipeline: Any, table: Any, truth: Array, decider: Decider, seed: int
+    pipeline: Any, table: Any, truth: Array, decider: Decider, seed: int, tell: Any = None
 ) -> tuple[Any, str]:
     """Return the permutation importance of the columns of a table."""
     preparation, machine = pipeline[0], pipeline[-1]
@@ -195,7 +195,7 @@ def importance_of(
     score = accuracy_score if classification else r2_score
     rows = preparation.transform(table)
     found, note = permutation_importance(
-        machine, rows, prepared_columns(preparation), score, truth, seed
+        machine, rows, prepared_columns(preparation), score, truth, seed, tell
     )
     return found, f"Loss of {'accuracy' if classification else 'R^2'}: {note}."
 
@@ -212,12 +212,17 @@ def bounds_of(
         return ()
     found = []
     if evaluation.kind != "cross-validated":
-        wrong = float(np.mean(evaluation.truth != evaluation.predictions))
-        found.append(hoeffding(len(evaluation.truth), _DELTA, wrong))
+        wrong, n = float(np.mean(evaluation.truth != evaluation.predictions)), len(evaluation.truth)
+        bound = hoeffding(n, _DELTA, wrong)
+        statement = (
+            f"with probability {1 - _DELTA:g} the true error is at most {bound.value:.4g}, "
+            f"{wrong:.4g} being observed on {n} rows that were not learnt from"
+        )
+        found.append(replace(bound, statement=statement))
     try:
         bound = machine_bound(machine, rows, y, delta=_DELTA / points)
     except (TypeError, ValueError, AttributeError):  # another machine, more classes
         return tuple(found)
     fixed = f"the {points} settings that were compared were fixed beforehand"
     assumptions = tuple(fixed if "kernel was fixed" in one else one for one in bound.assumptions)
-    return (*found, Bound(bound.value, bound.vacuous, assumptions, bound.statement))
+    return (*found, replace(bound, assumptions=assumptions))

@@ -8,7 +8,6 @@ from typing import Any
 from mercer.fitting.model import TableModel
 from mercer.fitting.phases import FitCallback, Phases
 from mercer.fitting.steps import Options, run
-from mercer.progress import shown
 
 
 def fit(
@@ -123,5 +122,4 @@ def fit(
         scoring=scoring, cv=cv, max_rows=max_rows, importance=importance, time_limit=time_limit,
         random_state=random_state, journal=journal,
     )  # fmt: skip
-    with shown("fit", solvers=False):
-        return run(table, target, options, Phases(callback, time_limit))
+    return run(table, target, options, Phases(callback, time_limit))

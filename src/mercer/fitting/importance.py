@@ -18,10 +18,11 @@ from mercer.points import is_sparse
 _ROWS = 1000
 _SHUFFLES = 5
 _LEAST_ROWS, _LEAST_SHUFFLES = 100, 2
-_MOST_COLUMNS = 200  # of wide tables: those that depend most on the target by themselves
+_MOST_COLUMNS = 100  # of wide tables: those that depend most on the target by themselves
 # Rows times stored rows times columns, over all predictions: some 5 s. A count rather than seconds,
 # so that the same call gives the same answer on any machine.
 _WORK = 2e10
+_PREDICTIONS = 300  # each costs a few milliseconds, however small
 
 
 def permutation_importance(
@@ -31,6 +32,7 @@ def permutation_importance(
     score: Callable[[Any, Any], float],
     truth: Array,
     seed: int,
+    tell: Callable[[str, float], Any] | None = None,
 ) -> tuple[tuple[Importance, ...], str]:
     """Shuffle one column of the table after the other.
 
@@ -48,6 +50,8 @@ def permutation_importance(
         What is right.
     seed : int
         Of sample and shuffles.
+    tell : callable, optional
+        Told which column is at work, and the share that is done.
 
     Returns
     -------
@@ -68,7 +72,9 @@ def permutation_importance(
     Z, y = rows[some], truth[some]
     full = score(y, machine.predict(Z))
     found = []
-    for name in few:
+    for place, name in enumerate(few):
+        if tell is not None:
+            tell(f"column {place + 1} of {len(few)}", place / len(few))
         drops = []
         for _ in range(shuffles):
             changed = _shuffled(Z, blocks[name], rng.permutation(len(y)))
@@ -107,7 +113,8 @@ def _budget(machine: Any, rows: Any, columns: int) -> tuple[int, int]:
     count = len(stored) if stored is not None else getattr(machine, "n_samples_", rows.shape[0])
     per_row = float(max(count, 1)) * rows.shape[1]
     most = min(_ROWS, rows.shape[0])
-    shuffles = int(np.clip(_WORK / (per_row * most * columns), _LEAST_SHUFFLES, _SHUFFLES))
+    shuffles = min(_WORK / (per_row * most * columns), _PREDICTIONS / columns)
+    shuffles = int(np.clip(shuffles, _LEAST_SHUFFLES, _SHUFFLES))
     kept = int(np.clip(_WORK / (per_row * shuffles * columns), min(_LEAST_ROWS, most), most))
     return kept, shuffles
 

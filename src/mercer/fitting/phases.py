@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mercer.progress import show
+from mercer.progress import show, shown
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,17 @@ class Phases:
     def phase(self, name: str, text: str) -> Iterator[None]:
         """Measure what is inside."""
         self.current, started = name, time.perf_counter()
-        self.tell(text)
         try:
-            yield
+            # steps of solvers are shown in the fit itself, not in those of a comparison
+            with shown(f"fit, {name}", solvers=name == "train"):
+                self.tell(text)
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
     def tell(self, text: str, share: float | None = None, detail: Any = None) -> bool:
         """Tell whoever listens; return whether they ask to stop."""
-        show(f"{self.current}: {text}", share)
+        show(text, share)
         if self.callback is None:
             return False
         passed = time.perf_counter() - self.begun

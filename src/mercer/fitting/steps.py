@@ -285,7 +285,7 @@ def _evaluation(
         matters = ((), "The time limit was over.")
     elif options.importance:
         with phases.phase("importance", "columns are shuffled"):
-            matters = importance_of(pipeline, table, truth, decider, seed)
+            matters = importance_of(pipeline, table, truth, decider, seed, phases.tell)
     return evaluate(
         answers, kind=kind, rows=rows, decider=decider, train_target=parts.train_target,
         choice=trained.choice, scoring=options.scoring, seed=seed, importance=matters,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.data import Table
-from mercer.fitting import ClusterModel, ProjectionModel, TableModel, TopicModel
+from mercer.fitting import ClusterModel, ProjectionModel, TableModel, TopicModel, rows_with_target
 from mercer.fitting.evaluating import bounds_of
 from mercer.fitting.targets import target_values
 from mercer.report.machine_judging import Judged
@@ -49,12 +49,16 @@ def with_table(model: Any, X: Any) -> Any:
     if model.table is not None:
         raise ValueError("report: X is for models without their table; this one has it")
     table = Table.of(X)
+    if isinstance(model, TableModel):
+        kept = rows_with_target(table, model.target, task=model.task)
+    else:
+        kept = table
     if table.digest != model.settings.digest:
         other = (
             "The rows shown here are not known to be those of the fit: they have another SHA-256."
         )
         model = replace(model, notes=(other, *model.notes))
-    return replace(model, table=table)
+    return replace(model, table=kept)
 
 
 def of_table_model(model: TableModel, command: str = "") -> Subject:

@@ -97,6 +97,8 @@ class Graph:
         shape = np.shape(value)  # which `ascontiguousarray` makes one-dimensional for a number
         if array.dtype.kind in "US":
             array = array.astype(object)
+        if array.dtype.kind == "f":
+            array = array.astype(np.float64)
         key: tuple[Any, ...] = (shape, array.dtype.str, _content(array))
         if key not in self._held:
             name = f"{self._prefix}constant_{len(self.constants)}"

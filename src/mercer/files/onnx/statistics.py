@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mercer.array_types import Array
+from mercer.array_types import Array, Points
 from mercer.backends.lowering.inputs import apply_steps
 from mercer.expression import (
     AbsDist,
@@ -82,8 +82,9 @@ def _(step: Squarable, graph: Graph, x: str) -> str:
 # --- statistics: one rule each -------------------------------------------------------------------
 
 
-def compared(statistic: Statistic, graph: Graph, x: str, Y: Array) -> str:
+def compared(statistic: Statistic, graph: Graph, x: str, Y: Points) -> str:
     """Return the statistic of new rows with constant ones: (n, m)."""
+    # steps in the precision of the constant rows, as the backends take them
     rows = to_dense(apply_steps(statistic.steps, Y))
     return _compare(statistic, graph, stepped(statistic.steps, graph, x), rows)
 

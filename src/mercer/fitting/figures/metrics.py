@@ -74,8 +74,9 @@ def classification_metrics(
     scores = answers.scores
     if answers.probabilities is not None and len(classes) > 2:
         scores = answers.probabilities
-    if scores is not None and len(np.unique(truth)) > 1:
-        area, low, high, method = area_interval(truth, scores)
+    known = truth >= 0  # labels that the model knows
+    if scores is not None and len(np.unique(truth[known])) > 1:
+        area, low, high, method = area_interval(truth[known], scores[known])
         name = "area under the ROC curve"
         found.append(Metric(name, area, low, high, method, baseline=0.5))
     if answers.probabilities is not None:
@@ -172,7 +173,7 @@ def confusion_of(answers: Answers, classes: Sequence[Any]) -> Array:
     """Count rows by true (down) and predicted class (across)."""
     k = len(classes)
     truth, said = codes_of(answers.truth, classes), codes_of(answers.predictions, classes)
-    known = truth >= 0
+    known = (truth >= 0) & (said >= 0)
     return np.bincount(truth[known] * k + said[known], minlength=k * k).reshape(k, k)
 
 
