@@ -45,7 +45,8 @@ def report(session: Session, /, model: str, output: str | None, **options: Any) 
         return
     from mercer.files import load  # noqa: PLC0415  help needs none of it
 
-    loaded, X, notes = load(model), None, []
+    loaded, X = load(model), None
+    notes: list[str] = []
     if data is not None:
         if not hasattr(loaded, "schema"):
             raise click.UsageError("--data is for models of tables; this file holds a machine")
