@@ -72,7 +72,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 # the order of the guide
-SUBJECTS = "classify regress novelty project cluster densities choose understand".split()
+SUBJECTS = "classify regress novelty project cluster densities choose understand plots".split()
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

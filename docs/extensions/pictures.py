@@ -87,7 +87,7 @@ class MostUsedFirst:
     """Order the examples of a subject: what most readers look for, then the rest by name."""
 
     FIRST = ("svc_margin", "svc_cost_and_kernel", "logistic", "ridge_path", "pca_rings", "kmeans")
-    FIRST += ("gaussian_mixture", "choosing", "kernels")
+    FIRST += ("gaussian_mixture", "choosing", "kernels", "looking_at_data", "machines")
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

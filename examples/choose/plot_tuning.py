@@ -4,8 +4,8 @@ Tuning a grid of parameters
 
 Which cost, which scale? A grid of 80 settings, each judged on five folds, is 400 fits for
 scikit-learn's grid search. `tune` gives the same 400 scores from one matrix for each scale and one
-chain of answers along the costs. On the left the mean scores: the best point, and the simplest one
-that is as good within one standard error. On the right what more points cost.
+chain of answers along the costs. On the left the mean scores: the best point, and those that are
+as good within one standard error. On the right what more points cost.
 """
 
 import time
@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC
 from mercer.kernels import Gaussian
+from mercer.plots import TuningDisplay, style
 from mercer.selection import rules, tune
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -27,6 +28,7 @@ machine = SVC(Gaussian(1.0))
 found = tune(machine, X, y, grid={"C": costs, "kernel__scale": scales})
 simple = found.points[rules.one_standard_error(found.points, found.scores)]
 print(found)
+print("simplest within one standard error:", dict(simple))
 
 # %%
 # The same folds, the same scores: what differs is the time.
@@ -47,27 +49,13 @@ for a, b in sizes:
 # Scores are flat along a ridge: a larger scale is made up for by a larger cost. The rule of one
 # standard error takes the simplest point of it.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
-image = left.pcolormesh(
-    scales,
-    costs,
-    found.mean.reshape(len(costs), len(scales)),
-    shading="nearest",
-    vmin=found.best_score - 0.08,
-)
-best = found.best_params
-left.plot(best["kernel__scale"], best["C"], "o", color="red", ms=9, label="best")
-left.plot(simple["kernel__scale"], simple["C"], "s", color="white", ms=8, mec="black",
-          label="simplest within\none standard error")  # fmt: skip
-left.set(xscale="log", yscale="log", xlabel="scale of the Gaussian", ylabel="C",
-         title=f"accuracy of {len(found.points)} points, five folds")  # fmt: skip
-left.legend(loc="lower right", framealpha=0.9)
-figure.colorbar(image, ax=left, label="mean accuracy on rows left out")
-
-counts = [a * b for a, b in sizes]
-right.plot(counts, theirs, "s-", color="tab:gray", label="GridSearchCV, every fit anew")
-right.plot(counts, ours, "o-", color="tab:blue", label="tune, work shared")
-right.set(xlabel="points of the grid", ylabel="seconds", xlim=(0, None), ylim=(0, None),
-          title="569 rows, the same machine, the same scores")  # fmt: skip
-right.legend()
+with style():
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.8))
+    TuningDisplay.from_tuning(found, name="SVC with a Gaussian kernel", write=False, ax=left)
+    counts = [a * b for a, b in sizes]
+    right.plot(counts, theirs, "s-", color="#8C8C8C", label="GridSearchCV, every fit anew")
+    right.plot(counts, ours, "o-", color="#0072B2", label="tune, work shared")
+    right.set(xlabel="points of the grid", ylabel="seconds", xlim=(0, None), ylim=(0, None))
+    right.set_title("569 rows, the same machine, the same scores")
+    right.legend()
 plt.show()

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from mercer import MultinomialMixture
+from mercer.plots import TopicsDisplay, style
 
 MODULES = """argparse array ast asyncio base64 bisect calendar cmath codecs collections configparser
 contextlib copy csv datetime decimal difflib email.message fileinput fractions ftplib functools glob
@@ -55,25 +56,15 @@ new = [
 blends = topics.transform(words.transform(new))
 
 order = np.argsort(-topics.weights_)
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11.5, 4.6), layout="constrained", width_ratios=[1.9, 1]
-)
-left.set(xlim=(0, 1), ylim=(len(order) - 0.4, -1.1), xticks=[], yticks=[])
-left.spines[:].set_visible(False)
-left.set_title("Eight topics: share of all words, most frequent words", loc="left", size=10)
-for line, j in enumerate(order):
-    left.text(0.05, line, f"{topics.weights_[j]:.0%}", ha="right", va="center", weight="bold")
-    for place, i in enumerate(np.argsort(-topics.components_[j])[:8]):
-        chance = topics.components_[j, i] / topics.components_[j].max()
-        shade = plt.cm.Blues(0.15 + 0.55 * chance)
-        box = {"boxstyle": "round,pad=0.25", "fc": shade, "ec": "none"}
-        left.text(0.08 + 0.118 * place, line, names[i][:11], va="center", size=8, bbox=box)
-image = right.imshow(blends[:, order].T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-right.set_yticks(range(8), [f"topic {i + 1}" for i in range(8)], size=8)
-right.set_xticks(range(3), ["files", "network", "dates"])
-right.set_title("Three new texts, folded in", loc="left", size=10)
-for (line, column), value in np.ndenumerate(blends[:, order].T):
-    if value > 0.05:
-        colour = "white" if value > 0.5 else "black"
-        right.text(column, line, f"{value:.0%}", ha="center", va="center", color=colour, size=8)
+with style():
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 4.6), width_ratios=[2.4, 1])
+    TopicsDisplay.from_estimator(topics, names, ax=left)
+    image = right.imshow(blends[:, order].T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    right.set_yticks(range(8), [f"topic {i + 1}" for i in range(8)], size=8)
+    right.set_xticks(range(3), ["files", "network", "dates"])
+    right.set_title("Three new texts, folded in", loc="left", size=10)
+    for (line, column), value in np.ndenumerate(blends[:, order].T):
+        if value > 0.05:
+            colour = "white" if value > 0.5 else "black"
+            right.text(column, line, f"{value:.0%}", ha="center", va="center", color=colour, size=8)
 plt.show()

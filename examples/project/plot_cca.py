@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 
 from mercer import CCA
 from mercer.kernels import Gaussian
+from mercer.plots import ProjectionDisplay, style
 
 X, digit = load_digits(return_X_y=True)
 images = X.reshape(-1, 8, 8) / 16.0
@@ -35,21 +36,15 @@ for name, machine in machines.items():
 # New images by the first two variates of their *left* half, coloured by the digit that neither
 # machine knew; and how well the variates of both halves correlate on rows that were not fitted.
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained")
-for ax, (name, machine) in zip(axes, machines.items(), strict=False):
-    u = machine.transform(left[test])
-    for value in range(10):
-        of = digit[test] == value
-        ax.scatter(*u[of, :2].T, s=9, color=plt.cm.tab10(value), alpha=0.8, label=str(value))
-    ax.set_title(f"left halves, {name} kernel", loc="left", size=10)
-    ax.set(xlabel="first variate", ylabel="second variate", xticks=[], yticks=[])
-axes[1].legend(title="digit", ncols=2, markerscale=2, fontsize=8, loc="best", framealpha=0.9)
-number = np.arange(1, 9)
-axes[2].bar(number - 0.2, held_out["linear"], 0.38, color="#999999", label="linear")
-axes[2].bar(number + 0.2, held_out["Gaussian"], 0.38, color="#0072B2", label="Gaussian")
-axes[2].set_title("correlation of both halves, new rows", loc="left", size=10)
-axes[2].set(xlabel="component", ylabel="correlation", ylim=(0, 1), xticks=number)
-axes[2].legend(frameon=False)
-for ax in axes:
-    ax.spines[["top", "right"]].set_visible(False)
+with style():
+    figure, axes = plt.subplots(1, 3, figsize=(14, 4.2))
+    for ax, (name, machine) in zip(axes, machines.items(), strict=False):
+        ax.set_title(f"left halves, {name} kernel")
+        ProjectionDisplay.from_estimator(machine, left[test], digit[test], ax=ax)
+    number = np.arange(1, 9)
+    axes[2].bar(number - 0.2, held_out["linear"], 0.38, color="#999999", label="linear")
+    axes[2].bar(number + 0.2, held_out["Gaussian"], 0.38, color="#0072B2", label="Gaussian")
+    axes[2].set_title("correlation of both halves, new rows")
+    axes[2].set(xlabel="component", ylabel="correlation", ylim=(0, 1), xticks=number)
+    axes[2].legend()
 plt.show()

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer import KernelRidge
 from mercer.kernels import Gaussian
+from mercer.plots import RidgePathDisplay, style
 
 # %%
 # Made data, so that the truth is known: a wave that speeds up, with noise.
@@ -47,25 +48,22 @@ def fitted(penalty):
 
 new_errors = [np.mean((fitted(p) - truth(new_x)) ** 2) + NOISE**2 for p in machine.penalties_]
 
-BLUE, ORANGE, GREEN, INK = "#0072B2", "#D55E00", "#009E73", "#333333"
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.plot(machine.penalties_, machine.loo_scores_, color=INK, lw=2, label="leave-one-out, exact")
-left.plot(machine.penalties_, new_errors, "--", color=GREEN, lw=2, label="new points, expected")
-left.plot(machine.penalty_, machine.loo_scores_.min(), "o", ms=9, mfc="none", mec=INK, mew=1.5)
-left.set(xscale="log", xlabel="penalty", ylabel="mean squared error", ylim=(0, None))
-left.set_title("The path", loc="left")
-left.legend(frameon=False)
+with style():
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    left.plot(machine.penalties_, new_errors, "--", color="#009E73", label="new points, expected")
+    left.set_title("The path", loc="left")
+    RidgePathDisplay.from_estimator(machine, ax=left)
+    left.set_ylabel("mean squared error")
+    left.set_ylim(bottom=0)
 
-right.plot(x, y, "o", ms=4, color="#999999", label="data")
-for penalty, colour, width, name in (
-    (1e-4, ORANGE, 1, "too small: 1e-4"),
-    (30.0, BLUE, 1, "too large: 30"),
-    (machine.penalty_, INK, 2, f"chosen: {machine.penalty_:.2g}"),
-):
-    right.plot(new_x, fitted(penalty), color=colour, lw=width, label=name)
-right.set(xlabel="x", ylabel="y", ylim=(y.min() - 0.9, y.max() + 0.4))
-right.set_title("Three of the fits", loc="left")
-right.legend(frameon=False, ncols=2, loc="lower left")
-for ax in (left, right):
-    ax.spines[["top", "right"]].set_visible(False)
+    right.plot(x, y, "o", ms=4, color="#999999", label="data")
+    fits = {"too small: 1e-4": 1e-4, "too large: 30": 30.0}
+    fits[f"chosen: {machine.penalty_:.2g}"] = machine.penalty_
+    for (name, penalty), colour in zip(
+        fits.items(), ("#D55E00", "#0072B2", "#262626"), strict=True
+    ):
+        right.plot(new_x, fitted(penalty), color=colour, lw=1 if "too" in name else 2, label=name)
+    right.set(xlabel="x", ylabel="y", ylim=(y.min() - 0.9, y.max() + 0.4))
+    right.set_title("Three of the fits", loc="left")
+    right.legend(ncols=2, loc="lower left")
 plt.show()

@@ -265,9 +265,33 @@ def test_certify_our_model(mercer, table, model):
     mercer("certify", model, "labelled.csv", code=3)
 
 
-def test_report(mercer, model, tmp_path):
+def test_report(mercer, table, model, tmp_path):
     mercer("report", model, "-o", "again.html")
-    assert "rich" in (tmp_path / "again.html").read_text(encoding="utf-8")
+    mercer("report", model, "-o", "whole.html", "--data", "people.csv")
+    bare, whole = ((tmp_path / f"{name}.html").read_text("utf-8") for name in ("again", "whole"))
+    assert "rich" in bare
+    assert "mercer report" in bare
+    assert len(whole) > len(bare)
+    mercer("report", model, "--card")
+    assert (tmp_path / "rich.md").read_text(encoding="utf-8").startswith("#")
+    other = mercer("report", model, "-o", "x.html", "--data", "labelled.csv")
+    assert "digest is another" in other.err
+
+
+def test_report_with_the_table_again(mercer, table, model, tmp_path):
+    mercer("report", model, "--data", "people.csv", "-o", "again.html")
+    page = (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert "Column by column" in page
+    assert "Kernel matrix" in page
+
+
+def test_card(mercer, table, model, tmp_path):
+    found = mercer("report", model, "--card", "-o", "card.md", "--json").json
+    assert found["report"] == "card.md"
+    assert (tmp_path / "card.md").read_text(encoding="utf-8").startswith("# Classifying by rich")
+    program = mercer("report", model, "--card", "--data", "people.csv", "--python").out
+    exec(compile(program, "program", "exec"), {})
+    assert (tmp_path / "rich.md").read_text(encoding="utf-8").startswith("# Classifying by rich")
 
 
 # --- convert ---------------------------------------------------------------------------------

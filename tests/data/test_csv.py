@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mercer
+from mercer import MemoryBudgetError
 from mercer.data import DataError, Kind, Limits, read, read_blocks
 from mercer.data.reading import arrow
 
@@ -208,9 +210,14 @@ def test_pipes():
             self.data = io.BytesIO(data)
 
         def read(self, size):
-            return self.data.read(min(size, 7))
+            return self.data.read(min(size, 1))
 
-    assert read(Pipe(TEXT)).digest == table(TEXT).digest
+    assert read(Pipe(TEXT)).digest == read(Pipe(gzip.compress(TEXT))).digest == table(TEXT).digest
+
+
+def test_memory_is_asked_for():
+    with mercer.config(memory=2_000_000), pytest.raises(MemoryBudgetError, match="block by block"):
+        table(b"a,b\n" + b"1,2\n" * 200_000)
 
 
 def test_files_that_are_not_there(tmp_path):

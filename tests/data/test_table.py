@@ -169,6 +169,16 @@ def test_what_is_no_table_is_refused(given, match):
         Table.of(given)
 
 
+def test_columns_that_are_not_asked_for_are_not_looked_at():
+    frame = pd.DataFrame({"l": [[1], [2]], "a": [1.0, 2.0], "b": ["x", "y"]})
+    assert Table.of(frame, columns=["b", "a"]).columns == ["b", "a"]
+    assert TablePreparation().fit(frame[["a", "b"]]).transform(frame).shape == (2, 3)
+    with pytest.raises(KeyError, match="no column 'c'"):
+        Table.of(frame, columns=["c"])
+    with pytest.raises(DataError, match="differ in length"):
+        Table({"a": TABLE.column("age"), "b": TABLE.rows([0]).column("age")})
+
+
 def test_hostile_names_are_shown_as_text():
     table = Table.of({"<script>alert(1)</script>": ["\x1b[31m<b>", "y", "z"], "n" * 500: [1, 2, 3]})
     assert "<script>" not in table._repr_html_() and "&lt;script&gt;" in table._repr_html_()

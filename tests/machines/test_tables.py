@@ -46,6 +46,7 @@ def test_tuning_and_choosing_take_tables():
     table = Table.of(X, names=["a", "b", "c"])
     ours = tune(mercer.SVC(), table, LABELS, cv=3)
     np.testing.assert_array_equal(ours.scores, tune(mercer.SVC(), X, LABELS, cv=3).scores)
+    tune(mercer.OneClassSVM(), table, cv=3)  # whose artificial rows have names, too
     found = choose(table, LABELS, cv=3)
     np.testing.assert_array_equal(
         found.machine.predict(table), found.machine.predict(table.to_pandas())

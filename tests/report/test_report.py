@@ -102,6 +102,11 @@ def test_a_choice():
     assert found.reason in text_of(render(found, X=X, y=Y))
 
 
+def test_several_targets_are_not_judged():
+    machine = mercer.KernelRidge(0.1).fit(X, X[:, :2])
+    assert "There is more than one target" in text_of(render(machine, X=X, y=X[:, :2]))
+
+
 def test_strings():
     words = ["abba", "abab", "baab", "xyzz", "zyxx", "yyxz"] * 4
     machine = mercer.SVC(kernel="spectrum(2)").fit(words, [0, 0, 0, 1, 1, 1] * 4)
@@ -144,7 +149,7 @@ def test_a_model_no_better_than_a_constant_is_said_first(classifier):
     accuracy = dataclasses.replace(classifier.evaluation["accuracy"], baseline=0.99)
     poor = dataclasses.replace(classifier.evaluation, metrics=(accuracy,))
     text = text_of(render(dataclasses.replace(classifier, evaluation=poor)))
-    assert "not shown to be better than the best constant answer" in text
+    assert "By its accuracy the model is not shown to be better than the best constant" in text
 
 
 def test_unfitted_machines_are_refused():

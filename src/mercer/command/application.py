@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-import mercer
+import mercer.command  # for the version of the package around it
 from mercer.command.text import did_you_mean
 
 # name -> module:function and one line; nothing is imported to list them
@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("mercer.command.commands.report:report", "Write the HTML report of a model."),
     "serve": (
         "mercer.command.commands.serve:serve",
-        "Answer with a model over HTTP, on this machine.",
+        "Answer with a model over HTTP, on this machine, until Ctrl-C.",
     ),
     "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
     "convert": (
@@ -97,7 +97,7 @@ class Application(click.Group):
         with formatter.section("Shell completion"):
             formatter.write_text('eval "$(_MERCER_COMPLETE=bash_source mercer)", or zsh, fish')
 
-    def main(  # type: ignore[override]  it always exits
+    def main(  # type: ignore[override]  # it always exits
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run and exit, with the codes of `ending`; click's own way serves completion alone."""

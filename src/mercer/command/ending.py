@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -43,7 +44,7 @@ class NotCertifiedError(Exception):
 
 def run(application: click.Group, args: list[str]) -> int:
     """Run a command line and return its exit code."""
-    session = Session()
+    session = Session(line=shlex.join(["mercer", *args]))
     with _signals(), _warnings(session):
         try:
             return _invoke(application, args, session)
@@ -83,8 +84,10 @@ def _refusal(error: Exception, session: Session) -> int:
 
     if session.debug:
         traceback.print_exception(error)
-    late = isinstance(error, NotCertifiedError | TimeLimitError)
     _say(_sentence(error))
+    # the last: a tuning whose time was over; not imported, since only some commands tune
+    late = isinstance(error, NotCertifiedError | TimeLimitError)
+    late = late or type(error).__name__ == "NothingJudgedError"
     return NOT_CERTIFIED if late else DATA_ERROR
 
 
@@ -94,6 +97,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         names = [os.fsdecode(n) for n in (error.filename, error.filename2) if n is not None]
         return f"{' -> '.join(names)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}; nothing more could be written"
     keyed = isinstance(error, KeyError) and error.args and " " in str(error.args[0])
     text = " ".join(str(error.args[0] if keyed else error).split())
     if isinstance(error, MemoryError) and not text:

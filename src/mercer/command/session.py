@@ -30,12 +30,15 @@ class Session:
         Errors show where they happened.
     settings : dict
         For `mercer.config`: memory, threads.
+    line : str
+        The command line, as a shell takes it.
     """
 
     json: bool = False
     quiet: bool = False
     debug: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    line: str = "mercer"
 
     def note(self, text: str) -> None:
         """Say something on standard error, unless the user wants quiet."""

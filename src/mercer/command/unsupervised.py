@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.array_types import Array
 from mercer.command.names import refuse_overwriting
 from mercer.command.results import certificate_row, file_row, origin_values, refuse_uncertified
 from mercer.command.session import Session
 from mercer.command.tables import reading
 from mercer.command.text import aligned
 from mercer.command.work import python, seed, strict, time_limit
+
+if TYPE_CHECKING:
+    from mercer.array_types import Array
 
 _OPTIONS = [
     click.option(
@@ -76,7 +78,7 @@ def finish(
     if options["report"] is not None:
         from mercer.report import write_report  # noqa: PLC0415
 
-        write_report(model, options["report"])
+        write_report(model, options["report"], command=session.line)
         rows.append(file_row("report", Path(options["report"])))
     values |= {name: options[name] for name in ("output", "model", "report")}
     session.result({**values, **origin_values(model)}, aligned(rows))

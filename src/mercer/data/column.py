@@ -113,6 +113,8 @@ def word_of(number: float) -> str:
 
 
 def _day(day: Any) -> str:
+    if isinstance(day, int):  # microseconds, of a year that Python's dates do not have
+        return str(np.datetime64(day, "us"))
     text: str = day.isoformat(sep=" ")
     return text.removesuffix(" 00:00:00")
 

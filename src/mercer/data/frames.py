@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ Entries = tuple[Array, Kind | None]
 """Entries of a column, and its kind where the holder says what it is."""
 
 
-def columns_in(data: Any, names: Sequence[str] | None) -> dict[str, Entries]:
+def columns_in(
+    data: Any, names: Sequence[str] | None = None, only: Collection[str] | None = None
+) -> dict[str, Entries]:
     """Return the columns by name, in order.
 
     Parameters
@@ -25,28 +27,37 @@ def columns_in(data: Any, names: Sequence[str] | None) -> dict[str, Entries]:
         Rows.
     names : sequence of str, optional
         Names of the columns; by default those that the holder has, or x0, x1, ...
+    only : collection of str, optional
+        The columns that are looked at, in place of all.
     """
-    if isinstance(data, Mapping):
-        found = [(name, _entries(str(name), values)) for name, values in data.items()]
-    elif hasattr(data, "column_names") and hasattr(data, "column"):  # pyarrow
-        pairs = zip(data.column_names, data.columns, strict=True)
-        found = [(name, _of_arrow(name, column)) for name, column in pairs]
-    elif hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas
-        found = [(n, _of_pandas(str(n), data.iloc[:, k])) for k, n in enumerate(data.columns)]
-    elif hasattr(data, "columns") and hasattr(data, "get_column"):  # polars
-        found = [(name, _of_polars(name, data.get_column(name))) for name in data.columns]
-    else:
-        found = _of_array(data)
-    given = [str(name) for name, _ in found] if names is None else [str(name) for name in names]
-    if len(given) != len(found):
-        raise DataError(f"names has {len(given)} names for {len(found)} columns")
+    held = _held(data)
+    given = [str(name) for name, _ in held] if names is None else [str(name) for name in names]
+    if len(given) != len(held):
+        raise DataError(f"names has {len(given)} names for {len(held)} columns")
     refuse_twins(given)
-    columns = {name: entries for name, (_, entries) in zip(given, found, strict=True)}
+    columns = {
+        name: _entries(name, values)
+        for name, (_, values) in zip(given, held, strict=True)
+        if only is None or name in only
+    }
     lengths = {len(values) for values, _ in columns.values()}
     if len(lengths) > 1:
         shown = ", ".join(f"{name!r}: {len(values)}" for name, (values, _) in columns.items())
         raise DataError(f"columns differ in length ({shown[:200]})")
     return columns
+
+
+def _held(data: Any) -> list[tuple[Any, Any]]:
+    """Return the columns as their holder has them, with their names."""
+    if isinstance(data, Mapping):
+        return list(data.items())
+    if hasattr(data, "column_names") and hasattr(data, "column"):  # pyarrow
+        return list(zip(data.column_names, data.columns, strict=True))
+    if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas
+        return [(name, data.iloc[:, k]) for k, name in enumerate(data.columns)]
+    if hasattr(data, "columns") and hasattr(data, "get_column"):  # polars
+        return [(name, data.get_column(name)) for name in data.columns]
+    return _of_array(data)
 
 
 def refuse_twins(names: Sequence[str], source: str = "", line: int | None = None) -> None:
@@ -145,12 +156,11 @@ def _of_arrow(name: str, column: Any) -> Entries:
     return (entries[0], Kind.CATEGORY) if kind.startswith("dictionary") else entries
 
 
-def _of_array(data: Any) -> list[tuple[str, Entries]]:
+def _of_array(data: Any) -> list[tuple[Any, Any]]:
     if getattr(getattr(data, "dtype", None), "names", None):  # a structured array
-        return [(name, _entries(name, data[name])) for name in data.dtype.names]
+        return [(name, data[name]) for name in data.dtype.names]
     plain = isinstance(data, np.ndarray)
     array = data if plain else np.asarray(data, dtype=getattr(data, "dtype", object))
     if array.ndim != 2:
         raise DataError(f"a table has rows and columns; got {array.ndim} dimension(s)")
-    names = [f"x{k}" for k in range(array.shape[1])]
-    return [(name, _entries(name, array[:, k])) for k, name in enumerate(names)]
+    return [(f"x{k}", array[:, k]) for k in range(array.shape[1])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,10 +17,7 @@ from mercer.data.frames import columns_in, refuse_twins
 from mercer.data.kinds import Kind, kind_named
 from mercer.data.schema import Schema
 from mercer.data.shown import as_html, as_text
-from mercer.points import is_sparse
-
-if TYPE_CHECKING:
-    from mercer.data.kinds import Kind as KindOrName
+from mercer.points import as_points, is_sparse
 
 _REMEDY = "prepare with TablePreparation, or mercer.fit"
 
@@ -85,15 +82,20 @@ class Table:
         self.csr = csr
         self.source, self._schema = source, schema
         refuse_twins([*self._columns, *self._names], source)
-        held = [len(column.values) for column in self._columns.values()]
-        self._rows = held[0] if held else (0 if csr is None else csr.shape[0])
+        rows = {len(column.values) for column in self._columns.values()}
+        if csr is not None:
+            rows.add(int(csr.shape[0]))
+        if len(rows) > 1 or (0 if csr is None else csr.shape[1]) != len(self._names):
+            raise DataError("columns differ in length, or names in number", source=source)
+        self._rows = rows.pop() if rows else 0
 
     @staticmethod
     def of(
         data: Any,
         *,
         names: Sequence[str] | None = None,
-        kinds: Mapping[str, KindOrName | str] | None = None,
+        kinds: Mapping[str, Kind | str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Table:
         """Make a table of what is in memory.
 
@@ -105,6 +107,8 @@ class Table:
             Names of the columns, for arrays; x0, x1, ... by default.
         kinds : mapping, optional
             Kinds of some columns, in place of those inferred.
+        columns : sequence of str, optional
+            The columns to keep; others are not looked at.
 
         Returns
         -------
@@ -115,18 +119,20 @@ class Table:
         >>> Table.of([[1.0, "a"], [2.0, "b"]], names=["size", "shape"]).columns
         ['size', 'shape']
         """
-        if isinstance(data, Table):
-            return data if kinds is None else data.with_kinds(kinds)
         if is_sparse(data):
-            csr = sparse.csr_array(data, dtype=np.float64)
-            return Table({}, csr=csr, names=names or [f"x{k}" for k in range(csr.shape[1])])
-        given = {name: kind_named(kind) for name, kind in (kinds or {}).items()}
-        found = columns_in(data, names)
-        refuse_unknown(given, found)
+            csr = as_points(data).astype(np.float64)
+            given = [f"x{k}" for k in range(csr.shape[1])] if names is None else names
+            data = Table({}, csr=csr, names=given)
+        if isinstance(data, Table):
+            part: Table = data if columns is None else data[list(columns)]
+            return part if kinds is None else part.with_kinds(kinds)
+        asked = {name: kind_named(kind) for name, kind in (kinds or {}).items()}
+        found = columns_in(data, names, columns)
+        refuse_unknown([*asked, *(columns or ())], found)
         return Table(
             {
-                name: Column.of(name, values, given.get(name, kind))
-                for name, (values, kind) in found.items()
+                name: Column.of(name, found[name][0], asked.get(name, found[name][1]))
+                for name in (found if columns is None else columns)
             }
         )
 

@@ -141,6 +141,11 @@ def marker_of(place: int) -> str:
     return MARKERS[place % len(MARKERS)]
 
 
+def plain(text: Any) -> str:
+    """Return text that is drawn as it is: between two dollars Matplotlib would read a formula."""
+    return str(text).replace("$", r"\$")
+
+
 def title(ax: Any, text: str) -> None:
     """Set a title, broken into lines that are no wider than the axes, unless there is one."""
     if ax.get_title(loc="left") or ax.get_title() or not text:
@@ -151,15 +156,15 @@ def title(ax: Any, text: str) -> None:
     points = ax.get_window_extent().width * 72 / ax.figure.dpi
     width = max(24, int(points / (_WIDTH * size.get_size_in_points())))
     lines = [line for part in text.split("\n") for line in textwrap.wrap(part, width)]
-    ax.set_title("\n".join(lines), loc="left")
+    ax.set_title(plain("\n".join(lines)), loc="left")
 
 
 def axis_labels(ax: Any, xlabel: str, ylabel: str) -> None:
     """Name the axes, unless their owner has."""
     if not ax.get_xlabel():
-        ax.set_xlabel(xlabel)
+        ax.set_xlabel(plain(xlabel))
     if not ax.get_ylabel():
-        ax.set_ylabel(ylabel)
+        ax.set_ylabel(plain(ylabel))
 
 
 def legend_beside(ax: Any, heading: str | None = None, handles: Any = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import confusion_matrix
+from sklearn.utils.multiclass import unique_labels
 
 from mercer.array_types import Array
 from mercer.plots.appearance import (
@@ -19,6 +19,7 @@ from mercer.plots.appearance import (
     ink_on,
     legend_inside,
     paper_of,
+    plain,
     title,
 )
 from mercer.plots.display import Display
@@ -179,6 +180,8 @@ class RocCurveDisplay(Display):
         curve = roc(positive, score, sample_weight)
         chosen, names = [], []
         if threshold is not None:
+            if np.isnan(threshold):
+                raise ValueError(f"{cls.__name__}: threshold={threshold!r} must be a number")
             place = int(np.flatnonzero(curve.thresholds >= threshold)[-1])
             point = (float(curve.false_positive[place]), float(curve.true_positive[place]))
             chosen.append(Threshold(float(threshold), float("nan"), *point))
@@ -230,7 +233,7 @@ class RocCurveDisplay(Display):
             axes.set(aspect="equal", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
             axis_labels(axes, "share of negatives called positive", "share of positives found")
             title(axes, self.text)
-            axes.legend(loc="lower right")
+            axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
         return self
 
 
@@ -382,6 +385,8 @@ class CalibrationDisplay(Display):
             raise ValueError(f"{cls.__name__}: y_true has {len(classes)} labels; pass pos_label=")
         positive = classes[-1] if pos_label is None else pos_label
         hit = labels == positive
+        if n_bins != int(n_bins) or n_bins < 1:
+            raise ValueError(f"{cls.__name__}: n_bins={n_bins!r} must be a whole number above 0")
         if strategy not in ("uniform", "quantile"):
             raise ValueError(f"{cls.__name__}: strategy={strategy!r} must be uniform or quantile")
         edges = np.linspace(0.0, 1.0, n_bins + 1)
@@ -519,8 +524,15 @@ class ConfusionMatrixDisplay(Display):
         ConfusionMatrixDisplay
             What was drawn.
         """
-        matrix = confusion_matrix(y_true, y_pred)
-        classes = np.unique(np.concatenate([np.ravel(y_true), np.ravel(y_pred)]))
+        truth, called = np.ravel(y_true), np.ravel(y_pred)
+        if len(truth) != len(called) or not len(truth):
+            raise ValueError(
+                f"{cls.__name__}: {len(truth)} true and {len(called)} predicted labels must be "
+                "equally many, and some"
+            )
+        classes = unique_labels(truth, called)  # which refuses words beside numbers
+        place = len(classes) * np.searchsorted(classes, truth) + np.searchsorted(classes, called)
+        matrix = np.bincount(place, minlength=len(classes) ** 2).reshape(len(classes), -1)
         right, n = int(np.trace(matrix)), int(matrix.sum())
         text = "\n".join(filter(None, (name, f"{right} of {n} right: {100 * right / n:.1f} %")))
         return cls(matrix, classes, text).plot(ax, **kwargs)
@@ -556,7 +568,7 @@ class ConfusionMatrixDisplay(Display):
                 size = "medium" if k <= 6 else "small" if k <= 12 else "xx-small"
                 look = {"ha": "center", "va": "center", "color": ink, "fontsize": size}
                 self.texts_.append(axes.text(j, i, f"{count}{below}", **look))
-            names = [str(label) for label in self.classes]
+            names = [plain(label) for label in self.classes]
             turned = 45 if max(map(len, names)) * k > 40 else 0
             axes.set_xticks(range(k), names, rotation=turned, ha="right" if turned else "center")
             axes.set_yticks(range(k), names)

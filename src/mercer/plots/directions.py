@@ -3,8 +3,8 @@
 Most projections of many columns look Gaussian (Diaconis and Freedman, Asymptotics of graphical
 projection pursuit, Annals of Statistics 12 (1984)), whatever the rows are: directions are
 interesting where they do not. Projection pursuit looks for these; here it is done by independent
-component analysis (scikit-learn's FastICA), whose directions are sorted by how far from Gaussian
-the rows look along them.
+component analysis (scikit-learn's FastICA, from several starts), whose directions are sorted by how
+far from Gaussian the rows look along them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mercer.points import is_sparse
 
 KINDS = ("random", "principal", "discriminant", "non_gaussian")
 _MOST = 20  # principal components that independent ones are sought among: FastICA needs rows
+_STARTS = 5  # of the pursuit, which finds local optima; the best is taken
 _GAUSSIAN_LOGCOSH = 0.374567207491438  # E log cosh z of a standard Gaussian z
 
 
@@ -95,8 +96,9 @@ def _numbers(display: str, X: Any) -> Array:
 
 def _random(display: str, rows: Array, y: Any, count: int, seed: int) -> Any:
     d = rows.shape[1]
-    square = np.random.default_rng(seed).standard_normal((d, min(count, d)))
-    weights, _ = np.linalg.qr(square)
+    # a row for each: the first ones are the same however many are asked for
+    drawn = np.random.default_rng(seed).standard_normal((min(count, d), d))
+    weights, _ = np.linalg.qr(drawn.T)
     return rows.mean(axis=0), weights, [f"random direction {k + 1}" for k in range(len(weights.T))]
 
 
@@ -122,14 +124,23 @@ def _discriminant(display: str, rows: Array, y: Any, count: int, seed: int) -> A
 def _non_gaussian(display: str, rows: Array, y: Any, count: int, seed: int) -> Any:
     machine = PCA(n_components=min(_MOST, rows.shape[1], len(rows) - 1)).fit(rows)
     values = machine.explained_variance_
+    if not values[0] > 0:
+        raise ValueError(f"{display}: all rows are equal, and look alike from everywhere")
     kept = values > 1e-10 * values[0]
     whitening = machine.components_[kept].T / np.sqrt(values[kept])
     white = (rows - machine.mean_) @ whitening
-    found = FastICA(whiten=False, random_state=seed, max_iter=1000, tol=1e-3).fit(white)
-    weights = whitening @ found.components_.T
-    order = np.argsort(-non_gaussianity((rows - machine.mean_) @ weights), kind="stable")
-    names = [f"non-Gaussian direction {k + 1}" for k in range(len(order))]
-    return machine.mean_, weights[:, order], names
+    turns = [_pursued(white, seed + start) for start in range(_STARTS)]
+    best = max(turns, key=lambda turn: float(non_gaussianity(white @ turn[:, :1])[0]))
+    names = [f"non-Gaussian direction {k + 1}" for k in range(best.shape[1])]
+    return machine.mean_, whitening @ best, names
+
+
+def _pursued(white: Array, seed: int) -> Array:
+    """Return directions one after another, each as far from Gaussian as its start led to."""
+    options = {"algorithm": "deflation", "whiten": False, "max_iter": 400, "tol": 1e-3}
+    turn = FastICA(random_state=seed, **options).fit(white).components_.T
+    order = np.argsort(-non_gaussianity(white @ turn), kind="stable")
+    return np.asarray(turn[:, order])
 
 
 _FIND = dict(zip(KINDS, (_random, _principal, _discriminant, _non_gaussian), strict=True))

@@ -31,9 +31,14 @@ class Display:
         them; with axes of the caller's pyplot is not even imported.
         """
         if ax is None:
+            pyplot = matplotlib_module("pyplot")
             with style():
-                _, ax = matplotlib_module("pyplot").subplots()
-                yield ax
+                figure, ax = pyplot.subplots()
+                try:
+                    yield ax
+                except BaseException:  # nobody could close it: it was never handed out
+                    pyplot.close(figure)
+                    raise
         elif isinstance(ax, matplotlib_module("axes").Axes):
             yield ax
         else:

@@ -96,7 +96,7 @@ def wrong_machine(display: str, needs: str, machine: Any) -> TypeError:
         suitable = "ResidualsDisplay" if is_regressor(machine) else suitable
         decides = is_classifier(machine) or is_outlier_detector(machine)
         suitable = "DecisionRegionDisplay" if decides else suitable
-    remedy = f"; {suitable} draws a {name}" if suitable and suitable != display else ""
+    remedy = f"; {suitable} draws {name}" if suitable and suitable != display else ""
     return TypeError(f"{display}: needs {needs}, got {name}{remedy}")
 
 
@@ -128,6 +128,8 @@ def described(estimator: Any) -> str:
 
 
 def _same(value: Any, default: Any) -> bool:
+    if value is default:  # NaN does not equal itself
+        return True
     try:
         return bool(np.all(value == default)) and np.ndim(value) == np.ndim(default)
     except (TypeError, ValueError):

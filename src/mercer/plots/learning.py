@@ -18,6 +18,7 @@ from mercer.plots.appearance import (
     colour_of,
     ink_of,
     legend_inside,
+    plain,
     tick_numbers,
     title,
 )
@@ -477,12 +478,17 @@ class BoundsDisplay(Display):
             for k, (name, values) in enumerate(self.bounds.items()):
                 useful = np.where(values < 1, values, np.nan)
                 axes.plot(self.sizes, values, ":", color=colour_of(k), linewidth=1.2)
-                look = {"color": colour_of(k), "marker": "o", "markersize": 3.5, "label": name}
+                look = {
+                    "color": colour_of(k),
+                    "marker": "o",
+                    "markersize": 3.5,
+                    "label": plain(name),
+                }
                 (self.lines_[name],) = axes.plot(self.sizes, useful, **look)
             for k, (name, values) in enumerate(self.errors.items()):
                 shade = ink_of(axes) if k == 0 else FAINT
                 look = {"color": shade, "linestyle": "--", "marker": "s", "markersize": 3.5}
-                (self.lines_[name],) = axes.plot(self.sizes, values, label=name, **look)
+                (self.lines_[name],) = axes.plot(self.sizes, values, label=plain(name), **look)
             axes.set_xscale("log")
             if log:
                 axes.set_yscale("log")

@@ -20,12 +20,15 @@ from mercer.plots.appearance import (
     matplotlib_module,
     mixed,
     paper_of,
+    plain,
     title,
 )
 from mercer.plots.display import Display
 from mercer.plots.fitted import described, fitted, inner_machine, inner_rows, wrong_machine
 from mercer.plots.planes import Columns, axis_of, plane_of
 from mercer.plots.regions import point_size
+from mercer.points import is_sparse
+from mercer.selection.running.rows import count_rows, take_rows
 
 _STEPS = 21  # shades of the decision value
 _MARGIN = {
@@ -34,6 +37,8 @@ _MARGIN = {
     "inside": "inside, or on the wrong side",
 }
 _BORDER = {"inside": "inside", "on": "on the border", "outside": "outside: novel"}
+_ZONES = ("beyond", "on", "inside")
+_SIDES = ("inside", "on", "outside")
 _TUBE = {"inside": "inside the tube", "on": "on its border", "outside": "outside"}
 
 
@@ -125,7 +130,7 @@ class MarginDisplay(Display):
             A fitted `SVC` of two classes, `OneClassSVM` or `EnclosingBall`, their drop-ins, or
             scikit-learn's; inside a pipeline or tuned as well.
         X : array-like or table of shape (n_samples, n_features)
-            The rows of the fit.
+            Rows, such as those of the fit.
         y : array-like of shape (n_samples,)
             Their labels; not for detectors.
         features, plane, held, grid_resolution
@@ -144,23 +149,26 @@ class MarginDisplay(Display):
         estimator = fitted(name, estimator)
         machine = _support_machine(name, estimator)
         text = described(estimator)
+        rows = inner_rows(estimator, X)
+        own = _holds_support(machine, rows)
         if plane is not None:
-            X, estimator = inner_rows(estimator, X), machine
+            X, estimator = rows, machine
         area = plane_of(name, X, y, features, plane, held)
         f = np.asarray(estimator.decision_function(X)).ravel()
         n, tol = len(f), float(getattr(machine, "tol", 1e-3))
-        if machine.support_.max(initial=-1) >= n:
-            raise ValueError(f"{name}: X must hold the rows of the fit; it has {n} only")
         if is_classifier(machine):
             classes, codes = machine.classes_, _two_codes(name, machine, y, n)
-            found = zones(np.where(codes == 1, f, -f) - 1.0, tol, tuple(_MARGIN))
+            found = zones(np.where(codes == 1, f, -f) - 1.0, tol, _ZONES)
         else:
             classes, codes = np.array([]), np.zeros(n, dtype=int)
             size = abs(float(np.ravel(getattr(machine, "offset_", 1.0))[0])) or 1.0
-            found = zones(f, tol * size, tuple(_BORDER))
+            found = zones(f, tol * size, _SIDES)
         xx0, xx1 = area.grid(grid_resolution, name)
         response = area.evaluate(lambda rows: np.ravel(estimator.decision_function(rows)), xx0, xx1)
-        said = f"{len(machine.support_)} of {n} rows are support vectors"
+        count = len(machine.support_)
+        said = f"{count} of {n} rows are support vectors"
+        if not own:
+            said = f"{count} support vectors, among the rows of the fit"
         text = "\n".join((text, "; ".join(filter(None, (said, area.note)))))
         levels = (-1.0, 0.0, 1.0) if len(classes) else (0.0,)
         shown = cls(
@@ -231,7 +239,9 @@ class MarginDisplay(Display):
             label = f"{names[zone]}: {np.count_nonzero(self.zone == zone)}"
             ax.scatter([], [], c=FAINT, label=label, **look)
         for label, colour in zip(self.classes, colours, strict=False):
-            ax.scatter([], [], c=colour, marker="o", s=size, label=f"class {label}", linewidths=0)
+            ax.scatter(
+                [], [], c=colour, marker="o", s=size, label=f"class {plain(label)}", linewidths=0
+            )
 
 
 @dataclass(eq=False)
@@ -310,7 +320,7 @@ class TubeDisplay(Display):
         estimator : estimator
             A fitted `SVR`, its drop-in, or scikit-learn's; inside a pipeline or tuned as well.
         X : array-like or table of shape (n_samples, n_features)
-            The rows of the fit.
+            Rows, such as those of the fit.
         y : array-like of shape (n_samples,)
             Their targets.
         feature : name or place, optional
@@ -346,7 +356,7 @@ class TubeDisplay(Display):
         epsilon = float(getattr(machine, "epsilon_", machine.epsilon))
         targets = np.asarray(y, dtype=np.float64).ravel()
         error = targets - np.asarray(estimator.predict(X))
-        found = zones(epsilon - np.abs(error), float(machine.tol), tuple(_TUBE))
+        found = zones(epsilon - np.abs(error), float(machine.tol), _SIDES)
         text = "\n".join(filter(None, (described(estimator), columns.note((place,), held))))
         label = str(getattr(y, "name", None) or "target y")
         drawn = cls(
@@ -411,14 +421,24 @@ def _support_machine(display: str, estimator: Any) -> Any:
     return machine
 
 
+def _holds_support(machine: Any, rows: Any) -> bool:
+    """Return whether these are the rows of the fit, as far as support vectors tell."""
+    support, vectors = machine.support_, getattr(machine, "support_vectors_", None)
+    if support.max(initial=-1) >= count_rows(rows):
+        return False
+    if vectors is None or not np.size(vectors) or is_sparse(vectors):
+        return True
+    there = take_rows(rows, support)
+    there = there.toarray() if is_sparse(there) else np.asarray(there)
+    return there.shape == np.shape(vectors) and np.allclose(there, vectors, equal_nan=True)
+
+
 def _two_codes(display: str, machine: Any, y: Any, n: int) -> Array:
     if y is None:
-        raise ValueError(f"{display}: the margin of a classifier needs the labels of the fit, y=")
+        raise ValueError(f"{display}: the margin of a classifier needs labels, y=")
     labels = np.asarray(y).ravel()
     if len(labels) != n or not np.isin(labels, machine.classes_).all():
-        raise ValueError(
-            f"{display}: y must hold {n} labels among {machine.classes_.tolist()}, those of the fit"
-        )
+        raise ValueError(f"{display}: y must hold {n} labels among {machine.classes_.tolist()}")
     return np.asarray(labels == machine.classes_[1]).astype(int)
 
 

@@ -18,6 +18,7 @@ from mercer.plots.appearance import (
     colour_of,
     ink_of,
     legend_inside,
+    plain,
     title,
 )
 from mercer.plots.display import Display
@@ -230,7 +231,7 @@ class KernelMatrixDisplay(Display):
             for line in (ax.axhline, ax.axvline):
                 line(end - 0.5, color="#262626" if both else "#FFFFFF", linewidth=0.9)
         middle = ends - self.sizes / 2 - 0.5
-        names = [str(group) for group in self.groups]
+        names = [plain(group) for group in self.groups]
         turned = 90 if max(map(len, names)) * len(names) > 40 else 0
         ax.set_xticks(middle, names, rotation=turned)
         ax.set_yticks(middle, names)
@@ -383,7 +384,7 @@ class SpectrumDisplay(Display):
     @property
     def shares(self) -> Array:
         """The share of the total that each value is."""
-        return np.asarray(self.values / self.total)
+        return np.asarray(self.values / (self.total or 1.0))
 
     def plot(self, ax: Any = None, *, kind: str = "auto", most: int | None = None) -> Self:
         """Draw.
@@ -411,7 +412,7 @@ class SpectrumDisplay(Display):
             raise ValueError(f"{type(self).__name__}: a {self.name} is no share; use kind='values'")
         drawn = (self.shares if share else self.values)[:most]
         if not share:
-            drawn = np.where(np.abs(drawn) > _ROUNDING * self.values[0], drawn, np.nan)
+            drawn = np.where(np.abs(drawn) >= _ROUNDING * self.values[0], drawn, np.nan)
         number = np.arange(1, len(drawn) + 1)
         with self._drawing(ax) as axes:
             if len(drawn) <= _MOST_BARS and share:

@@ -129,14 +129,17 @@ class Columns:
 
     def note(self, places: tuple[int, ...], held: Any) -> str:
         """Return what is said of the columns that are not shown."""
-        others = len(self.names) - len(set(places))
+        others = [k for k in range(len(self.names)) if k not in places]
         if not others:
             return ""
-        how = "their median" if isinstance(held, str) else "given values"
-        if others == 1:
-            how = how.replace("their", "its").replace("given values", "a given value")
-            return f"the other column at {how}"
-        return f"the other {others} columns at {how}"
+        numbers = {self.values[k].dtype.kind in "fiub" for k in others}
+        how = {True: "median", False: "most frequent value"}
+        said = " or ".join(how[known] for known in sorted(numbers, reverse=True))
+        if not isinstance(held, str):
+            said = "given value" if len(others) == 1 else "given values"
+            return f"the other {_columns(len(others))} at {said}"
+        whose = "its" if len(others) == 1 else "their"
+        return f"the other {_columns(len(others))} at {whose} {said}"
 
 
 def plane_of(
@@ -181,7 +184,12 @@ def _plane_of_directions(display: str, X: Any, y: Any, plane: Any) -> Plane:
         return columns.make(dict(zip(columns.names, made.T, strict=True)))
 
     note = "the plane goes through the mean of the rows"
-    return Plane(found.scores, *found.names, note, rows, len(found.mean))
+    xlabel, ylabel = found.names
+    return Plane(found.scores, xlabel, ylabel, note, rows, len(found.mean))
+
+
+def _columns(count: int) -> str:
+    return "column" if count == 1 else f"{count} columns"
 
 
 def _middle(column: Array) -> Any:

@@ -16,6 +16,7 @@ from mercer.plots.appearance import (
     ink_of,
     legend_beside,
     marker_of,
+    plain,
     title,
 )
 from mercer.plots.directions import directions_of
@@ -108,7 +109,8 @@ class ProjectionDisplay(Display):
             What was drawn.
         """
         scores, names, text = _transformed(cls.__name__, estimator, X, components)
-        return cls(scores, _targets(y, len(scores), cls.__name__), *names, text).plot(ax, **kwargs)
+        y = _targets(y, len(scores), cls.__name__)
+        return cls(scores, y, names[0], names[1], text).plot(ax, **kwargs)
 
     @classmethod
     def from_directions(
@@ -149,7 +151,8 @@ class ProjectionDisplay(Display):
         """
         chosen = _chosen(cls.__name__, components, 2)
         scores, names, text = _along(cls.__name__, X, y, directions, chosen, random_state)
-        return cls(scores, _targets(y, len(scores), cls.__name__), *names, text).plot(ax, **kwargs)
+        y = _targets(y, len(scores), cls.__name__)
+        return cls(scores, y, names[0], names[1], text).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw.
@@ -320,7 +323,7 @@ class ProjectionHistogramDisplay(Display):
             self.patches_ = [
                 axes.stairs(
                     counts, self.edges_, fill=True, alpha=0.55, color=colour_of(k),
-                    label=None if self.y is None else str(classes[k]),
+                    label=None if self.y is None else plain(classes[k]),
                 )
                 for k, counts in enumerate(self.counts_)
             ]  # fmt: skip
@@ -476,7 +479,7 @@ def scatter_by(ax: Any, points: Array, y: Array | None, **kwargs: Any) -> list[A
         return [ax.scatter(*points.T, **{"c": FAINT, **look})]
     drawn = [
         ax.scatter(
-            *points[y == c].T, c=colour_of(k), marker=marker_of(k), label=str(c), **look
+            *points[y == c].T, c=colour_of(k), marker=marker_of(k), label=plain(c), **look
         )
         for k, c in enumerate(classes)
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from mercer.plots.appearance import (
     legend_beside,
     marker_of,
     matplotlib_module,
+    plain,
     title,
 )
 from mercer.plots.display import Display
@@ -172,7 +173,9 @@ class DecisionRegionDisplay(Display):
         """
         with self._drawing(ax) as axes:
             ink = ink_of(axes)
-            self.surface_, self.boundary_, self.points_ = [], [], []
+            self.surface_: list[Any] = []
+            self.boundary_: list[Any] = []
+            self.points_: list[Any] = []
             for place, lead in enumerate(self.leads):
                 if lead.max() > 0:
                     levels, colour = [0.0, lead.max() * 1.01], colour_of(place)
@@ -218,7 +221,7 @@ class DecisionRegionDisplay(Display):
             rows = self.points[self.codes == place]
             self.points_.append(
                 ax.scatter(
-                    *rows.T, c=colour_of(place), marker=marker_of(place), label=str(label), **look
+                    *rows.T, c=colour_of(place), marker=marker_of(place), label=plain(label), **look
                 )
             )
         if (self.codes < 0).any():
@@ -230,7 +233,7 @@ class DecisionRegionDisplay(Display):
         """Return a patch of each class, for the legend."""
         patch = matplotlib_module("patches").Patch
         return [
-            patch(facecolor=colour_of(place), alpha=min(1.0, 2 * alpha), label=str(label))
+            patch(facecolor=colour_of(place), alpha=min(1.0, 2 * alpha), label=plain(label))
             for place, label in enumerate(self.classes)
         ]
 
@@ -279,12 +282,13 @@ def _method(display: str, estimator: Any, X: Any, wanted: str, classes: Array) -
     return "predict"
 
 
-def _scores(values: Any, method: str, classes: Array) -> Array:
+def _scores(given: Any, method: str, classes: Array) -> Array:
     """Return values that are positive for the second of two classes, or one score per class."""
-    values = np.asarray(values)
+    values: Array = np.asarray(given)
     if method == "predict":
         same = values[:, None] == classes
-        return np.where(same[:, 1], 1.0, -1.0) if len(classes) == 2 else same.astype(np.float64)
+        found = np.where(same[:, 1], 1.0, -1.0) if len(classes) == 2 else same.astype(np.float64)
+        return np.asarray(found)
     if len(classes) == 2 and values.ndim == 2:
         return np.asarray(values[:, 1] - values[:, 0])
     return values

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import clone, is_regressor
 
 from mercer.array_types import Array
+from mercer.kernels import Linear
 from mercer.machines import KernelRidge
 from mercer.plots.appearance import (
     FAINT,
@@ -18,11 +19,13 @@ from mercer.plots.appearance import (
     ink_of,
     legend_beside,
     legend_inside,
+    plain,
     title,
 )
 from mercer.plots.display import Display
 from mercer.plots.fitted import described, fitted, inner_machine, inner_rows, wrong_machine
 from mercer.plots.regions import point_size
+from mercer.points import is_sparse
 
 _MOST_NAMES = 10  # columns that are named in a legend: those with the largest coefficients
 _PATH = 60  # penalties of a path of coefficients
@@ -257,13 +260,14 @@ class RidgePathDisplay(Display):
         if kind not in ("auto", "coefficients", "error"):
             raise ValueError(f"{name}: kind={kind!r} must be 'coefficients' or 'error'")
         text = described(estimator)
+        linear = isinstance(machine.kernel_, Linear)
         if kind == "auto":
-            kind = "coefficients" if X is not None and hasattr(machine, "coef_") else "error"
+            kind = "coefficients" if X is not None and linear else "error"
         if kind == "error":
             return cls._errors(machine, text).plot(ax, **kwargs)
         if X is None or y is None:
             raise ValueError(f"{name}: a path of coefficients needs the rows of the fit, X and y")
-        if not hasattr(machine, "coef_"):
+        if not linear:
             raise ValueError(
                 f"{name}: only a linear kernel has coefficients of columns, this is "
                 f"{machine.kernel_!r}; use kind='error'"
@@ -272,7 +276,8 @@ class RidgePathDisplay(Display):
         path = _penalties(name, machine, penalties)
         found = _coefficients(machine, rows, y, path)
         names = _column_names(machine, X, found.shape[1])
-        return cls(path, found, names, "coefficient", machine.penalty_, text).plot(ax, **kwargs)
+        chosen = float(machine.penalty_)
+        return cls(path, found, names, "coefficient", chosen, text).plot(ax, **kwargs)
 
     @classmethod
     def _errors(cls, machine: KernelRidge, text: str) -> Self:
@@ -285,7 +290,12 @@ class RidgePathDisplay(Display):
         values = np.where(np.isfinite(values), values, np.nan)
         label = "mean squared leave-one-out error"
         return cls(
-            machine.penalties_[order], values, ("leave-one-out",), label, machine.penalty_, text
+            machine.penalties_[order],
+            values,
+            ("leave-one-out",),
+            label,
+            float(machine.penalty_),
+            text,
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -311,21 +321,28 @@ class RidgePathDisplay(Display):
                 named = int(np.flatnonzero(largest == k)[0]) if k in largest else None
                 look: dict[str, Any] = {"color": FAINT, "linewidth": 0.9, "zorder": 1}
                 if named is not None:
-                    look = {"color": colour_of(named), "label": self.names[k]}
+                    look = {"color": colour_of(named), "label": plain(self.names[k])}
                 self.lines_ += axes.plot(self.penalties, curve, **{**look, **kwargs})
             self.mark_ = None
             axes.set_xscale("log")
             if self.chosen:
-                self.mark_ = axes.axvline(
-                    self.chosen, color=ink_of(axes), linestyle="--", linewidth=1.1,
-                    label=f"chosen: {self.chosen:.3g}",
-                )  # fmt: skip
+                self.mark_ = self._mark(axes, one)
             if not one:
                 axes.axhline(0.0, color=ink_of(axes), linewidth=0.8)
             axis_labels(axes, "penalty", self.ylabel)
             title(axes, self.text)
             (legend_inside if one else legend_beside)(axes)
         return self
+
+    def _mark(self, ax: Any, one: bool) -> Any:
+        """Mark the chosen penalty: on the curve of errors, or across all coefficients."""
+        name, ink = f"chosen: {self.chosen:.3g}", ink_of(ax)
+        if not one:
+            return ax.axvline(self.chosen, color=ink, linestyle="--", linewidth=1.1, label=name)
+        place = int(np.argmin(np.abs(np.log(self.penalties / self.chosen))))
+        look = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.6}
+        look |= {"color": ink, "linestyle": "none", "label": name}
+        return ax.plot(self.penalties[place], self.values[place, 0], "o", **look)[0]
 
 
 def _penalties(display: str, machine: KernelRidge, given: npt.ArrayLike | None) -> Array:
@@ -346,7 +363,11 @@ def _coefficients(machine: KernelRidge, X: Any, y: Any, path: Array) -> Array:
     """Fit once, with a target for each penalty: the kernel is evaluated once."""
     many = clone(machine).set_params(penalty=path, penalties=None)
     targets = np.repeat(np.asarray(y, dtype=np.float64).ravel()[:, None], len(path), axis=1)
-    return np.asarray(many.fit(X, targets).coef_)
+    many.fit(X, targets)
+    if hasattr(many, "coef_"):
+        return np.asarray(many.coef_)
+    rows = X if is_sparse(X) else np.asarray(X, dtype=np.float64)
+    return np.asarray((rows.T @ many.dual_coef_).T)  # K = XX' where columns are many: X'a
 
 
 def _column_names(machine: Any, X: Any, count: int) -> tuple[str, ...]:

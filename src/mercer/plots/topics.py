@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.plots.appearance import colour_of, ink_on, mixed, paper_of, title
+from mercer.plots.appearance import colour_of, ink_on, mixed, paper_of, plain, title
 from mercer.plots.display import Display
 from mercer.plots.fitted import described, fitted, inner_machine, wrong_machine
 
@@ -134,7 +134,7 @@ class TopicsDisplay(Display):
                     word = str(self.words[line, place])
                     word = word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…"
                     look = {"ha": "center", "va": "center", "fontsize": "small", "bbox": box}
-                    drawn.append(axes.text(place, line, word, color=ink_on(shade), **look))
+                    drawn.append(axes.text(place, line, plain(word), color=ink_on(shade), **look))
                 self.texts_.append(drawn)
             names = [f"{k + 1}" for k in range(lines)]
             if self.weights is not None:

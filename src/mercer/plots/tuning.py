@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.plots.appearance import SEQUENTIAL, axis_labels, colour_of, ink_on, legend_beside, title
+from mercer.plots.appearance import (
+    SEQUENTIAL,
+    axis_labels,
+    colour_of,
+    ink_on,
+    legend_beside,
+    plain,
+    title,
+)
 from mercer.plots.display import Display
 from mercer.plots.fitted import described, fitted, wrong_machine
 from mercer.selection import Tuning
@@ -244,14 +252,17 @@ class TuningDisplay(Display):
         axis_labels(ax, self.names[0], f"mean {self.metric}")
 
 
+_Shown = TypeVar("_Shown", bound=TuningDisplay)
+
+
 def _table(
-    cls: type[TuningDisplay],
+    cls: type[_Shown],
     points: Sequence[Mapping[str, Any]],
     scores: Array,
     best: int,
     metric: str,
     params: Sequence[str] | None,
-) -> TuningDisplay:
+) -> _Shown:
     """Put the scores of all points into the cells of a table."""
     names = _names(cls.__name__, points, params)
     values = [_sorted([point[name] for point in points if name in point]) for name in names]
@@ -319,4 +330,4 @@ def _place(values: list[Any], value: Any) -> int:
 
 def _shown(value: Any) -> str:
     text = f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)
-    return text if len(text) <= 16 else text[:13] + "..."
+    return plain(text if len(text) <= 16 else text[:13] + "...")

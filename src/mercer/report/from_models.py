@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.data import Table
-from mercer.fitting import ClusterModel, ProjectionModel, TableModel, TopicModel
+from mercer.fitting import ClusterModel, ProjectionModel, TableModel, TopicModel, rows_with_target
 from mercer.fitting.evaluating import bounds_of
 from mercer.fitting.targets import target_values
 from mercer.report.machine_judging import Judged
@@ -22,6 +22,7 @@ from mercer.selection import Choice
 from mercer.selection.running.rows import count_rows, indexable
 from mercer.theory import Bound
 
+_SEVERAL = "There is more than one target: figures of merit are not part of this report."
 _TASKS = {ClusterModel: "clustering", ProjectionModel: "projection", TopicModel: "topics"}
 
 
@@ -49,12 +50,16 @@ def with_table(model: Any, X: Any) -> Any:
     if model.table is not None:
         raise ValueError("report: X is for models without their table; this one has it")
     table = Table.of(X)
+    if isinstance(model, TableModel):
+        kept = rows_with_target(table, model.target, task=model.task)
+    else:
+        kept = table
     if table.digest != model.settings.digest:
         other = (
             "The rows shown here are not known to be those of the fit: they have another SHA-256."
         )
         model = replace(model, notes=(other, *model.notes))
-    return replace(model, table=table)
+    return replace(model, table=kept)
 
 
 def of_table_model(model: TableModel, command: str = "") -> Subject:
@@ -99,6 +104,9 @@ def of_machine(
     rows = None if X is None else indexable(X)
     truth = None if y is None else np.asarray(y)
     task = _task(last)
+    notes: tuple[str, ...] = ()
+    if truth is not None and truth.ndim != 1:
+        truth, notes = None, (_SEVERAL,)
     if task == "clustering" and truth is None and rows is not None:
         labels = getattr(last, "labels_", None)
         truth = labels if labels is not None and len(labels) == count_rows(rows) else None
@@ -122,7 +130,8 @@ def of_machine(
         target=str(getattr(y, "name", None) or "y") if judged is not None else "",
         classes=classes, positive=classes[1] if len(classes) == 2 else None,
         rows=rows, table=_table(rows), truth=truth, evaluation=evaluation, choice=choice,
-        certificate=getattr(last, "certificate_", None), bounds=bounds, command=command,
+        certificate=getattr(last, "certificate_", None), bounds=bounds, notes=notes,
+        command=command,
     )  # fmt: skip
 
 

@@ -223,7 +223,7 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
         raise kind(f"{fate}, and no point has a score on every fold.\n{_most_common(both)}")
     if nothing_left and evaluator.stopped:
         raise NothingJudgedError(
-            f"{evaluator.stopped} before any point had been judged on every fold; return it more "
+            f"{evaluator.stopped} before any point had been judged on every fold; give it more "
             "time, or a journal and go on later"
         )
     fate = f"failed; scores are set to {task.error_score}. error_score='raise' shows where.\n"

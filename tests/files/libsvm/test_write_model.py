@@ -8,7 +8,12 @@ from sklearn.datasets import load_svmlight_file
 import mercer
 from mercer.compat import sklearn as drop_in
 from mercer.data import read
-from mercer.files.libsvm import read_libsvm_model, write_libsvm_data, write_libsvm_model
+from mercer.files.libsvm import (
+    machine_of,
+    read_libsvm_model,
+    write_libsvm_data,
+    write_libsvm_model,
+)
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 
 RNG = np.random.default_rng(3)
@@ -74,6 +79,17 @@ def test_numbers_are_exact(tmp_path):
     np.testing.assert_array_equal(model.dual_coef.T, machine._dual_coef_)
     np.testing.assert_array_equal(model.support_vectors, machine.support_vectors_)
     np.testing.assert_array_equal(model.rho, -machine._intercept_)
+
+
+def test_rows_of_float32(tmp_path):
+    machine = mercer.SVC().fit(X.astype(np.float32), TWO)
+    model = round_trip(machine, tmp_path / "a.model")
+    ours, theirs = (np.unique(one.support_vectors_, axis=0) for one in (machine, machine_of(model)))
+    np.testing.assert_array_equal(ours, theirs)
+    rows = X.astype(np.float32).astype(float)
+    np.testing.assert_allclose(
+        model.decision_values(rows), machine.decision_function(rows), rtol=0, atol=1e-12
+    )
 
 
 def test_precomputed(tmp_path):

@@ -190,6 +190,19 @@ def test_any_number_of_rows(rows):
         assert all(len(values) == rows for values in found.values())
 
 
+def test_rows_that_were_float32():
+    rows = X.astype(np.float32)
+    for machine, y in (
+        (mercer.SVC(), THREE),
+        (mercer.KernelRidge(0.1, kernel=Gaussian([0.3, 1.0, 3.0, 0.7])), REAL),
+        (make_pipeline(MinMaxScaler(), mercer.PCA(n_components=2), mercer.KernelRidge(0.1)), REAL),
+    ):
+        machine.fit(rows, y)
+        found = next(iter(answers(to_onnx(machine), rows.astype(np.float64)).values()))
+        expected = machine.predict(rows.astype(np.float64))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
 def test_rows_that_were_sparse():
     rows = sparse.csr_array(np.where(np.abs(X) < 0.5, 0.0, X))
     machine = mercer.SVC().fit(rows, THREE)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.models import MODEL, TARGET, is_libsvm_model
+from mercer.command.models import MODEL, is_libsvm_model, training_rows
 from mercer.command.results import certificate_row, certificate_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
+from mercer.command.tables import DATA, TARGET, column_of, read_arguments, read_table, reading
 from mercer.command.text import aligned
 from mercer.command.work import Work, python
 
 if TYPE_CHECKING:
     from mercer.data import Table
-    from mercer.fitting import TableModel
 
 
 @click.command(
@@ -94,33 +92,6 @@ def _reader(options: dict[str, Any], format: str) -> dict[str, Any]:
     return {"format": format, **found} if format else found
 
 
-def training_rows(model: TableModel, data: str, **reader: Any) -> tuple[Any, Any, list[str]]:
-    """Return the rows that a model was fitted to, their targets, and what there is to say.
-
-    The split is that of the fit: it depends on the rows and the seed alone.
-    """
-    from mercer.fitting import rows_with_target, split  # noqa: PLC0415
-
-    settings, known = model.settings, model.schema
-    as_then = {"missing": known.missing, "decimal": known.decimal, "kinds": known.kinds}
-    table = read_table(data, **(as_then | reader))
-    names = {*known.names, column_of(table.columns, model.target, "the target")}
-    table = table[[name for name in table.columns if name in names]]
-    notes = []
-    if table.digest != settings.digest:
-        notes.append(f"{data} is not the table of the fit: its digest is another")
-    whole = rows_with_target(table, model.target, task=model.task)
-    share = 0.0 if settings.trained_rows == settings.rows else _held_out(settings.options)
-    parts = split(
-        whole, model.target, task=model.task, test=share, random_state=settings.random_state
-    )
-    return parts.train, parts.train_target, notes
-
-
-def _held_out(options: Mapping[str, str]) -> float:
-    return float(options.get("test", "0.2"))
-
-
 def _numbers(table: Table, target: str | None) -> tuple[Any, Any]:
     """Return rows and targets of a table of numbers; LIBSVM's text names its targets itself."""
     if target is None:
@@ -150,7 +121,7 @@ def _program(model: str, data: str, options: dict[str, Any]) -> list[str]:
         ]
     return [
         "import mercer",
-        "from mercer.command.commands.certify import training_rows",
+        "from mercer.command.models import training_rows",
         "from mercer.files import verify",
         "",
         f"model = mercer.load({model!r})",

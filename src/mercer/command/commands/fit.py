@@ -13,9 +13,8 @@ import click
 from mercer.command.names import refuse_overwriting, stem_of
 from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
+from mercer.command.tables import DATA, column_of, pairs, read_arguments, read_table, reading
 from mercer.command.text import printable
-from mercer.command.values import pairs
 from mercer.command.work import Work, python, seed, strict, time_limit
 
 MACHINES = {
@@ -124,7 +123,7 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     if files.report is not None:
         from mercer.report import write_report  # noqa: PLC0415
 
-        write_report(model, files.report)
+        write_report(model, files.report, command=session.line)
     shutil.rmtree(files.journal, ignore_errors=True)
     session.result(fit_values(model, files.model, files.report), fit_text(model, files))
     if options["strict"]:
@@ -160,7 +159,7 @@ def _take_up(session: Session, journal: Path, resume: bool) -> None:
 
 def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
     """Return the arguments of `mercer.fit` that are not its defaults."""
-    import mercer  # noqa: PLC0415
+    from mercer import machines  # noqa: PLC0415  help needs none of it
 
     found = {
         name: options[name]
@@ -168,7 +167,7 @@ def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
     }
     machine = options["machine"]
     found |= {
-        "machine": machine and getattr(mercer, MACHINES[machine])(),
+        "machine": machine and getattr(machines, MACHINES[machine])(),
         "kernels": list(options["kernel"]) or None,
         "kinds": pairs(options["kind"], "--kind") or None,
         "drop": options["drop"] or None,

@@ -3,44 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from mercer.command.models import MODEL
+from mercer.command.models import MODEL, training_table
 from mercer.command.names import refuse_overwriting
 from mercer.command.results import file_row
 from mercer.command.session import Session
+from mercer.command.tables import read_arguments, reading
 from mercer.command.text import aligned
 from mercer.command.work import Work, python
 
 
 @click.command(
     cls=Work,
-    examples=["report income.mercer", "report income.mercer -o report.html"],
+    examples=[
+        "report income.mercer",
+        "report income.mercer --data people.csv -o report.html",
+        "report income.mercer --card -o card.md",
+    ],
     help="Write the HTML report of a model.\n\nOne file that needs no network: what was chosen and "
     "why, how good it is, the certificate in words, how to reproduce it. The model file does not "
-    "hold the table, so pictures of its rows are in the report that `fit` writes alone.",
+    "hold its table: --data names it, for the pictures of its rows.",
 )
 @MODEL
+@click.option("--data", type=click.Path(allow_dash=True), metavar="FILE", help="The table.")
 @click.option("--output", "-o", type=click.Path(), metavar="FILE", help="MODEL with .html, else.")
+@click.option("--card", is_flag=True, help="A short card in Markdown instead (.md).")
+@reading
 @python
 @click.pass_obj
-def report(session: Session, /, model: str, output: str | None, python: bool) -> None:
+def report(session: Session, /, model: str, output: str | None, **options: Any) -> None:
     """Write the file."""
-    path = Path(output) if output else Path(model).with_name(f"{Path(model).stem}.html")
-    refuse_overwriting([path], model)
-    if python:
-        session.program(
-            [
-                "import mercer",
-                "from mercer.report import write_report",
-                "",
-                f"write_report(mercer.load({model!r}), {str(path)!r})",
-            ]
-        )
+    data, card = options["data"], options["card"]
+    ending = "md" if card else "html"
+    path = Path(output) if output else Path(model).with_name(f"{Path(model).stem}.{ending}")
+    refuse_overwriting([path], model, *([data] if data else []))
+    if options["python"]:
+        session.program(_program(model, data, path, card))
         return
     from mercer.files import load  # noqa: PLC0415  help needs none of it
-    from mercer.report import write_report  # noqa: PLC0415
 
-    write_report(load(model), path)
-    session.result({"model": model, "report": path}, aligned([file_row("report", path)]))
+    loaded, X = load(model), None
+    notes: list[str] = []
+    if data is not None:
+        if not hasattr(loaded, "schema"):
+            raise click.UsageError("--data is for models of tables; this file holds a machine")
+        X, notes = training_table(loaded, data, **read_arguments(options))
+        X = X.drop(*options["drop"]) if options["drop"] else X
+    for note in notes:
+        session.note(f"note: {note}")
+    _write(loaded, X, path, card, session.line)
+    row = file_row("card" if card else "report", path)
+    session.result({"model": model, "report": path, "notes": notes}, aligned([row]))
+
+
+def _write(model: Any, X: Any, path: Path, card: bool, line: str) -> None:
+    from mercer.report import model_card, write_report  # noqa: PLC0415
+
+    if not card:
+        write_report(model, path, X=X, command=line)
+        return
+    from mercer.files.atomic import write_file  # noqa: PLC0415
+
+    write_file(path, [model_card(model, X=X, command=line).encode("utf-8", "backslashreplace")])
+
+
+def _program(model: str, data: str | None, path: Path, card: bool) -> list[str]:
+    rows = f", X=read({data!r})" if data else ""
+    imports = ["from pathlib import Path", ""] if card else []
+    imports += ["import mercer", *(["from mercer.data import read"] if data else [])]
+    imports.append(f"from mercer.report import {'model_card' if card else 'write_report'}")
+    call = f"write_report(model, {str(path)!r}{rows})"
+    if card:
+        call = f"Path({str(path)!r}).write_text(model_card(model{rows}), encoding='utf-8')"
+    return [*imports, "", f"model = mercer.load({model!r})", call]

@@ -191,9 +191,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             raise DataError(
                 f"the table lacks {len(lacking)} column(s) of the training rows: {shown}"
             )
-        table = X if isinstance(X, Table) else Table.of(X, kinds=kinds)
-        chosen: Table = table[list(kinds)]
-        return chosen.with_kinds(kinds)
+        return Table.of(X, kinds=kinds, columns=list(kinds))
 
     def _numbers(self, table: Table) -> Array:
         """Return numbers and what dates become, with nan where entries are missing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import isinf, nan
 
@@ -86,26 +86,62 @@ def _quickly(fields: Sequence[str], cells: Cells) -> Array | None:
 
 
 def numbers_at_once(
-    chunk: Chunk, width: int, places: Sequence[int], delimiter: str, cells: Cells, name: str
+    chunk: Chunk,
+    width: int,
+    places: Sequence[int],
+    delimiter: str,
+    cells: Cells,
+    *,
+    gaps: bool,
 ) -> Array | None:
     """Return columns of a piece that is numbers all over, by NumPy's own reader of text.
 
     Takes 0.6 of the time of cutting fields and reading them one by one. Nothing is returned where
-    it cannot be done: quotes, missing entries, records of another length, numbers beyond float64.
+    it cannot be done: quotes, other words, records of another length, numbers beyond float64.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        Whole records.
+    width : int
+        Fields of a record.
+    places : sequence of int
+        The columns that are wanted.
+    delimiter : str
+        Between fields.
+    cells : Cells
+        What is missing.
+    gaps : bool
+        Whether to look for missing entries; where there are none that takes time for nothing.
     """
     if chunk.quoted or not cells.plain or not chunk.data.isascii() or not places:
         return None
-    lines = [line for line in lines_of(chunk.data, name, chunk.line) if line]
+    lines = [line for line in lines_of(chunk.data, "", chunk.line) if line]
     commas = width - 1
     if not lines or any(line.count(delimiter) != commas for line in lines):
         return None
+    if gaps:
+        lines = _with_nan(lines, delimiter, cells.missing)
     try:
         found = np.loadtxt(
             lines, delimiter=delimiter, comments=None, usecols=tuple(places), ndmin=2
         )
     except ValueError:
         return None
-    return found if len(found) == len(lines) and np.isfinite(found).all() else None
+    return None if len(found) != len(lines) or np.isinf(found).any() else found
+
+
+def _with_nan(lines: list[str], delimiter: str, missing: Collection[str]) -> list[str]:
+    """Write nan in place of the words for missing entries."""
+    text = "\n".join(["", *lines, ""])
+    for word in missing:
+        if word not in text or word.lower() == "nan":
+            continue
+        for left in (delimiter, "\n"):
+            for right in (delimiter, "\n"):
+                while left + word + right in text:  # twice: neighbours share a delimiter
+                    text = text.replace(left + word + right, f"{left}nan{right}")
+    return text[1:-1].split("\n")
 
 
 def _one_by_one(fields: Sequence[str], cells: Cells, name: str, records: Records) -> Array:

@@ -30,8 +30,10 @@ from mercer.data.reading.options import Options
 from mercer.data.reading.source import Bytes, utf8
 from mercer.data.schema import Schema
 from mercer.data.table import Table, refuse_unknown
+from mercer.resources import require_memory
 
 _GUESS = 1000  # rows of the first piece that say which columns look like numbers
+_BYTES_TAKEN = 12  # for each byte of a piece, while it is cut into fields
 ROW_NAMES = "rownames"
 CHUNK = 4 << 20  # bytes of a piece: enough to keep all threads of pyarrow busy
 
@@ -42,7 +44,7 @@ class DelimitedFile:
     def __init__(self, data: Bytes, options: Options, delimiter: str | None = None) -> None:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
-        self._numbers_only = True  # as far as is known
+        self._numbers_only, self._gaps = True, False  # as far as is known
         # of the whole process: the csv module has no other
         csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
         self.cells = Cells(frozenset(word.strip() for word in options.missing), options.decimal)
@@ -125,9 +127,12 @@ class DelimitedFile:
         if not self._numbers_only or any(what != "number" for what in parsed.values()):
             return None
         places = [self.names.index(name) for name in parsed]
-        matrix = numbers_at_once(
-            chunk, len(self.names), places, self.dialect.delimiter, self.cells, self.name
-        )
+        width, delimiter = len(self.names), self.dialect.delimiter
+        matrix = None
+        for gaps in (True,) if self._gaps else (False, True):
+            if matrix is None:
+                matrix = numbers_at_once(chunk, width, places, delimiter, self.cells, gaps=gaps)
+                self._gaps = gaps
         if matrix is None:
             self._numbers_only = False
             return None
@@ -155,6 +160,7 @@ class DelimitedFile:
         done: list[tuple[Chunk, dict[str, Array]]] = []
         rows = 0
         for chunk in chunks(self.stream, self.dialect, CHUNK):
+            self._require_memory(chunk, len(done))
             if not parsed:
                 parsed = self._guess(chunk, wanted)
             found = self.parse(chunk, parsed)
@@ -171,6 +177,16 @@ class DelimitedFile:
             columns[name] = inferred(name, values, kind, self.name, self.cells.decimal)
         written = Schema(format="csv", missing=self.options.missing, decimal=self.options.decimal)
         return Table(columns, source=self.name, schema=written)
+
+    def _require_memory(self, chunk: Chunk, pieces: int) -> None:
+        """Refuse to go on where the next piece, its fields and its columns do not fit."""
+        needed = _BYTES_TAKEN * len(chunk.data)
+        require_memory(
+            needed,
+            f"reading more than {pieces * CHUNK} bytes of {self.name or 'a stream'}",
+            "Name the columns that are needed (columns=...), or read block by block (read_blocks).",
+            held=3 * pieces * CHUNK,  # text, numbers, and words that are not repeated
+        )
 
     def _guess(self, chunk: Chunk, wanted: list[str]) -> dict[str, Parsed]:
         """Tell from the first rows which columns are numbers; later ones may correct it."""

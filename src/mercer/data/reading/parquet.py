@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from mercer.data.column import Column
@@ -39,7 +40,7 @@ def parquet_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> 
     refuse_lacking(schema, file.schema_arrow.names, data.name)
     batches = file.iter_batches(batch_size=rows, columns=schema.names)
     while (batch := _guarded(lambda: next(batches, None), data.name)) is not None:
-        found = columns_in(batch, None)
+        found = _guarded(partial(columns_in, batch, None), data.name)
         arrays = {name: found[name][0] for name in schema.names}
         yield Table(
             {name: known(name, arrays[name], schema, data.name, ()) for name in schema.names},
@@ -62,10 +63,14 @@ def _opened(content: bytes, source: str, options: Options) -> Any:
 
 def _guarded(work: Any, source: str) -> Any:
     """Do something with a file that may be broken in any way."""
-    pa = pyarrow()
+    broken: tuple[type[Exception], ...] = (OSError, ValueError, KeyError, OverflowError)
+    if pyarrow() is not None:
+        broken += (pyarrow().ArrowException,)
     try:
         return work()
-    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+    except DataError as error:
+        raise error.at(source) from None
+    except broken as error:
         raise DataError(
             f"the Parquet file is broken, or of an unknown kind ({shorten(str(error), 120)})",
             source=source,
@@ -73,10 +78,7 @@ def _guarded(work: Any, source: str) -> Any:
 
 
 def _columns(frame: Any, source: str, options: Options) -> dict[str, Column]:
-    try:
-        found = columns_in(frame, None)
-    except DataError as error:
-        raise error.at(source) from None
+    found = _guarded(lambda: columns_in(frame, None), source)
     return {
         name: inferred(name, values, options.kinds.get(name, kind), source, decimal="")
         for name, (values, kind) in found.items()

@@ -20,6 +20,7 @@ from mercer.data.limits import Limits
 
 PIECE = 1 << 20  # bytes that are decompressed at a time
 _MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+_LONGEST = 6  # bytes of those
 _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -44,7 +45,9 @@ class Bytes:
         self.name, self.limits = name, limits
         self._held, self._taken = b"", 0
         self._stream = raw
-        start = self._read_from(raw, 8)
+        start = b""
+        while len(start) < _LONGEST and (more := self._read_from(raw, _LONGEST - len(start))):
+            start += more  # a pipe may give one byte at a time
         self.compression = next(
             (kind for magic, kind in _MAGIC.items() if start.startswith(magic)), ""
         )
@@ -129,6 +132,8 @@ def opened(source: Any, limits: Limits) -> Iterator[Bytes]:
     if hasattr(source, "read"):
         yield Bytes(source, str(getattr(source, "name", "") or ""), limits)
     elif isinstance(source, str) and source == "-":
+        if sys.stdin is None or sys.stdin.closed:
+            raise DataError("it is closed", source="standard input")
         yield Bytes(sys.stdin.buffer, "standard input", limits)
     elif isinstance(source, str | os.PathLike):
         path = Path(source)

@@ -33,7 +33,7 @@ def _(expansion: KernelExpansion, graph: Graph, x: str) -> str:
     offset = graph.constant(expansion.offset)
     if len(expansion.coef) == 0:
         return graph.add(graph.filled(0.0, x, len(expansion.offset)), offset)
-    K = kernel_values(expansion.expression, graph, x, to_dense(expansion.points))
+    K = kernel_values(expansion.expression, graph, x, expansion.points)
     return graph.add(graph.matmul(K, expansion.coef), offset)
 
 

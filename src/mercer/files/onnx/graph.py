@@ -97,6 +97,8 @@ class Graph:
         shape = np.shape(value)  # which `ascontiguousarray` makes one-dimensional for a number
         if array.dtype.kind in "US":
             array = array.astype(object)
+        if array.dtype.kind == "f":
+            array = array.astype(np.float64)
         key: tuple[Any, ...] = (shape, array.dtype.str, _content(array))
         if key not in self._held:
             name = f"{self._prefix}constant_{len(self.constants)}"
@@ -141,6 +143,13 @@ class Graph:
         if len(factors) == 1:
             return self.matmul(a, factors[:, None])
         return self.mul(a, self.constant(factors[None]))
+
+    def divided(self, a: str, divisors: Any) -> str:
+        """Divide each column by its divisor; never by a scalar, see `scaled`."""
+        divisors = np.asarray(divisors, dtype=np.float64)
+        if len(divisors) == 1:
+            return self.scaled(a, 1.0 / divisors)
+        return self.div(a, self.constant(divisors[None]))
 
     def sum_columns(self, a: str) -> str:
         """Add up each row: (n, 1)."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mercer.array_types import Array
+from mercer.array_types import Array, Points
 from mercer.backends.lowering.inputs import apply_steps
 from mercer.expression import (
     AbsDist,
@@ -82,8 +82,9 @@ def _(step: Squarable, graph: Graph, x: str) -> str:
 # --- statistics: one rule each -------------------------------------------------------------------
 
 
-def compared(statistic: Statistic, graph: Graph, x: str, Y: Array) -> str:
+def compared(statistic: Statistic, graph: Graph, x: str, Y: Points) -> str:
     """Return the statistic of new rows with constant ones: (n, m)."""
+    # steps in the precision of the constant rows, as the backends take them
     rows = to_dense(apply_steps(statistic.steps, Y))
     return _compare(statistic, graph, stepped(statistic.steps, graph, x), rows)
 
@@ -213,3 +214,16 @@ def _(s: SubsetProduct, graph: Graph, x: str) -> str:
     return graph.op(
         "ReduceProd", graph.add(graph.number(1.0), _square(graph, x)), axes=[1], keepdims=1
     )
+
+
+@_own.register
+def _(s: SymmetricSum, graph: Graph, x: str) -> str:
+    squares = graph.op("Transpose", _square(graph, x), perm=[1, 0])
+
+    def body(g: Graph, state: list[str], column: list[str]) -> list[str]:
+        square = g.op("Unsqueeze", column[0], g.constant(np.array([1])))
+        longer = [g.add(b, g.mul(square, a)) for a, b in pairwise(state)]
+        return [g.op("Identity", state[0]), *longer]
+
+    begin = [graph.filled(1.0, x, 1), *(graph.filled(0.0, x, 1) for _ in range(s.degree))]
+    return graph.over_columns(begin, [squares], body)[-1]

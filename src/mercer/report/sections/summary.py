@@ -186,8 +186,8 @@ def warnings(subject: Subject) -> tuple[Note, ...]:
     metric = main_metric(subject.evaluation)
     if metric is not None and beats_constant(metric) is False:
         found.append(
-            Note("warning", "The model is not shown to be better than the best constant answer: "
-                 "their difference is within the interval.")
+            Note("warning", f"By its {_lower(metric)} the model is not shown to be better than the "
+                 "best constant answer, which is within the interval.")
         )  # fmt: skip
     if subject.evaluation is not None and subject.evaluation.kind == "training":
         found.append(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sklearn.utils import get_tags
 
 from mercer.array_types import Array
+from mercer.data import Table
 from mercer.points import is_sparse
 from mercer.selection.judging.thresholds import roc
 from mercer.selection.running.rows import count_rows
@@ -114,6 +115,8 @@ class ArtificialOutliers:
         differ = plus != minus  # else the row would be a common one
         rows = _numbers(X)
         made = rows[start[differ]] + _STEP * (rows[plus[differ]] - rows[minus[differ]])
+        if isinstance(X, Table):
+            return Table.of(made, names=X.columns)
         return type(X)(made, columns=X.columns) if hasattr(X, "iloc") else made
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -24,7 +24,7 @@ def _(machine: StandardScaler, graph: Graph, x: str) -> str:
     if machine.with_mean:
         x = graph.sub(x, graph.constant(machine.mean_))
     if machine.with_std:
-        x = graph.scaled(x, 1.0 / machine.scale_)
+        x = graph.divided(x, machine.scale_)
     return x
 
 
@@ -71,7 +71,8 @@ def _(machine: Pipeline, graph: Graph, x: str) -> list[Output]:
 
 
 @exported.register(Tuned)
-@exported.register(BaseSearchCV)
+@exported.register(GridSearchCV)
+@exported.register(RandomizedSearchCV)
 def _(machine: Any, graph: Graph, x: str) -> list[Output]:
     return exported(machine.best_estimator_, graph, x)
 
@@ -101,7 +102,7 @@ def last_of(machine: Any) -> tuple[Any, list[Any]]:
     """Return the machine that decides, out of pipelines and searches, and the steps before it."""
     if isinstance(machine, TableModel):
         return last_of(machine.pipeline)
-    if isinstance(machine, Tuned | BaseSearchCV):
+    if isinstance(machine, Tuned | GridSearchCV | RandomizedSearchCV):
         return last_of(machine.best_estimator_)
     if isinstance(machine, Pipeline):
         if machine.steps[-1][1] in (None, "passthrough"):

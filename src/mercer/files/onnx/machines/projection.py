@@ -12,7 +12,6 @@ from mercer.files.onnx.graph import Graph
 from mercer.files.onnx.outputs import Output, exported, transformed
 from mercer.machines import CCA, PCA
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
-from mercer.points import to_dense
 
 
 @transformed.register
@@ -22,7 +21,7 @@ def _(machine: PCA, graph: Graph, x: str) -> str:
         away = graph.sub(features(space.features, graph, x), graph.constant(space.mean))
         scores = graph.matmul(away, space.directions)
     elif isinstance(space, PointSubspace):
-        K = kernel_values(space.source.expression, graph, x, to_dense(space.source.X))
+        K = kernel_values(space.source.expression, graph, x, space.source.X)
         scores = graph.sub(graph.matmul(K, space.coef), graph.constant(space.centre[:-1]))
     elif isinstance(space, MatrixSubspace):
         scores = functions(space.expansion, graph, x)
