@@ -125,7 +125,7 @@ class LogisticRegression(WrappedMachine, ScikitLogisticRegression):
         weights = self._weights(rows, labels, classes, sample_weight)
         if len(classes) < 2 or not _all_count(labels, classes, weights):
             return self._by_scikit_learn(X, y, sample_weight)
-        machine = _Machine(
+        machine = InnerLogisticRegression(
             penalty=1.0 / float(self.C),
             bias=bool(self.fit_intercept),
             solver=NewtonRisk(max_iter=max(NewtonRisk.max_iter, int(self.max_iter))),
@@ -160,7 +160,7 @@ class LogisticRegression(WrappedMachine, ScikitLogisticRegression):
         return np.asarray(weights)
 
 
-class _Machine(machines.LogisticRegression):
+class InnerLogisticRegression(machines.LogisticRegression):
     """A machine whose solver is not the user's choice: SOLVED asks for its certificate."""
 
     _solver_is_given = False

@@ -9,9 +9,11 @@ from sklearn.neighbors import BallTree, KDTree
 from mercer.compat import sklearn as compat
 from mercer.compat.sklearn.base.inputs import Rows
 from mercer.compat.sklearn.kmeans import InnerKMeans
+from mercer.compat.sklearn.logistic import InnerLogisticRegression
 from mercer.files.schema.clustering import MEANS
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import Fields, record
+from mercer.files.schema.regression import LOGISTIC
 
 record(Rows, "matrix: bool")
 
@@ -90,6 +92,7 @@ machine(
     """,
     name="sklearn.KernelPCA",
 )
+machine(InnerLogisticRegression, LOGISTIC, name="sklearn.LogisticRegression.machine")
 machine(
     InnerKMeans,
     FITTED + MEANS,

@@ -65,8 +65,7 @@ record(
     shape: StreamPreconditioner
     """,
 )
-machine(
-    LogisticRegression,
+LOGISTIC = (
     FITTED
     + """
     classes_: labels[c]
@@ -76,5 +75,6 @@ machine(
     dual_coef_?: f8[n,k]
     _seen?, _met?, _streamed?: number
     _walk?: SGDState
-    """,
+    """
 )
+machine(LogisticRegression, LOGISTIC)
