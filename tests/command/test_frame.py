@@ -16,6 +16,7 @@ from mercer.command import ending
 from mercer.command.application import COMMANDS, SECTIONS, application
 from mercer.command.session import Session, plain
 from mercer.command.work import Work
+from mercer.selection.outcome import NothingJudgedError
 
 # modules that take longer to import than the help may
 HEAVY = ("numpy", "scipy", "sklearn", "rich", "pandas", "pyarrow", "jinja2", "matplotlib")
@@ -72,12 +73,13 @@ def test_every_command_has_examples_and_the_shared_options():
         assert {"--json", "--quiet", "--debug", "--config"} <= options, name
 
 
-@pytest.mark.parametrize("args", [["--version"], ["--help"], ["fit", "--help"]])
-def test_help_imports_nothing_that_takes_time(args):
+def test_help_imports_nothing_that_takes_time():
     code = (
         "import sys\n"
         "from mercer.command import main\n"
-        f"assert main({args!r}) == 0\n"
+        f"for name in {list(COMMANDS)!r}:\n"
+        "    assert main([name, '--help']) == 0\n"
+        "assert main(['--help']) == main(['--version']) == 0\n"
         f"print([n for n in {HEAVY!r} if n in sys.modules], file=sys.stderr)\n"
     )
     done = subprocess.run(
@@ -130,6 +132,9 @@ def failing(monkeypatch):
         (FileNotFoundError(2, "No such file or directory", "a\nb.csv"), 1, r"a\nb.csv: No such"),
         (library.MemoryBudgetError("needs 9 GB; use less"), 1, "needs 9 GB; use less"),
         (library.TimeLimitError("no answer in 1 s"), 3, "no answer in 1 s"),
+        (NothingJudgedError("no point in 1 s"), 3, "no point in 1 s"),
+        (KeyError("the table has no column 'a'"), 1, "mercer: the table has no column 'a'"),
+        (OSError(28, "No space left on device"), 1, "No space left on device; nothing more"),
         (ending.NotCertifiedError("not certified: gap 0.1"), 3, "not certified: gap 0.1"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (ImportError('pip install "mercer[onnx]"'), 1, 'pip install "mercer[onnx]"'),

@@ -8,8 +8,8 @@ import pytest
 
 from mercer.command.csv_text import csv_block, csv_field, csv_header
 from mercer.command.names import stem_of
+from mercer.command.tables import pairs
 from mercer.command.text import aligned, did_you_mean, printable
-from mercer.command.values import pairs
 
 
 def back(data):

@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("mercer.command.commands.report:report", "Write the HTML report of a model."),
     "serve": (
         "mercer.command.commands.serve:serve",
-        "Answer with a model over HTTP, on this machine.",
+        "Answer with a model over HTTP, on this machine, until Ctrl-C.",
     ),
     "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
     "convert": (

@@ -1,43 +1,22 @@
-"""Model files as commands see them: what they are, and what they say of new rows."""
+"""Model files as commands see them: what they hold, and the tables they were made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import numpy as np
 
-from mercer.array_types import Array
-from mercer.command.streams import standard_input
+from mercer.command.tables import column_of, read_table
 
 if TYPE_CHECKING:
-    from mercer.data import Schema, Table
+    from mercer.data import Table
     from mercer.fitting import TableModel
 
 T = TypeVar("T")
 MODEL = click.argument("model", type=click.Path())
 
-TARGET, GROUP = "target", "qid"  # columns that the reader of LIBSVM's text makes
-# models whose answers are coordinates: the attribute that has as many, and what one is called
-_COORDINATES = {
-    "ProjectionModel": ("coordinates", "component"),
-    "TopicModel": ("weights", "topic"),
-}
 _LIBSVM = b"svm_type "  # how a model file of LIBSVM begins
-
-
-def open_model(path: str) -> Opened:
-    """Load a model: a `.mercer` file, or one of LIBSVM; the content says which."""
-    if is_libsvm_model(path):
-        from mercer.files.libsvm import read_libsvm_model  # noqa: PLC0415
-
-        return Opened(path, read_libsvm_model(path), None)
-    from mercer.files import load  # noqa: PLC0415
-
-    model = load(path)
-    return Opened(path, model, getattr(model, "schema", None))
 
 
 def loaded_as(path: str, kind: type[T], words: str) -> T:
@@ -70,99 +49,57 @@ def is_mercer_model(path: str) -> bool:
     return len(begin) == 9 and begin[6:] == b"\0\0{"
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A model and the columns that it asks for.
+def training_table(model: Any, data: str, **reader: Any) -> tuple[Table, list[str]]:
+    """Return the table of a model, read as it was then, and what there is to say.
 
-    Attributes
+    Parameters
     ----------
-    path : str
-        Where it was.
-    model : object
-        A table model, or a machine.
-    schema : Schema or None
-        Columns of new rows; None for a machine of numbers.
+    model : TableModel, ClusterModel, ProjectionModel or TopicModel
+        From a file, which leaves the table out.
+    data : str
+        The file of the table.
+    **reader : object
+        Arguments of `mercer.data.read`.
     """
-
-    path: str
-    model: Any
-    schema: Schema | None
-
-    def blocks(self, source: str, **reader: Any) -> Iterator[Table]:
-        """Read new rows block by block; machines without a schema get all at once."""
-        from mercer.data import read, read_blocks  # noqa: PLC0415
-
-        stream = standard_input() if source == "-" else source
-        if self.schema is None:
-            return iter([read(stream, **reader)])
-        return iter(read_blocks(stream, self.schema, **reader))
-
-    def names(self, proba: bool) -> list[str]:
-        """Return the names of what `answers` returns."""
-        kind = type(self.model).__name__
-        if kind in _COORDINATES:
-            if proba:
-                raise self._no_probabilities()
-            attribute, name = _COORDINATES[kind]
-            return [f"{name} {j + 1}" for j in range(getattr(self.model, attribute).shape[1])]
-        plain = "cluster" if kind == "ClusterModel" else "prediction"
-        found = [str(getattr(self.model, "target", None) or plain)]
-        if proba:
-            found += [f"probability {one}" for one in self.classes()]
-        return found
-
-    def classes(self) -> list[Any]:
-        """Return the labels in the order of probabilities; refuse models that have none."""
-        for name in ("classes", "classes_", "labels"):  # of tables, machines and LIBSVM
-            found = getattr(self.model, name, None)
-            if found is not None and len(found) and hasattr(self.model, "predict_proba"):
-                return list(np.asarray(found).tolist())
-        raise self._no_probabilities()
-
-    def answers(self, rows: Table, proba: bool) -> list[Array]:
-        """Predict rows: labels or numbers, and the probability of each class."""
-        kind = type(self.model).__name__
-        if kind in _COORDINATES:
-            X: Any = rows
-            if kind == "TopicModel":
-                X = [text or "" for text in rows[rows.columns[0]].tolist()]
-            return list(np.asarray(self.model.pipeline.transform(X)).T)
-        if kind == "ClusterModel":
-            if not hasattr(self.model.pipeline, "predict"):
-                raise ValueError(f"{self.path}: spectral clusters have no place for new rows")
-            return [np.asarray(self.model.pipeline.predict(rows))]
-        model, X = (self.model, rows) if self.schema is not None else self._fitting(rows)
-        found = [np.asarray(model.predict(X))]
-        if proba:
-            found += list(np.asarray(model.predict_proba(X)).T)
-        return found
-
-    def _no_probabilities(self) -> click.UsageError:
-        return click.UsageError(f"{self.path!r} gives no probabilities; leave --proba out")
-
-    def _fitting(self, rows: Table) -> tuple[Any, Any]:
-        """Return a machine and rows of numbers of the same width.
-
-        Files of LIBSVM name no columns that are zero in all rows.
-        """
-        of_libsvm = rows.schema.format == "libsvm"
-        beside = [name for name in (TARGET, GROUP) if of_libsvm and name in rows]
-        X = rows.drop(*beside).matrix()
-        if not of_libsvm:
-            return self.model, X
-        if is_libsvm_model(self.path) and X.shape[1] > self.model.n_features:
-            from mercer.files.libsvm import read_libsvm_model  # noqa: PLC0415
-
-            return read_libsvm_model(self.path, n_features=X.shape[1]), X
-        width = getattr(self.model, "n_features_in_", getattr(self.model, "n_features", 0))
-        return self.model, widened(X, width)
+    known = model.schema
+    as_then = {"missing": known.missing, "decimal": known.decimal, "kinds": known.kinds}
+    table = read_table(data, **(as_then | reader))
+    names = set(known.names)
+    target = getattr(model, "target", None)
+    if target is not None:
+        names.add(column_of(table.columns, target, "the target"))
+    found = table[[name for name in table.columns if name in names]]
+    if found.digest == model.settings.digest:
+        return found, []
+    return found, [f"{data} is not the table of the fit: its digest is another"]
 
 
-def widened(X: Any, width: int) -> Any:
-    """Return rows with columns of zeros behind, if they have fewer than that."""
-    if X.shape[1] >= width:
-        return X
-    from scipy import sparse  # noqa: PLC0415
+def training_rows(model: TableModel, data: str, **reader: Any) -> tuple[Table, Any, list[str]]:
+    """Return the rows that a model was fitted to, their targets, and what there is to say.
 
-    rest = sparse.csr_array((X.shape[0], width - X.shape[1]))
-    return sparse.hstack([sparse.csr_array(X), rest], format="csr")
+    The split is that of the fit: it depends on the rows and the seed alone.
+
+    Parameters
+    ----------
+    model : TableModel
+        From a file, which leaves the table out.
+    data : str
+        The file of the table.
+    **reader : object
+        Arguments of `mercer.data.read`.
+    """
+    from mercer.fitting import rows_with_target, split  # noqa: PLC0415  help needs none of it
+
+    table, notes = training_table(model, data, **reader)
+    settings = model.settings
+    whole = rows_with_target(table, model.target, task=model.task)
+    share = 0.0 if settings.trained_rows == settings.rows else _held_out(settings.options)
+    parts = split(
+        whole, model.target, task=model.task, test=share, random_state=settings.random_state
+    )
+    return parts.train, parts.train_target, notes
+
+
+def _held_out(options: Mapping[str, str]) -> float:
+    """Return the share of rows that was held out; 0.2 is the default of `mercer.fit`."""
+    return float(options.get("test", "0.2"))

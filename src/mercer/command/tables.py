@@ -10,12 +10,12 @@ import click
 
 from mercer.command.streams import standard_input
 from mercer.command.text import did_you_mean
-from mercer.command.values import pairs
 
 if TYPE_CHECKING:
     from mercer.data import Table
     from mercer.fitting import TableModel
 
+TARGET, GROUP = "target", "qid"  # columns that the reader of LIBSVM's text makes
 DATA = click.argument("data", type=click.Path(allow_dash=True))
 
 _OPTIONS = [
@@ -113,3 +113,20 @@ def column_of(columns: Iterable[str], name: str, option: str) -> str:
     if name not in names:
         raise click.UsageError(f"{option} {name!r} is no column; {did_you_mean(name, names)}")
     return name
+
+
+def pairs(entries: Iterable[str], option: str) -> dict[str, str]:
+    """Read `name=value` texts; the last `=` separates, so that names may have some.
+
+    Examples
+    --------
+    >>> pairs(["zip=category", "a=b=text"], "--kind")
+    {'zip': 'category', 'a=b': 'text'}
+    """
+    found = {}
+    for entry in entries:
+        name, sign, value = entry.rpartition("=")
+        if not sign or not name or not value:
+            raise click.UsageError(f"{option} {entry!r} must be NAME=VALUE")
+        found[name] = value
+    return found

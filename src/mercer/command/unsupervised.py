@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.array_types import Array
 from mercer.command.names import refuse_overwriting
 from mercer.command.results import certificate_row, file_row, origin_values, refuse_uncertified
 from mercer.command.session import Session
 from mercer.command.tables import reading
 from mercer.command.text import aligned
 from mercer.command.work import python, seed, strict, time_limit
+
+if TYPE_CHECKING:
+    from mercer.array_types import Array
 
 _OPTIONS = [
     click.option(

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.models import MODEL, TARGET, is_libsvm_model
+from mercer.command.models import MODEL, is_libsvm_model, training_rows
 from mercer.command.results import certificate_row, certificate_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
+from mercer.command.tables import DATA, TARGET, column_of, read_arguments, read_table, reading
 from mercer.command.text import aligned
-from mercer.command.training import training_rows
 from mercer.command.work import Work, python
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def _program(model: str, data: str, options: dict[str, Any]) -> list[str]:
         ]
     return [
         "import mercer",
-        "from mercer.command.training import training_rows",
+        "from mercer.command.models import training_rows",
         "from mercer.files import verify",
         "",
         f"model = mercer.load({model!r})",

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from mercer.command.session import Session
-from mercer.command.tables import DATA, read_arguments, read_table
+from mercer.command.tables import DATA, pairs, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.values import pairs
 from mercer.command.work import Work
 
 METHODS = ("kmeans", "spectral", "mixture")

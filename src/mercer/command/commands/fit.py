@@ -13,9 +13,8 @@ import click
 from mercer.command.names import refuse_overwriting, stem_of
 from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
+from mercer.command.tables import DATA, column_of, pairs, read_arguments, read_table, reading
 from mercer.command.text import printable
-from mercer.command.values import pairs
 from mercer.command.work import Work, python, seed, strict, time_limit
 
 MACHINES = {

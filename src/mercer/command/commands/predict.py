@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.models import MODEL, Opened, open_model
+from mercer.command.models import MODEL
 from mercer.command.names import refuse_overwriting
 from mercer.command.session import Session
 from mercer.command.streams import standard_output
@@ -19,6 +19,7 @@ from mercer.command.text import printable
 from mercer.command.work import Work, python
 
 if TYPE_CHECKING:
+    from mercer.command.answers import Opened
     from mercer.data import Table
 
 
@@ -57,8 +58,10 @@ def predict(
     if data == "-" and model == "-":
         raise click.UsageError("the model is a file; only DATA may be -")
     refuse_overwriting([output], model, data)
-    opened, reader = open_model(model), row_arguments(options)
+    from mercer.command.answers import open_model  # noqa: PLC0415  help needs none of it
     from mercer.progress import shown  # noqa: PLC0415
+
+    opened, reader = open_model(model), row_arguments(options)
 
     # on one terminal a bar and the predictions would be in each other's way
     apart = output is not None or sys.stdout is None or not sys.stdout.isatty()

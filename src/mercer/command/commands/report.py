@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from mercer.command.models import MODEL
+from mercer.command.models import MODEL, training_table
 from mercer.command.names import refuse_overwriting
 from mercer.command.results import file_row
 from mercer.command.session import Session
 from mercer.command.tables import read_arguments, reading
 from mercer.command.text import aligned
-from mercer.command.training import training_table
 from mercer.command.work import Work, python
 
 
@@ -46,7 +45,8 @@ def report(session: Session, /, model: str, output: str | None, **options: Any) 
         return
     from mercer.files import load  # noqa: PLC0415  help needs none of it
 
-    loaded, X, notes = load(model), None, []
+    loaded, X = load(model), None
+    notes: list[str] = []
     if data is not None:
         if not hasattr(loaded, "schema"):
             raise click.UsageError("--data is for models of tables; this file holds a machine")
