@@ -11,8 +11,10 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 import mercer
 from fuzz.trial import answers, dense, place, raised_in_words
 from mercer import Status
+from mercer.deadline import TimeLimitError
 
-ERRORS = (ValueError, TypeError, mercer.MemoryBudgetError, mercer.SolverError)
+# a limit that is over before there is any answer, which a busy machine takes long for
+ERRORS = (ValueError, TypeError, mercer.MemoryBudgetError, mercer.SolverError, TimeLimitError)
 NOT_EXACT = (ConvergenceWarning, LinAlgWarning)
 WARNINGS = (
     *NOT_EXACT,

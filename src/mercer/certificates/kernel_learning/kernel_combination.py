@@ -16,7 +16,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.margin.box_qp import measure
-from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram import Definiteness, Gram, definiteness, exact
+from mercer.gram.accurate_products import product_rounding
 from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems.kernel_learning.kernel_combination import (
     KernelCombination,
@@ -92,20 +93,29 @@ def _convexity(problem: KernelCombination, d: Array) -> Definiteness:
     return Definiteness(float((d * problem.factors)[used] @ [one.shift for one in found]))
 
 
+def _rounding(factors: Array, grams: tuple[Gram, ...], b: Array) -> Array:
+    """Return what the product of the weighted sum of kernels is known to."""
+    used = np.flatnonzero(factors)
+    parts = [factors[m] * product_rounding(grams[m], b) for m in used]
+    return np.asarray(sum(parts, np.zeros(len(b))))
+
+
 def _measured(
     problem: KernelCombination, value: WeightedDuals, d: Array, convex: Definiteness
 ) -> KernelCombinationQuantities:
     grams = tuple(map(exact, problem.grams))
     programmes = problem.programmes(grams[0])
     coefs = [np.asarray(dual.coef, dtype=np.float64) for dual in value.duals.parts]
-    products = problem.products(on_all_rows(programmes, coefs, grams[0].shape[0]), grams)
+    columns = on_all_rows(programmes, coefs, grams[0].shape[0])
+    products = problem.products(columns, grams)
     machines, primal, squares, outside = 0.0, 0.0, np.zeros(len(d)), 0.0
     parts = zip(programmes, coefs, value.duals.parts, strict=True)
     for k, (programme, b, dual) in enumerate(parts):
         own = np.stack([on_own_rows(programme, column) for column in products[:, :, k]])
         shift = programme.unwrapped.shift
         Kb = d @ own + (0.0 if shift is None else shift * b)
-        found = measure(programme, b, dual.intercept, Kb, convex)
+        rounding = on_own_rows(programme, _rounding(d * problem.factors, grams, columns[:, k]))
+        found = measure(programme, b, dual.intercept, Kb, convex, rounding)
         machines, primal = machines + found.gap, primal + found.primal
         squares += own @ b
         outside = max(outside, found.infeasibility)

@@ -152,11 +152,22 @@ def bound_of_objective(
 
 
 def measure(
-    problem: BoxQP, b: Array, intercept: float | Array, Kb: Array, convex: Definiteness
+    problem: BoxQP,
+    b: Array,
+    intercept: float | Array,
+    Kb: Array,
+    convex: Definiteness,
+    rounding: Array | None = None,
 ) -> BoxQPQuantities:
-    """Measure an answer, given K b in float64 from the data, and what is known of K."""
+    """Measure an answer, given K b in float64 from the data, and what is known of K.
+
+    `rounding` is what K b is known to, where K is not that of the programme's own Gram.
+    """
     offset = problem.spread(intercept)
-    Kb, rounding = _resolved(problem, b, Kb, offset)
+    if rounding is None:
+        Kb, rounding = _resolved(problem, b, Kb, offset)
+    else:
+        rounding = _counted(problem, rounding, offset)
     F = problem.linear - Kb
     shift = problem.unwrapped.shift
     lost = float(problem.epsilons @ np.abs(b))
@@ -191,20 +202,22 @@ def measure(
 
 
 def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array]:
-    """Return K b and what slopes are known to, by sums without rounding where that matters.
+    """Return K b and what slopes are known to, by sums without rounding where that matters."""
+    rounding = _counted(problem, problem.product_rounding(b), offset)
+    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
+        return Kb, rounding
+    found = problem.accurate_product(b)
+    return (Kb, rounding) if found is None else (found[0], _counted(problem, found[1], offset))
+
+
+def _counted(problem: BoxQP, rounding: Array, offset: Array) -> Array:
+    """Return what slopes are known to, given the rounding of K b.
 
     None is counted where no slack is allowed: there an answer is one to rounding (`_rounded`).
     """
     up, down = _hard(problem)
-    counted = ~(up | down)
     fixed = EPS * (np.abs(problem.linear) + np.abs(offset))
-    rounding = np.where(counted, problem.product_rounding(b) + fixed, 0.0)
-    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
-        return Kb, rounding
-    found = problem.accurate_product(b)
-    if found is None:
-        return Kb, rounding
-    return found[0], np.where(counted, found[1] + fixed, 0.0)
+    return np.where(up | down, 0.0, rounding + fixed)
 
 
 def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:
