@@ -31,6 +31,7 @@ from benchmarks import (
     spectral,
     strings,
     svm,
+    tables,
     tuning,
     tuning_ridge,
 )
@@ -56,6 +57,7 @@ PARTS: dict[str, tuple[str, Any, str]] = {
     "tuning": ("Tuning of support vector machines", tuning.main, tuning.NOTE),
     "tuning_ridge": ("Tuning of kernel ridge", tuning_ridge.cases, tuning_ridge.NOTE),
     "choosing": ("Which kernel, on real sets", choosing.main, choosing.NOTE),
+    "tables": ("From a table to a model", tables.main, tables.NOTE),
     "kernels": ("Learning kernels", kernel_learning.main, kernel_learning.NOTE),
     "gallery": ("Programs of scikit-learn's gallery", gallery.main, gallery.NOTE),
     "floor": ("How far from the floor", floor.cases, ""),

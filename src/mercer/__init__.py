@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
-    from mercer.files import ModelFormatError, load, save
-    from mercer.fitting import TableModel, cluster, fit, project, topics
+    from mercer.files import ModelFormatError
+    from mercer.files.load import load
+    from mercer.files.save import save
+    from mercer.fitting import TableModel, cluster, project, topics
+    from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
         PCA,

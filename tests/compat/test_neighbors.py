@@ -52,3 +52,14 @@ def test_what_is_left_runs_on_scikit_learn(options, kind):
     ours = KNeighborsClassifier().fit(X, y).set_params(**options).fit(kind(X), y)
     assert_array_equal(ours.predict(Z), THEIRS(**options).fit(kind(X), y).predict(Z))
     assert not hasattr(ours, "certificate_")
+
+
+def test_no_certificate_where_there_is_no_machine():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    one_class = KNeighborsClassifier().fit(X, np.zeros(20))
+    few_rows = KNeighborsClassifier(n_neighbors=5).fit(X[:2], [0, 1])
+    huge = KNeighborsClassifier(n_neighbors=1).fit(1e200 * X, np.arange(20) % 2)
+    for machine in (one_class, few_rows, huge):
+        assert not hasattr(machine, "certificate_")
+        assert not hasattr(machine, "solution_")
+    assert (one_class.predict(X) == 0).all()

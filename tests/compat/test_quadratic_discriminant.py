@@ -1,5 +1,7 @@
 """The drop-in QuadraticDiscriminantAnalysis against scikit-learn's."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -47,3 +49,24 @@ def test_what_is_left_runs_on_scikit_learn(options):
 def test_singular_covariances_are_refused():
     with pytest.raises(np.linalg.LinAlgError, match="not full rank"):
         QuadraticDiscriminantAnalysis().fit(np.hstack([X, X]), y)
+
+
+def test_a_pickled_copy_answers_with_the_same_bits():
+    rng = np.random.default_rng(806)
+    for d in (1, 3):
+        X, y = rng.standard_normal((40, d)), np.arange(40) % 3
+        machine = QuadraticDiscriminantAnalysis().fit(X, y)
+        copied = pickle.loads(pickle.dumps(machine))
+        np.testing.assert_array_equal(copied.decision_function(X), machine.decision_function(X))
+
+
+@pytest.mark.parametrize("reg_param", [0.0, 0.1])
+def test_priors_and_sizes_are_refused_in_words(reg_param):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 2)), np.arange(40) % 3
+    machine = QuadraticDiscriminantAnalysis(priors=[0.3, 0.7], reg_param=reg_param)
+    with pytest.raises(ValueError, match="priors has 2 entries, but y has 3 classes"):
+        machine.fit(X, y)
+    assert not hasattr(machine, "means_")
+    with pytest.raises(ValueError, match="squares overflow; scale the features"):
+        QuadraticDiscriminantAnalysis(reg_param=0.1).fit(1e200 * X, y)

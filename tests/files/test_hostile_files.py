@@ -14,13 +14,13 @@ import joblib
 import numpy as np
 import pytest
 import safetensors.numpy
-from files.fitted import Data, fit
+from files.fitted import TINY, fit
 from files.mutations import Model, run, the_watch
 
 import mercer
 from mercer.files.container import MOST_HEADER
 
-DATA = Data(12, 3, 3)
+DATA = TINY
 
 
 @pytest.fixture
@@ -44,22 +44,22 @@ def refused(path, data, reason):
 
 
 def test_every_truncation_is_refused(small, path):
-    for length in range(len(small)):
+    for length in range(0, len(small), 3):
         refused(path, small[:length], ".")
 
 
 def test_a_flipped_bit_anywhere_is_refused(small, path):
     rng = np.random.default_rng(0)
-    for place in range(len(small)):
+    for place in range(0, len(small), 3):  # the script of the mutations looks at all
         data = bytearray(small)
         data[place] ^= 1 << int(rng.integers(8))
         refused(path, bytes(data), ".")
 
 
 def test_short_run_of_the_mutations(tmp_path):
-    counts = run(1500, seed=5, folder=str(tmp_path))
+    counts = run(700, seed=5, folder=str(tmp_path))
     assert not [said for said in counts if said.startswith("FOUND")]
-    assert counts["refused"] > 800
+    assert counts["refused"] > 400
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
-from files.fitted import MACHINES, Data, fit, rows_for
+from files.fitted import MACHINES, OTHER, SMALL, fit, rows_for
 from files.same import answers, differences
 
 import mercer
 from mercer.compat import sklearn as compat
 from mercer.files.schema.table import RECORDS
-
-SMALL, OTHER = Data(), Data(37, 5, 4)
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -10,12 +10,12 @@ import joblib
 import numpy as np
 import pytest
 import skops.io
-from files.fitted import MACHINES, Data, Made, fit, rows_for
+from files.fitted import MACHINES, SMALL, Made, fit, rows_for
 from files.same import answers, differences
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
-DATA = Data()
+DATA = SMALL
 
 
 @pytest.mark.parametrize("name", MACHINES)

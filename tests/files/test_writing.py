@@ -11,13 +11,13 @@ import time
 
 import numpy as np
 import pytest
-from files.fitted import Data, fit
+from files.fitted import TINY, fit
 
 import mercer
 from mercer.files import atomic
 from mercer.kernels import FromCallable, Gaussian, Kernel, Linear
 
-DATA = Data(12, 3, 3)
+DATA = TINY
 
 
 @pytest.fixture
@@ -107,8 +107,7 @@ def test_a_link_is_not_followed_to_somewhere_else(machine, path, tmp_path):
 
 SAVING = """
 import sys, numpy as np, mercer
-X = np.random.default_rng(0).normal(size=(40_000, 50))
-machine = mercer.NearestNeighbors(3).fit(X, X[:, 0] > 0)
+machine = mercer.KMeans(2, init=np.random.default_rng(0).normal(size=(20_000, 50)))  # 8 MB
 print("ready", flush=True)
 while True:
     mercer.save(machine, sys.argv[1])
@@ -128,7 +127,7 @@ def test_the_end_of_the_process_leaves_a_whole_file(machine, path, how):
         child.send_signal(how)
         child.wait()
         child.stdout.close()
-    assert mercer.load(path).classes_.tolist() in ([0, 1], [False, True])
+    assert type(mercer.load(path)) in (mercer.SVC, mercer.KMeans)
 
 
 # --- what no file can hold ------------------------------------------------------------------------

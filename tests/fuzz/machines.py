@@ -284,7 +284,8 @@ MACHINES = {
         {
             "n_neighbors": ["1", "2", "3"],
             "weights": ["'distance'"],
-            "metric": ["'euclidean'", "'manhattan'", "'cosine'"],
+            # not "cosine": scikit-learn rounds otherwise where X is the very array of the fit
+            "metric": ["'euclidean'", "'manhattan'"],
             "p": ["1", "3"],
             "algorithm": ["'brute'", "'kd_tree'"],
         },

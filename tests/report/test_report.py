@@ -102,6 +102,11 @@ def test_a_choice():
     assert found.reason in text_of(render(found, X=X, y=Y))
 
 
+def test_several_targets_are_not_judged():
+    machine = mercer.KernelRidge(0.1).fit(X, X[:, :2])
+    assert "There is more than one target" in text_of(render(machine, X=X, y=X[:, :2]))
+
+
 def test_strings():
     words = ["abba", "abab", "baab", "xyzz", "zyxx", "yyxz"] * 4
     machine = mercer.SVC(kernel="spectrum(2)").fit(words, [0, 0, 0, 1, 1, 1] * 4)

@@ -13,12 +13,26 @@ from scipy import sparse
 from mercer.array_types import Array
 from mercer.files.errors import ModelFormatError
 from mercer.files.kernel_text import read_expression, read_kernel
-from mercer.files.nodes import LONG_TEXTS, SCALARS, STORED_AS, holds_same, is_wasteful
-from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS, check_fields
+from mercer.files.nodes import LONG_TEXTS
+from mercer.files.schema.record import check_fields
 from mercer.files.schema.types import Sizes
+from mercer.files.small_nodes import (
+    as_type,
+    check_ends,
+    function_of,
+    items_of,
+    keys_of,
+    list_of,
+    member_of,
+    number_of,
+    part_of,
+    record_of,
+    scalar_of,
+    shape_of,
+    typed_words,
+)
 from mercer.files.strict_json import write_json
 
-_NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _COPIES = 2**24  # bytes of copies of equal arrays, beside twice the file itself
 _REFUSALS = (ValueError, TypeError, OverflowError, AttributeError, IndexError, KeyError)
 
@@ -64,8 +78,8 @@ class Decoder:
     # --- records -----------------------------------------------------------------------------
 
     def _record(self, body: Any) -> Any:
-        name, fields = _items(body, 2)
-        described = _known(name)
+        name, fields = items_of(body, 2)
+        described = record_of(name)
         if not isinstance(fields, dict):
             raise ModelFormatError(f"{name}: fields are expected")
         for field in fields.keys() - described.types.keys():
@@ -93,8 +107,8 @@ class Decoder:
         return built
 
     def _records(self, body: Any) -> list[Any]:
-        name, count, columns = _items(body, 3)
-        described = _known(name)
+        name, count, columns = items_of(body, 3)
+        described = record_of(name)
         if not isinstance(columns, dict) or type(count) is not int:
             raise ModelFormatError(f"{name}: a count and lists are expected")
         for field in columns.keys() - described.types.keys():
@@ -114,7 +128,7 @@ class Decoder:
         """Return a text, or that of a number among the long ones."""
         if isinstance(body, str):
             return body
-        number = _keys(body, {"long"})["long"]
+        number = keys_of(body, {"long"})["long"]
         if self._texts is None:
             parts = {key: {"name": f"{LONG_TEXTS}.{key}"} for key in ("text", "ends")}
             count = len(self._tensor(parts["ends"]))
@@ -131,7 +145,7 @@ class Decoder:
     # --- lists -------------------------------------------------------------------------------
 
     def _packed(self, body: Any) -> Any:
-        parts = _keys(body, {"kind", "of"})
+        parts = keys_of(body, {"kind", "of"})
         of = parts["of"]
         if isinstance(of, dict) and of.keys() == {"records"}:
             values = self._records(of["records"])
@@ -147,7 +161,7 @@ class Decoder:
         return values if parts["kind"] == "list" else tuple(values)
 
     def _dicts(self, body: Any) -> list[Any]:
-        count, keys, lists = (self.decode(part) for part in _items(body, 3))
+        count, keys, lists = (self.decode(part) for part in items_of(body, 3))
         if type(count) is not int or not isinstance(keys, list) or not isinstance(lists, list):
             raise ModelFormatError("dictionaries have a count, keys and lists")
         if len(lists) != len(keys) or not keys or len(set(keys)) < len(keys):
@@ -157,7 +171,7 @@ class Decoder:
         return [dict(zip(keys, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def _dict(self, body: Any) -> dict[Any, Any]:
-        keys, values = (self.decode(part) for part in _items(body, 2))
+        keys, values = (self.decode(part) for part in items_of(body, 2))
         if not isinstance(keys, list) or not isinstance(values, list):
             raise ModelFormatError("a dictionary has lists of keys and values")
         found = dict(zip(keys, values, strict=True))
@@ -169,7 +183,7 @@ class Decoder:
 
     def _tensor(self, place: Any, alias: Any = 0) -> Array:
         """Return the array at a place; of several that are equal, each its own."""
-        parts = _keys(place, {"name"}, {"start", "shape"})
+        parts = keys_of(place, {"name"}, {"start", "shape"})
         name = parts["name"]
         if not isinstance(name, str) or name not in self._tensors:
             raise ModelFormatError(f"there is no array {name!r:.60}")
@@ -179,7 +193,7 @@ class Decoder:
         self._used.add(name)
         start = 0
         if len(parts) > 1:
-            start, array = _part(array, parts)
+            start, array = part_of(array, parts)
         key = (name, start, array.shape, alias)
         if key not in self._taken:
             self._spare -= array.nbytes if alias else 0
@@ -189,21 +203,21 @@ class Decoder:
         return self._taken[key]
 
     def _array(self, body: Any) -> Array:
-        parts = _keys(body, {"tensor"}, {"dtype", "order", "alias"})
+        parts = keys_of(body, {"tensor"}, {"dtype", "order", "alias"})
         alias, name, order = parts.get("alias", 0), parts.get("dtype"), parts.get("order", "C")
         key = (write_json(parts["tensor"]), alias, str(name), str(order))
         if key in self._made:
             return self._made[key]
         array = self._tensor(parts["tensor"], alias)
         if name is not None:
-            array = _as_type(array, name)
+            array = as_type(array, name)
         if order not in ("C", "F"):
             raise ModelFormatError(f"order {order!r:.60} is neither C nor F")
         self._made[key] = array.T if order == "F" else array
         return self._made[key]
 
     def _masked(self, body: Any) -> Any:
-        parts = _keys(body, {"data", "mask"})
+        parts = keys_of(body, {"data", "mask"})
         data, mask = self.decode(parts["data"]), self.decode(parts["mask"])
         if not isinstance(data, np.ndarray) or not isinstance(mask, np.ndarray):
             raise ModelFormatError("a masked array has no entries")
@@ -212,10 +226,10 @@ class Decoder:
         return np.ma.MaskedArray(data, mask)
 
     def _words(self, body: Any) -> Array:
-        parts = _keys(body, {"text", "ends", "shape", "dtype"})
+        parts = keys_of(body, {"text", "ends", "shape", "dtype"})
         text, ends = self._tensor(parts["text"]), self._tensor(parts["ends"])
-        shape = _shape(parts["shape"])
-        _check_ends(ends, len(text), "strings")
+        shape = shape_of(parts["shape"])
+        check_ends(ends, len(text), "strings")
         if text.dtype != np.uint8 or text.ndim != 1 or len(ends) != prod(shape):
             raise ModelFormatError(f"there are {len(ends)} strings for the shape {shape}")
         data = text.tobytes()
@@ -223,14 +237,14 @@ class Decoder:
         words = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(starts)]
         array = np.empty(len(words), dtype=object)
         array[:] = words
-        return _typed_words(array, parts["dtype"]).reshape(shape)
+        return typed_words(array, parts["dtype"]).reshape(shape)
 
     def _tokens(self, body: Any) -> Array:
-        parts = _keys(body, {"words", "ends"})
+        parts = keys_of(body, {"words", "ends"})
         words, ends = self.decode(parts["words"]), self.decode(parts["ends"])
         if not isinstance(words, np.ndarray) or words.ndim != 1 or words.dtype != object:
             raise ModelFormatError("rows of strings have no strings")
-        _check_ends(ends, len(words), "rows")
+        check_ends(ends, len(words), "rows")
         starts = [0, *ends.tolist()]
         rows = np.empty(len(ends), dtype=object)
         for i in range(len(ends)):
@@ -238,8 +252,8 @@ class Decoder:
         return rows
 
     def _objects(self, body: Any) -> Array:
-        parts = _keys(body, {"shape", "items"})
-        shape, items = _shape(parts["shape"]), self.decode(parts["items"])
+        parts = keys_of(body, {"shape", "items"})
+        shape, items = shape_of(parts["shape"]), self.decode(parts["items"])
         if not isinstance(items, list) or len(items) != prod(shape):
             raise ModelFormatError(f"an array of shape {shape} has other entries")
         array = np.empty(len(items), dtype=object)
@@ -248,8 +262,8 @@ class Decoder:
         return array.reshape(shape)
 
     def _sparse(self, body: Any) -> Any:
-        parts = _keys(body, {"data", "indices", "indptr", "shape", "format", "matrix"})
-        shape = _shape(parts["shape"])
+        parts = keys_of(body, {"data", "indices", "indptr", "shape", "format", "matrix"})
+        shape = shape_of(parts["shape"])
         if len(shape) != 2:
             raise ModelFormatError(f"a sparse array has the shape {shape}")
         if parts["format"] not in ("csr", "csc"):
@@ -263,7 +277,7 @@ class Decoder:
             raise ModelFormatError("a sparse array has as many numbers as places")
         if len(indptr) != lines + 1 or indptr[0] != 0:
             raise ModelFormatError(f"a sparse array of {lines} rows has as many ends")
-        _check_ends(indptr[1:], len(data), "rows of a sparse array")
+        check_ends(indptr[1:], len(data), "rows of a sparse array")
         if len(indices) and (indices.min() < 0 or indices.max() >= across):
             raise ModelFormatError(f"a sparse array has places outside of {across} columns")
         kinds = (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix)
@@ -272,113 +286,6 @@ class Decoder:
         made.indices, made.indptr = indices, indptr  # of the type they had
         self._sparse_arrays.append(made)
         return made
-
-
-# --- small things --------------------------------------------------------------------------------
-
-
-def _known(name: Any) -> Any:
-    if not isinstance(name, str) or name not in RECORDS:
-        raise ModelFormatError(f"there is no class {name!r:.60} in a model file")
-    return RECORDS[name]
-
-
-def _keys(body: Any, needed: set[str], allowed: frozenset[str] | set[str] = frozenset()) -> Any:
-    if not isinstance(body, dict) or not needed <= body.keys() <= needed | allowed:
-        raise ModelFormatError(f"a value needs the keys {', '.join(sorted(needed))}")
-    return body
-
-
-def _items(body: Any, count: int) -> list[Any]:
-    if not isinstance(body, list) or len(body) != count:
-        raise ModelFormatError(f"a list of {count} is expected")
-    return body
-
-
-def _list(body: Any) -> list[Any]:
-    if not isinstance(body, list):
-        raise ModelFormatError("a list is expected")
-    return body
-
-
-def _shape(body: Any) -> tuple[int, ...]:
-    if not all(type(size) is int and 0 <= size < 2**48 for size in _list(body)) or len(body) > 8:
-        raise ModelFormatError(f"{body!r:.60} is no shape")
-    return tuple(body)
-
-
-def _scalar(body: Any) -> Any:
-    name, value = _items(body, 2)
-    if not isinstance(name, str) or name not in SCALARS:
-        raise ModelFormatError(f"there is no type of numbers {name!r:.60}")
-    if isinstance(value, dict):
-        value = _number(value.get("number"))
-    if type(value) not in (bool, int, float):
-        raise ModelFormatError(f"{value!r:.60} is no number")
-    return np.dtype(name).type(value)
-
-
-def _number(body: Any) -> float:
-    if not isinstance(body, str) or body not in _NUMBERS:
-        raise ModelFormatError(f"{body!r:.60} is no number")
-    return _NUMBERS[body]
-
-
-def _enum(body: Any) -> Any:
-    name, member = _items(body, 2)
-    if not isinstance(name, str) or name not in ENUMS or not isinstance(member, str):
-        raise ModelFormatError(f"there is no choice {name!r:.60}")
-    if member not in ENUMS[name].__members__:
-        raise ModelFormatError(f"{name} has no member {member!r:.60}")
-    return ENUMS[name][member]
-
-
-def _function(body: Any) -> Any:
-    if not isinstance(body, str) or body not in FUNCTIONS:
-        raise ModelFormatError(f"there is no function {body!r:.60} in a model file")
-    return FUNCTIONS[body]
-
-
-def _check_ends(ends: Any, last: int, what: str) -> None:
-    """Refuse ends that go back, or do not end where the last is."""
-    good = isinstance(ends, np.ndarray) and ends.ndim == 1 and ends.dtype.kind == "i"
-    if not good or (len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any())):
-        raise ModelFormatError(f"the ends of {what} go back")
-    if (int(ends[-1]) if len(ends) else 0) != last:
-        raise ModelFormatError(f"the ends of {what} do not end where the last is")
-
-
-def _part(array: Array, place: dict[str, Any]) -> tuple[int, Array]:
-    """Return one of several arrays that are kept in one."""
-    if place.keys() != {"name", "start", "shape"} or array.ndim != 1:
-        raise ModelFormatError("a place in an array has no start and shape")
-    shape, start = _shape(place["shape"]), place["start"]
-    size = prod(shape)
-    if type(start) is not int or not 0 <= start <= start + size <= len(array):
-        raise ModelFormatError(f"a place at {start!r:.60} of shape {shape} is outside of its array")
-    return start, array[start : start + size].reshape(shape)
-
-
-def _as_type(array: Array, name: Any) -> Array:
-    if not isinstance(name, str) or name not in STORED_AS:
-        raise ModelFormatError(f"there is no type of numbers {name!r:.60}")
-    if array.dtype != np.dtype(STORED_AS[name]) or not holds_same(array, name):
-        raise ModelFormatError(f"an array of {array.dtype} does not hold {name}")
-    view = name == "uint64" or name.startswith("datetime64")
-    return array.view(name) if view else array.astype(name)
-
-
-def _typed_words(array: Array, name: Any) -> Array:
-    """Return strings in the type they had: objects, or of one width."""
-    if name == "object":
-        return array
-    width = name[1:] if isinstance(name, str) and name[:1] == "U" else ""
-    longest = max((len(word) for word in array), default=0)
-    text = sum(len(word) for word in array)
-    right = width.isdigit() and len(width) < 10 and longest <= int(width)
-    if not right or is_wasteful(4 * int(width) * len(array), 4 * text):
-        raise ModelFormatError(f"{name!r:.60} is no type of strings")
-    return array.astype(f"<U{int(width)}")
 
 
 # outside of the class: a decoder that held its own methods would be freed late, with all arrays
@@ -393,13 +300,13 @@ _READERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "packed": Decoder._packed,
     "record": Decoder._record,
     "dict": Decoder._dict,
-    "scalar": lambda _, body: _scalar(body),
-    "number": lambda _, body: _number(body),
-    "enum": lambda _, body: _enum(body),
-    "function": lambda _, body: _function(body),
+    "scalar": lambda _, body: scalar_of(body),
+    "number": lambda _, body: number_of(body),
+    "enum": lambda _, body: member_of(body),
+    "function": lambda _, body: function_of(body),
     "kernel": lambda self, body: read_kernel(self._text(body)),
     "expression": lambda self, body: read_expression(self._text(body)),
     "long": lambda self, body: self._text({"long": body}),
-    "tuple": lambda self, body: tuple(self.decode(_list(body))),
-    "set": lambda self, body: set(self.decode(_list(body))),
+    "tuple": lambda self, body: tuple(self.decode(list_of(body))),
+    "set": lambda self, body: set(self.decode(list_of(body))),
 }

@@ -99,17 +99,10 @@ class Encoder:
         if name is None:
             return _function(value, where)
         fields = state_of(value)
-        encoded = {}
-        for field, held in fields.items():
-            place = f"{where}.{field}"
-            kind = RECORDS[name].types.get(field)
-            rows = kind is not None and any(option.name == "rows" for option in kind.options)
-            if rows and isinstance(held, np.ndarray):  # nobody changes these: equal is the same
-                encoded[field] = self._array(held, place, shared=True)
-            elif rows and sparse.issparse(held):
-                encoded[field] = self._sparse(held, place, shared=True)
-            else:
-                encoded[field] = self.encode(held, place, depth + 1)
+        encoded = {
+            field: self.encode(held, f"{where}.{field}", depth + 1)
+            for field, held in fields.items()
+        }
         return {"record": [name, encoded]}
 
     def _text(self, text: str) -> Any:
@@ -171,7 +164,7 @@ class Encoder:
 
     # --- arrays ------------------------------------------------------------------------------
 
-    def _array(self, value: Array, where: str, shared: bool = False) -> Any:
+    def _array(self, value: Array, where: str) -> Any:
         given = value
         if isinstance(value, np.ma.MaskedArray):
             return self._masked(value, where)
@@ -191,7 +184,7 @@ class Encoder:
         if value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous:
             node["order"], value = "F", value.T  # products of other orders round otherwise
         stored = np.ascontiguousarray(value, dtype=wanted)
-        node["tensor"], alias = self._keep(stored, where, None if shared else given)
+        node["tensor"], alias = self._keep(stored, where, given)
         if alias:
             node["alias"] = alias
         return {"array": node}
@@ -250,14 +243,14 @@ class Encoder:
         mask = self._array(np.ma.getmaskarray(value), f"{where}.mask")
         return {"masked": {"data": data, "mask": mask}}
 
-    def _sparse(self, value: Any, where: str, shared: bool = False) -> Any:
+    def _sparse(self, value: Any, where: str) -> Any:
         for i, each in enumerate(self._sparse_arrays):
             if each is value:
                 return {"again": i}
         self._sparse_arrays.append(value)
         value = value if value.format in ("csr", "csc") else value.tocsr()
         parts = {
-            name: self._array(np.asarray(getattr(value, name)), f"{where}.{name}", shared)
+            name: self._array(np.asarray(getattr(value, name)), f"{where}.{name}")
             for name in ("data", "indices", "indptr")
         }
         matrix = isinstance(value, sparse.spmatrix)

@@ -142,7 +142,7 @@ def _multiplied(A: Array, B: Array) -> tuple[Array, Array]:
 
 def _grid(largest: Array, count: int) -> Array:
     """Return powers of two beside which so many terms of that size are rounded to one grid."""
-    return np.ldexp(1.0, np.frexp(largest)[1] + int(count).bit_length() + 1)
+    return np.asarray(np.ldexp(1.0, np.frexp(largest)[1] + int(count).bit_length() + 1))
 
 
 def _added(a: Array, b: Array) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from mercer.selection import Choice
 from mercer.selection.running.rows import count_rows, indexable
 from mercer.theory import Bound
 
+_SEVERAL = "There is more than one target: figures of merit are not part of this report."
 _TASKS = {ClusterModel: "clustering", ProjectionModel: "projection", TopicModel: "topics"}
 
 
@@ -103,6 +104,9 @@ def of_machine(
     rows = None if X is None else indexable(X)
     truth = None if y is None else np.asarray(y)
     task = _task(last)
+    notes: tuple[str, ...] = ()
+    if truth is not None and truth.ndim != 1:
+        truth, notes = None, (_SEVERAL,)
     if task == "clustering" and truth is None and rows is not None:
         labels = getattr(last, "labels_", None)
         truth = labels if labels is not None and len(labels) == count_rows(rows) else None
@@ -126,7 +130,8 @@ def of_machine(
         target=str(getattr(y, "name", None) or "y") if judged is not None else "",
         classes=classes, positive=classes[1] if len(classes) == 2 else None,
         rows=rows, table=_table(rows), truth=truth, evaluation=evaluation, choice=choice,
-        certificate=getattr(last, "certificate_", None), bounds=bounds, command=command,
+        certificate=getattr(last, "certificate_", None), bounds=bounds, notes=notes,
+        command=command,
     )  # fmt: skip
 
 

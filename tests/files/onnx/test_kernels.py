@@ -57,6 +57,7 @@ REAL_KERNELS = [
     (Linear() + Gaussian(1.0)) ** 2,
     Polynomial(2).normalized(),
     (Gaussian(1.0) * AllSubsets()).normalized(),
+    Anova(2).normalized(),
     exp(0.1 * Cosine()),
     polynomial(Gaussian(1.0), [1.0, 0.5, 0.25]),
 ]

@@ -136,15 +136,16 @@ def _dual(problem: LinearSystem, value: Coefficients) -> _Judged:
 
 def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
     F: Any = problem.gram.factor
+    weights: Any = value.weights
     s, y = problem.row_weights[:, None], problem.targets
     right = F.T @ (s * _centred(problem, y))
-    pull = s * (y - F @ value.weights - value.intercept)
+    pull = s * (y - F @ weights - value.intercept)
     lost = F.T @ pull
     lengths = np.sqrt(problem.gram.diag())
-    terms = s * (np.outer(lengths, norms(value.weights)) + np.abs(y) + np.abs(value.intercept))
+    terms = s * (np.outer(lengths, norms(weights)) + np.abs(y) + np.abs(value.intercept))
     rounding = _EPS * np.linalg.norm(lengths) * norms(terms)
     for t in np.flatnonzero(rounding > _ROUGH * norms(right)):
-        held = np.append(-value.weights[:, t], [1.0, -value.intercept[t]])
+        held = np.append(-weights[:, t], [1.0, -value.intercept[t]])
         columns = _beside(F, y[:, t])
         pull[:, t] = s[:, 0] * transposed_product(columns.T, held)
         lost[:, t] = transposed_product(F, pull[:, t])

@@ -18,6 +18,7 @@ from mercer.machines.classification.nearest import RowSearch
 from mercer.points import is_sparse
 from mercer.solvers import Solution
 
+_LARGEST = 1e150  # entries beyond, squared and added up, leave the range of float64
 _BLOCK = 1024  # queries whose differences from their neighbours are held together
 _ANYHOW = ("auto", "brute")  # algorithms that name no tree
 
@@ -96,7 +97,7 @@ class KNeighborsClassifier(ScikitNeighbors):
         for name in ("_search", "_machine"):  # of an earlier fit
             self.__dict__.pop(name, None)
         euclidean = self.effective_metric_ == "euclidean" and self.algorithm in _ANYHOW
-        if euclidean and isinstance(self._fit_X, np.ndarray):
+        if euclidean and isinstance(self._fit_X, np.ndarray) and _have_distances(self._fit_X):
             self._rows = np.ascontiguousarray(self._fit_X, dtype=np.float64)
             self._search = RowSearch(Source(Linear().expression(), self._rows))
         return self
@@ -184,6 +185,11 @@ class KNeighborsClassifier(ScikitNeighbors):
             raise AttributeError(
                 "there is no Mercer machine before a fit, nor where scikit-learn's search runs"
             )
+        if len(self.classes_) < 2 or int(self.n_neighbors) > self.n_samples_fit_:
+            raise AttributeError(
+                "there is no Mercer machine where y has one class only, or where there are fewer "
+                f"rows (n_samples={self.n_samples_fit_}) than n_neighbors={self.n_neighbors}"
+            )
         if "_machine" not in self.__dict__:
             machine = machines.NearestNeighbors(n_neighbors=int(self.n_neighbors))
             self._machine = machine.fit(self._rows, self.classes_[self._y])
@@ -209,6 +215,11 @@ class KNeighborsClassifier(ScikitNeighbors):
         codes = self._y[self.kneighbors(X, return_distance=False)]
         votes = [(codes == c).sum(axis=1) for c in range(len(self.classes_))]
         return np.asarray(np.column_stack(votes) / codes.shape[1])
+
+
+def _have_distances(rows: Array) -> bool:
+    """Return whether squared distances of rows are finite."""
+    return bool(np.abs(rows).max(initial=0.0) < _LARGEST)
 
 
 def _distances(asked: Array, rows: Array, index: Array) -> Array:

@@ -13,6 +13,8 @@ from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
 
+_LARGEST = 1e150  # entries beyond, squared and added up, leave the range of float64
+
 
 class QuadraticDiscriminantAnalysis(WrappedMachine, ScikitQuadratic):
     """`sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis` with Mercer's certificate.
@@ -102,13 +104,31 @@ class QuadraticDiscriminantAnalysis(WrappedMachine, ScikitQuadratic):
             return self._by_scikit_learn(X, y)
         self.machine_, self.classes_ = machine, machine.classes_
         self.priors_ = counts / len(labels) if self.priors is None else np.array(self.priors)
+        self._check_priors()
         self.means_ = machine.means_
-        self.scalings_ = [values[::-1] for values, _ in spread]
-        self.rotations_ = [vectors[:, ::-1] for _, vectors in spread]
+        # in the order of memory: a pickled copy then adds up in the same order
+        self.scalings_ = [values[::-1].copy() for values, _ in spread]
+        self.rotations_ = [vectors[:, ::-1].copy() for _, vectors in spread]
         if self.store_covariance:
             self.covariance_ = list(machine.covariance_)
         return self
 
     def _by_scikit_learn(self, X: Any, y: Any) -> Self:
+        rows = read_rows(self, X, y)[0]
+        refuse_nonfinite(self, rows)
+        largest = float(np.abs(rows).max(initial=0.0))
+        if largest > _LARGEST:
+            raise ValueError(
+                f"QuadraticDiscriminantAnalysis: X has entries of {largest:.1e}, whose squares "
+                "overflow; scale the features, e.g. with sklearn.preprocessing.StandardScaler"
+            )
         ScikitQuadratic.fit(self, X, y)
+        self._check_priors()
         return self
+
+    def _check_priors(self) -> None:
+        if len(self.priors_) != len(self.classes_):
+            raise ValueError(
+                f"QuadraticDiscriminantAnalysis: priors has {len(self.priors_)} entries, but y has "
+                f"{len(self.classes_)} classes; pass one probability for each class"
+            )

@@ -144,6 +144,13 @@ class Graph:
             return self.matmul(a, factors[:, None])
         return self.mul(a, self.constant(factors[None]))
 
+    def divided(self, a: str, divisors: Any) -> str:
+        """Divide each column by its divisor; never by a scalar, see `scaled`."""
+        divisors = np.asarray(divisors, dtype=np.float64)
+        if len(divisors) == 1:
+            return self.scaled(a, 1.0 / divisors)
+        return self.div(a, self.constant(divisors[None]))
+
     def sum_columns(self, a: str) -> str:
         """Add up each row: (n, 1)."""
         return self.op("ReduceSum", a, self.constant(np.array([1])), keepdims=1)

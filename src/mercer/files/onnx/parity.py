@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.expression import bind_columns
 from mercer.files.onnx.expansions import size_of_sums
 from mercer.files.onnx.graph import require_runtime
 from mercer.files.onnx.machines.linear_steps import last_of, through
 from mercer.files.onnx.outputs import LABELS, Output
 from mercer.fitting import TableModel
+from mercer.gram import Source
+from mercer.gram.source import KernelExpansion
+from mercer.kernels import Kernel
+from mercer.machines import EnclosingBall, KMeans
+from mercer.machines.projection.subspace import PointSubspace
 
 Feeds = dict[str, Array]
 
@@ -82,6 +88,7 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Fe
     rounding = _ROUNDING * _sums(machine, X)
     clear = _clear(machine, X, rounding)
     errors, allowed = {}, {}
+    logarithms = 0.0  # of the probabilities: what those are off by, these are off by in turn
     for output in outputs:
         expected, answer = output.expected(machine, X), found[output.name]
         if expected.shape != answer.shape:
@@ -91,9 +98,13 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Fe
             gap = np.abs(np.asarray(answer, dtype=np.float64) - expected)[clear]
             errors[output.name] = float(gap.max(initial=0.0)) / scale
             allowed[output.name] = max(PARITY, rounding / scale)
+            if output.name in ("decision", "log_density"):
+                logarithms = scale
         else:
             errors[output.name] = float((answer != expected)[clear].mean()) if clear.any() else 0.0
             allowed[output.name] = 0.0
+    if "probabilities" in allowed:
+        allowed["probabilities"] = max(allowed["probabilities"], _ROUNDING * logarithms)
     return Parity(errors, allowed, len(X))
 
 
@@ -122,6 +133,9 @@ def border_values(machine: Any, X: Array) -> Array | None:
     inner = getattr(machine, "machine_", machine)
     if hasattr(inner, "_scheme"):
         values = np.asarray(inner._values(X))
+        if inner.probability:  # handed out in the order of the decisions
+            gaps = np.diff(np.sort(inner._scheme.decide(values), axis=1))
+            return np.column_stack([values, gaps])
         return values if inner.multiclass == "ovo" or len(inner.classes_) == 2 else _lead(values)
     if hasattr(machine, "decision_function"):
         decision = np.asarray(machine.decision_function(X))
@@ -144,5 +158,23 @@ def _lead(scores: Array) -> Array:
 def _sums(machine: Any, X: Any) -> float:
     last, steps = last_of(machine)
     inner = getattr(last, "machine_", last)
-    expansion = getattr(inner, "_expansion", None)
-    return 0.0 if expansion is None else size_of_sums(expansion, through(steps, X))
+    expansion, points = getattr(inner, "_expansion", None), through(steps, X)
+    space = inner.__dict__.get("_subspace")
+    if isinstance(space, PointSubspace):
+        coef = space.coef * inner._stretch()
+        expansion = KernelExpansion(space.source.expression, space.source.X, coef, coef[0])
+    if expansion is None:
+        return 0.0
+    sums = size_of_sums(expansion, points)
+    if isinstance(inner, EnclosingBall):  # k(x, x) - 2 f(x) + |c|^2
+        own = _largest_diagonal(inner.kernel_, inner._column_names(), points)
+        return 2.0 * sums + abs(inner._centre) + own
+    if isinstance(inner, KMeans) and inner._own is not None:  # k(x, x) - 2 f(x)
+        return 2.0 * sums + float(np.abs(inner._own(points)).max(initial=0.0))
+    return sums
+
+
+def _largest_diagonal(kernel: Kernel, names: list[str] | None, points: Any) -> float:
+    """Return the largest k(x, x)."""
+    values = Source(bind_columns(kernel.expression(), names), points).diag()
+    return float(np.abs(values).max(initial=0.0))

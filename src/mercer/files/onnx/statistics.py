@@ -214,3 +214,16 @@ def _(s: SubsetProduct, graph: Graph, x: str) -> str:
     return graph.op(
         "ReduceProd", graph.add(graph.number(1.0), _square(graph, x)), axes=[1], keepdims=1
     )
+
+
+@_own.register
+def _(s: SymmetricSum, graph: Graph, x: str) -> str:
+    squares = graph.op("Transpose", _square(graph, x), perm=[1, 0])
+
+    def body(g: Graph, state: list[str], column: list[str]) -> list[str]:
+        square = g.op("Unsqueeze", column[0], g.constant(np.array([1])))
+        longer = [g.add(b, g.mul(square, a)) for a, b in pairwise(state)]
+        return [g.op("Identity", state[0]), *longer]
+
+    begin = [graph.filled(1.0, x, 1), *(graph.filled(0.0, x, 1) for _ in range(s.degree))]
+    return graph.over_columns(begin, [squares], body)[-1]

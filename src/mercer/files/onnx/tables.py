@@ -33,7 +33,7 @@ def prepared(preparation: TablePreparation, graph: Graph) -> str:
             absent.append(graph.op("Cast", missing, to=graph.onnx.TensorProto.DOUBLE))
     if parts:
         away = graph.sub(_beside(graph, parts), graph.constant(preparation.means_))
-        parts = [graph.scaled(away, 1.0 / preparation.scales_)]
+        parts = [graph.divided(away, preparation.scales_)]
     parts += absent
     for name, levels in plan["levels"].items():
         column = graph.input(name, graph.onnx.TensorProto.STRING)

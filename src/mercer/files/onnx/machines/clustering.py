@@ -43,7 +43,7 @@ def _(machine: GaussianMixture, graph: Graph, x: str) -> list[Output]:
     k, d = parts.means.shape
     roots = problem.shape.roots(parts.covariances, k, d)
     away = graph.sub(x, graph.constant(machine._origin))
-    rows = graph.scaled(away, 1.0 / machine._scale)
+    rows = graph.divided(away, machine._scale)
     columns = []
     for mean, root in zip(parts.means, roots, strict=True):
         near = graph.sub(rows, graph.constant(mean))

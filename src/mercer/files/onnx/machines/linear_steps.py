@@ -24,7 +24,7 @@ def _(machine: StandardScaler, graph: Graph, x: str) -> str:
     if machine.with_mean:
         x = graph.sub(x, graph.constant(machine.mean_))
     if machine.with_std:
-        x = graph.scaled(x, 1.0 / machine.scale_)
+        x = graph.divided(x, machine.scale_)
     return x
 
 
