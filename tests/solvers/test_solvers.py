@@ -1,3 +1,4 @@
+import pickle
 import time
 import warnings
 
@@ -22,6 +23,7 @@ from mercer.solvers import (
     Lanczos,
     Primal,
     PrimalPath,
+    Solution,
     SolverError,
     Status,
     Watch,
@@ -369,3 +371,12 @@ def test_feasible_start_meets_the_sum():
     assert start.sum() == pytest.approx(30.0)
     assert (start >= problem.lower).all() and (start <= problem.upper).all()
     check_solver(SMO(), problem)
+
+
+def test_solutions_of_earlier_pickles_are_read():
+    solution = Solution(None, Status.SOLVED, 1, 0.0, "one")
+    held = vars(solution).copy()  # what 0.8 wrote
+    again = object.__new__(Solution)
+    again.__setstate__(held)
+    assert again.status is Status.SOLVED
+    assert pickle.loads(pickle.dumps(solution)).status is Status.SOLVED

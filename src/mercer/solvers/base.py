@@ -182,7 +182,8 @@ class Solution:
         return {**vars(self), "status": self.status.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, status=Status[state["status"]])
+        status = state["status"]  # pickles of 0.8 hold the member itself
+        vars(self).update(state, status=status if isinstance(status, Status) else Status[status])
 
     def __repr__(self) -> str:
         answer = type(self.value).__name__
