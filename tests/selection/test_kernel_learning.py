@@ -28,6 +28,7 @@ from mercer.kernels import (
     Sigmoid,
     Spectrum,
     Tanimoto,
+    exp,
 )
 from mercer.problems import KernelCombination
 from mercer.problems.kernel_learning.relevance import LeaveOneOut, Likelihood, Relevance, Scaled
@@ -932,3 +933,13 @@ def test_equally_good_scales_are_those_where_the_measure_is_flat(monkeypatch):
         kept.append(round(10 * way.best[0]))
     assert kept == [0, 0, 2, 2, 4, 4]
     assert (way.lowest, way.value, way.steepest) == (0.9, 0.9, 9.0)
+
+
+@pytest.mark.parametrize("method", ["ridge", "alignment"])
+def test_kernels_of_very_different_sizes_are_certified_together(method):
+    """What rounding may hide is that of the weighted sum, not of the first kernel."""
+    rng = np.random.default_rng(443276)
+    X, y = rng.standard_normal((80, 1)), rng.standard_normal(80)
+    kernels = [exp(Polynomial(3, 0.0)), "linear", Gaussian(1.0)]
+    machine = MultipleKernel(KernelRidge(0.01), kernels, method=method).fit(X, y)
+    assert machine.combined_.certificate.ok

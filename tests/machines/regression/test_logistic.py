@@ -123,6 +123,20 @@ def test_kernels_by_brute_force(loss):
 # --- slopes and curvatures by finite differences -------------------------------------------------
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_rows_that_are_wrong_for_certain_have_a_bound(k):
+    """A probability that rounds to one has no entropy; rows of little weight may be that wrong."""
+    codes, scores = np.array([0, 1]), np.zeros((2, 1 if k == 2 else k))
+    scores[0, -1], scores[1, 0] = 60.0, -60.0 if k == 2 else 60.0
+    loss = LogLoss()
+    assert np.isfinite(loss.conjugates(loss.slopes(scores, codes), codes)).all()
+    rng = np.random.default_rng(588041)
+    X, y, weights = rng.standard_normal((83, 15)), np.arange(83) % k, 10.0 ** rng.uniform(-6, 6, 83)
+    machine = LogisticRegression().fit(X, y, sample_weight=weights)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.quantities.relative_gap < 1e-6
+
+
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("k", [1, 3])
 def test_derivatives_by_finite_differences(name, k):
