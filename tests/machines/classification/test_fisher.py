@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import FisherDiscriminant, certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.kernels import Constant, Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.problems import Directions, Discriminant, as_directions
-from mercer.solvers import CholeskyDiscriminant, PrimalDiscriminant, SolverError, solve
+from mercer.solvers import CholeskyDiscriminant, PrimalDiscriminant, SolverError, Status, solve
 
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)
 
@@ -603,3 +603,16 @@ def test_rows_whose_squared_distances_overflow_have_scores():
     far = 1e170 * X[:3]
     assert np.isfinite(machine.decision_function(far)).all()
     assert_allclose(machine.predict_proba(far).sum(axis=1), 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("scale", [10.0, 150.0, 2000.0])
+def test_kernels_that_hardly_vary_are_judged_within_the_fit(seed, scale):
+    """Directions are judged by squares of sums, which cancel long before the sums do."""
+    rng = np.random.default_rng(seed)
+    X, y = np.round(rng.standard_normal((20, 2))), np.arange(20) % 3
+    for constant in (0.05, 5.0):
+        machine = FisherDiscriminant(Gaussian(scale) + Constant(constant), penalty=1.0).fit(X, y)
+        status = machine.solution_.status
+        assert (status is Status.SOLVED) <= machine.certificate_.ok

@@ -219,7 +219,7 @@ class KNeighborsClassifier(ScikitNeighbors):
 
 def _have_distances(rows: Array) -> bool:
     """Return whether squared distances of rows are finite."""
-    return bool(np.abs(rows).max(initial=0.0) < _LARGEST)
+    return float(np.abs(rows).max(initial=0.0)) < _LARGEST
 
 
 def _distances(asked: Array, rows: Array, index: Array) -> Array:

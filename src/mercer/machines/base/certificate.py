@@ -195,6 +195,7 @@ _FAR = 1e3  # of the spread of the rows: their distance from the origin
 _SLIGHT = 1e-6  # of k(x, x): a penalty below it leaves K nearly singular
 _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
+_SQUARED = 1e4  # the same for directions, which are judged by c'Kc: squares of the sums cancel
 
 
 def is_well_conditioned(
@@ -223,6 +224,7 @@ def is_well_conditioned(
             and (gram.source is None or _near(gram.source.X))
             and _apart(gram, diagonal, size)
             and _sums(value, np.sqrt(diagonal)) * np.sqrt(size) < _CANCELLING
+            and (not hasattr(value, "values") or _sums(value, np.sqrt(diagonal)) < _SQUARED)
         )
 
 

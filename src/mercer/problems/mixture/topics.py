@@ -160,7 +160,8 @@ def ratios(X: Any, topics: Array, proportions: Array) -> tuple[Any, Array]:
 
     chunked(fill, X.nnz)
     np.maximum(expected, _RARE, out=expected)
-    ratio = csr_array((X.data / expected, X.indices, X.indptr), shape=X.shape)
+    with np.errstate(over="ignore"):  # counts of 1e200, judged by what comes of it
+        ratio = csr_array((X.data / expected, X.indices, X.indptr), shape=X.shape)
     np.log(expected, out=expected)
     expected *= X.data
     return ratio, np.bincount(rows, expected, minlength=X.shape[0])
