@@ -32,7 +32,8 @@ lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs ## build docs/_build/html; a warning is an error
-	@rm -rf docs/api/generated  # a page of a name that is gone would stay for ever
+	@# a page of a name that is gone would stay for ever, one of a new page would not be written
+	@rm -rf docs/api/generated docs/_build/html/.doctrees
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
