@@ -236,6 +236,19 @@ def test_a_model_like_a_constant_is_said_to_be_one(mercer, tmp_path):
     assert "not shown to be better than a constant answer" in said
 
 
+def test_certify_models_without_a_target(mercer, tmp_path):
+    rows = [f"{i % 2 * 9 + i % 5},{'uv'[i % 2]},a" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,word,other", *rows]))
+    for name in ("cluster", "project"):
+        mercer(name, "rows.csv", "--drop", "other", "--model", "m.mercer", "--quiet")
+        assert mercer("certify", "m.mercer", "rows.csv").out.startswith("certified")
+    texts = ["text,n", *(f"the red wine number {i % 7} is good and dry,{i}" for i in range(30))]
+    (tmp_path / "texts.csv").write_text("\n".join(texts))
+    topics = ("topics", "texts.csv", "--column", "text", "-k", "2", "--stop-words", "none")
+    mercer(*topics, "--model", "t.mercer", "--quiet")
+    assert mercer("certify", "t.mercer", "texts.csv").out.startswith("certified")
+
+
 def test_remedies_are_options(mercer, tmp_path):
     (tmp_path / "comma.csv").write_text("x;y\n" + "1,5;a\n2,5;b\n" * 20)
     assert "pass --decimal ," in mercer("fit", "comma.csv", "-t", "y", code=1).err

@@ -114,7 +114,10 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError) and not text:
         return "out of memory; --memory sets a budget that is kept to"
     known = ValueError | OSError | ImportError | MemoryError | NotCertifiedError
-    if keyed or isinstance(error, known):  # a KeyError with a sentence: a column that is not there
+    of_column = isinstance(error, TypeError) and text.startswith("column '")  # of a table
+    if (
+        keyed or of_column or isinstance(error, known)
+    ):  # a KeyError with a sentence: a column that is not there
         return text or type(error).__name__
     if type(error).__module__.split(".")[0] == "mercer":  # errors with a sentence of their own
         return text

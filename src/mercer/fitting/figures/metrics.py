@@ -99,7 +99,7 @@ def _balanced(truth: Array, right: Array, k: int, seed: int) -> Metric:
     if low == high:  # classes are right or wrong as a whole: no variance, but few rows prove little
         n, found = member.sum(axis=0), (member * right[:, None]).sum(axis=0)
         ends = [wilson(hits, int(of)) for hits, of in zip(found, n, strict=True)]
-        low, high = (float(end) for end in np.mean(ends, axis=0))
+        low, high = (float(end) for end in np.mean(ends, axis=0).clip([0, value], [value, 1]))
         method = "Wilson, of each class"
     constant = 1.0 / max(member.shape[1], 1)
     return Metric("balanced accuracy", value, low, high, method, baseline=constant)
