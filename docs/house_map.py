@@ -134,7 +134,7 @@ def block() -> str:
     lines = [FIRST, "", "![Rooms and what they import](images/rooms.svg)", ""]
     lines += ["| room | what it is for | imports from |", "| --- | --- | --- |"]
     for room in sorted(PURPOSE, key=lambda name: (-tall[name], name)):
-        below = sorted({b for a, b in edges if a == room}, key=lambda name: -tall[name])
+        below = sorted({b for a, b in edges if a == room}, key=lambda name: (-tall[name], name))
         lines.append(f"| `{room}` | {PURPOSE[room]} | {', '.join(below) or '-'} |")
     way = walk(one_fit)
     lines += [
