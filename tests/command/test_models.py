@@ -218,6 +218,46 @@ def test_predict_names_the_column_that_is_missing(mercer, table, model, tmp_path
     assert "town" in mercer("predict", model, "less.csv", code=1).err
 
 
+def test_columns_that_no_model_learns_from_may_be_missing(mercer, tmp_path):
+    rows = [f"P{i:03},{i % 7 - 3 + 0.1 * (i % 3):.1f},{'ab'[i % 7 > 3]}" for i in range(120)]
+    (tmp_path / "ids.csv").write_text("\n".join(["id,x,y", *rows]))
+    mercer("fit", "ids.csv", "-t", "y", "--kernel", "linear", "--no-report", "--quiet")
+    (tmp_path / "new.csv").write_text("x\n3.1\n-3\n")
+    assert mercer("predict", "ids.mercer", "new.csv").out.split() == ["y", "b", "a"]
+    (tmp_path / "new.csv").write_text("X\n3.1\n-3\n")
+    assert "it has 'X': rename" in mercer("predict", "ids.mercer", "new.csv", code=1).err
+    assert "training table" in mercer("evaluate", "ids.mercer", "ids.csv").err
+
+
+def test_a_model_like_a_constant_is_said_to_be_one(mercer, tmp_path):
+    rows = [f"{i * i % 17},{'ab'[i % 2]}" for i in range(30)]
+    (tmp_path / "noise.csv").write_text("\n".join(["x,y", *rows]))
+    said = mercer("fit", "noise.csv", "-t", "y", "--kernel", "linear", "--no-report").out
+    assert "not shown to be better than a constant answer" in said
+
+
+def test_certify_models_without_a_target(mercer, tmp_path):
+    rows = [f"{i % 2 * 9 + i % 5},{'uv'[i % 2]},a" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,word,other", *rows]))
+    for name in ("cluster", "project"):
+        mercer(name, "rows.csv", "--drop", "other", "--model", "m.mercer", "--quiet")
+        assert mercer("certify", "m.mercer", "rows.csv").out.startswith("certified")
+    texts = ["text,n", *(f"the red wine number {i % 7} is good and dry,{i}" for i in range(30))]
+    (tmp_path / "texts.csv").write_text("\n".join(texts))
+    topics = ("topics", "texts.csv", "--column", "text", "-k", "2", "--stop-words", "none")
+    mercer(*topics, "--model", "t.mercer", "--quiet")
+    assert mercer("certify", "t.mercer", "texts.csv").out.startswith("certified")
+
+
+def test_remedies_are_options(mercer, tmp_path):
+    (tmp_path / "comma.csv").write_text("x;y\n" + "1,5;a\n2,5;b\n" * 20)
+    assert "pass --decimal ," in mercer("fit", "comma.csv", "-t", "y", code=1).err
+    assert (
+        "did you mean"
+        in mercer("fit", "comma.csv", "-t", "y", "--decimal", ",", "--drop", "xx", code=2).err
+    )
+
+
 def test_models_cut_short_are_refused(mercer, table, model):
     content = model.read_bytes()
     for size in (0, 5, 100, len(content) // 2, len(content) - 1):

@@ -243,7 +243,10 @@ def test_blocks_are_the_columns_of_the_schema(monkeypatch):
     for wrong, match in [
         (b"age,town\n1,x\n", "no column 'born'"),
         (b"age,town,born\n1,x,31/12/2020\n", "line 2, column 'born': '31/12/2020' in row 0 is not"),
-        (b"age,town,born\nx,x,\n", "line 2, column 'age': 'x' is not a number"),
+        (
+            b"age,town,born\nx,x,\n",
+            "line 2, column 'age': 'x' is not a number; the training table has",
+        ),
     ]:
         with pytest.raises(DataError, match=match):
             list(read_blocks(io.BytesIO(wrong), schema))

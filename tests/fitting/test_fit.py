@@ -189,6 +189,14 @@ def test_tables_of_any_kind_give_one_answer(classifier, tmp_path):
 # --- tables that are not as they should be ---------------------------------------------------
 
 
+def test_words_among_numbers_of_the_target_are_named():
+    x = np.random.default_rng(0).normal(size=60)
+    y = [*map(str, x[:58].round(6)), "unknown", "unknown"]
+    for task in (None, "regression"):
+        with pytest.raises(ValueError, match=r"58 of its 60 .* 'unknown'.*missing='unknown'"):
+            fit({"x": x, "y": y}, "y", task=task)
+
+
 def test_rows_without_target_and_tiny_classes_are_left_out_and_said():
     table = labelled(120)
     table["sick"][:10], table["sick"][10] = None, "perhaps"
@@ -198,6 +206,8 @@ def test_rows_without_target_and_tiny_classes_are_left_out_and_said():
     text = "\n".join(model.notes)
     assert "10 of 120 rows have no target" in text
     assert "perhaps" in text
+    lost = [one.message for one in model.findings if one.code == "left-out"]
+    assert len(lost) == 2, "the command and the report show findings, not notes"
     again = run(model, table)["model"]
     np.testing.assert_array_equal(again.predict(Table.of(table)), model.predict(table))
 

@@ -61,7 +61,7 @@ class Opened:
         stream = standard_input() if source == "-" else source
         if self.schema is None:
             return iter([read(stream, **reader)])
-        return iter(read_blocks(stream, self.schema, **reader))
+        return iter(read_blocks(stream, self.schema.without_identifiers(), **reader))
 
     def names(self, proba: bool) -> list[str]:
         """Return the names of what `answers` returns."""

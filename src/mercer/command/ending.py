@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -36,6 +37,10 @@ EXIT_CODES = {
     PIPE_CLOSED: "whoever read the output has gone (as in `| head`)",
     TERMINATED: "ended by SIGTERM",
 }
+
+
+# arguments of Python that errors name as a remedy, and that are options of the same name here
+_ARGUMENT = re.compile(r"\b(decimal|delimiter|missing|task|positive|scoring)=('[^']*'|\.\.\.)")
 
 
 class NotCertifiedError(Exception):
@@ -84,11 +89,16 @@ def _refusal(error: Exception, session: Session) -> int:
 
     if session.debug:
         traceback.print_exception(error)
-    _say(_sentence(error))
+    _say(_ARGUMENT.sub(_as_option, _sentence(error)))
     # the last: a tuning whose time was over; not imported, since only some commands tune
     late = isinstance(error, NotCertifiedError | TimeLimitError)
     late = late or type(error).__name__ == "NothingJudgedError"
     return NOT_CERTIFIED if late else DATA_ERROR
+
+
+def _as_option(found: re.Match[str]) -> str:
+    value = "..." if found[2] == "..." else shlex.quote(found[2][1:-1])
+    return f"--{found[1]} {value}"
 
 
 def _sentence(error: Exception) -> str:
@@ -104,7 +114,10 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError) and not text:
         return "out of memory; --memory sets a budget that is kept to"
     known = ValueError | OSError | ImportError | MemoryError | NotCertifiedError
-    if keyed or isinstance(error, known):  # a KeyError with a sentence: a column that is not there
+    of_column = isinstance(error, TypeError) and text.startswith("column '")  # of a table
+    if (
+        keyed or of_column or isinstance(error, known)
+    ):  # a KeyError with a sentence: a column that is not there
         return text or type(error).__name__
     if type(error).__module__.split(".")[0] == "mercer":  # errors with a sentence of their own
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,7 +109,7 @@ def fit_text(model: TableModel, files: Any) -> str:
     rows += [(one.level, one.message) for one in model.findings]
     if model.choice is not None:
         rows.append(("chosen", f"{_best(model)}. {model.choice.reason}"))
-    rows += metric_rows(model.evaluation)
+    rows += metric_rows(model.evaluation) + constant_rows(model.evaluation)
     rows.append(certificate_row(model.certificate))
     seconds = model.settings.seconds
     parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value > 0.05)
@@ -134,15 +135,30 @@ def metric_rows(judged: Evaluation) -> list[tuple[str, str]]:
     return rows
 
 
+def constant_rows(judged: Evaluation) -> list[tuple[str, str]]:
+    """Return a warning, if the first figure may be that of a constant answer."""
+    if not judged.metrics or judged.metrics[0].beats_constant is not False:
+        return []
+    name = judged.metrics[0].name
+    return [
+        ("warning", f"by its {name} the model is not shown to be better than a constant answer")
+    ]
+
+
 def _best(model: TableModel) -> str:
     assert model.choice is not None
     taken = model.choice.contenders[model.choice.chosen]
     found = {name.rpartition("__")[2]: v for name, v in taken.tuning.best_params.items()}
     params = ", ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={_short(str(value))}"
         for name, value in found.items()
     )
     return f"{taken.name} ({params})" if params else taken.name
+
+
+def _short(text: str) -> str:
+    """Return the text of a kernel with numbers of four digits."""
+    return re.sub(r"\d+\.\d{4,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
 
 
 def _task(model: TableModel) -> str:

@@ -95,7 +95,7 @@ def read_labelled(source: str, model: TableModel, **arguments: Any) -> Table:
     from mercer.data import Kind, read_blocks  # noqa: PLC0415  help needs none of it
 
     words = any(isinstance(label, str) for label in model.classes)
-    known, kind = model.schema, Kind.CATEGORY if words else Kind.NUMBER
+    known, kind = model.schema.without_identifiers(), Kind.CATEGORY if words else Kind.NUMBER
     schema = known.with_columns(
         known.kinds | {model.target: kind},
         known.parsed | {model.target: "word" if words else "number"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,8 @@ def _held(data: Any) -> list[tuple[Any, Any]]:
     """Return the columns as their holder has them, with their names."""
     if isinstance(data, Mapping):
         return list(data.items())
+    if isinstance(data, str | os.PathLike):
+        raise DataError(f"rows are needed, not a path; read them first: mercer.data.read({data!r})")
     if hasattr(data, "column_names") and hasattr(data, "column"):  # pyarrow
         return list(zip(data.column_names, data.columns, strict=True))
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas

@@ -63,6 +63,10 @@ class Schema:
         kinds = {name: kind for name, kind in self.kinds.items() if name not in names}
         return self.with_columns(kinds, {name: self.parsed[name] for name in kinds})
 
+    def without_identifiers(self) -> Schema:
+        """Leave out columns that no model learns from: new rows need not have them."""
+        return self.drop(*(n for n, kind in self.kinds.items() if kind is Kind.IDENTIFIER))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists and words, for JSON."""
         return {

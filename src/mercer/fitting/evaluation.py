@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,15 @@ class Metric:
     method: str
     better: str = "higher"
     baseline: float = float("nan")
+
+    @property
+    def beats_constant(self) -> bool | None:
+        """Whether the whole interval is better than the constant answer; None if not known."""
+        if not all(map(math.isfinite, (self.low, self.high, self.baseline))):
+            return None
+        if self.better == "lower":
+            return bool(self.high < self.baseline)
+        return bool(self.low > self.baseline)
 
     def __str__(self) -> str:
         return f"{self.name} {self.value:.4g} ({self.low:.4g} to {self.high:.4g}, {self.method})"

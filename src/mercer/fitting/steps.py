@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mercer.data import Kind, Table, TablePreparation, check, read
+from mercer.data import Finding, Findings, Kind, Table, TablePreparation, check, read
 from mercer.fitting.evaluating import (
     Decider,
     bounds_of,
@@ -95,7 +95,8 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
         whole = whole.with_kinds(kinds) if kinds else whole
         wanted = read_target(whole, target, options.task)
         other = _test_table(wanted, options)
-        findings = check(wanted.table, target, other)
+        lost = [Finding("warning", "left-out", (target,), said) for said in wanted.left_out]
+        findings = Findings([*lost, *check(wanted.table, target, other)])
     classes, more = _classes(wanted, options.positive)
     notes = [*wanted.notes, *more, *said]
     notes += [one.message for one in findings if one.level == "error" or one.code == "leak"]

@@ -36,6 +36,8 @@ class Target:
         Labels, sorted; empty for regression.
     notes : tuple of str
         What was decided.
+    left_out : tuple of str
+        Sentences about rows that were left out.
     """
 
     table: Table
@@ -43,6 +45,7 @@ class Target:
     task: str
     classes: tuple[Any, ...]
     notes: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def read_target(table: Table, name: str, task: str | None) -> Target:
@@ -69,12 +72,12 @@ def read_target(table: Table, name: str, task: str | None) -> Target:
         raise ValueError(f"fit: task={task!r} must be 'classification', 'regression' or None")
     if len(table.columns) < 2:
         raise ValueError(f"fit: the table has no column beside the target {name!r} to learn from")
-    notes = []
+    notes, left_out = [], []
     there = ~missing_of(table[name])
     if not there.any():
         raise ValueError(f"fit: the target {name!r} is missing in every row")
     if not there.all():
-        notes.append(
+        left_out.append(
             f"{int((~there).sum())} of {len(table)} rows have no target and were left out."
         )
         table = table.rows(there)
@@ -82,8 +85,9 @@ def read_target(table: Table, name: str, task: str | None) -> Target:
         task, why = _guessed(table, name)
         notes.append(why)
     if task == "regression":
-        return Target(table, name, task, (), (*notes, *_check_numbers(table, name)))
-    return _with_classes(table, name, notes)
+        notes += _check_numbers(table, name)
+        return Target(table, name, task, (), (*left_out, *notes), tuple(left_out))
+    return _with_classes(table, name, notes, left_out)
 
 
 def target_values(table: Table, name: str, task: str) -> Array:
@@ -143,7 +147,7 @@ def _check_numbers(table: Table, name: str) -> list[str]:
     if values.dtype.kind not in "biuf":
         raise ValueError(
             f"fit: task='regression' needs numbers, and the target {name!r} is a column of kind "
-            f"{table.kinds[name].value}"
+            f"{table.kinds[name].value}{_odd_words(values)}"
         )
     bad = np.flatnonzero(~np.isfinite(values.astype(np.float64)))
     if len(bad):
@@ -159,7 +163,7 @@ def _check_numbers(table: Table, name: str) -> list[str]:
     return []
 
 
-def _with_classes(table: Table, name: str, notes: list[str]) -> Target:
+def _with_classes(table: Table, name: str, notes: list[str], left_out: list[str]) -> Target:
     labels = target_values(table, name, "classification")
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) > _MOST_CLASSES:
@@ -169,10 +173,10 @@ def _with_classes(table: Table, name: str, notes: list[str]) -> Target:
         )
     small = classes[counts < _SMALLEST]
     if len(small) and len(classes) - len(small) >= 2:
-        left_out = int(counts[counts < _SMALLEST].sum())
-        notes.append(
+        lost = int(counts[counts < _SMALLEST].sum())
+        left_out.append(
             f"Classes with fewer than {_SMALLEST} rows cannot be learnt and judged: "
-            f"{_words(small)}; their {left_out} rows were left out."
+            f"{_words(small)}; their {lost} rows were left out."
         )
         table = table.rows(~np.isin(labels, small))
         labels = target_values(table, name, "classification")
@@ -186,9 +190,33 @@ def _with_classes(table: Table, name: str, notes: list[str]) -> Target:
         raise ValueError(
             f"fit: class {classes[counts.argmin()].item()!r} of the target {name!r} has "
             f"{counts.min()} row(s); at least {_SMALLEST} rows of two classes are needed"
+            f"{_odd_words(table[name])}"
         )
     notes.append(_shares(classes, counts))
-    return Target(table, name, "classification", tuple(classes.tolist()), tuple(notes))
+    found, lost_rows = tuple(classes.tolist()), tuple(left_out)
+    return Target(table, name, "classification", found, (*lost_rows, *notes), lost_rows)
+
+
+def _odd_words(values: Array) -> str:
+    """Return which words keep a column from being numbers, where nearly all entries are some."""
+    if values.dtype != object:
+        return ""
+    odd = [word for word in values.tolist() if word is not None and not _is_number(word)]
+    if not odd or 2 * len(odd) > len(values):
+        return ""
+    word = odd[0][:30]
+    return (
+        f"; {len(values) - len(odd)} of its {len(values)} entries are numbers, and {len(odd)} are "
+        f"not, such as {word!r}: if that means none, pass missing={word!r}"
+    )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _shares(classes: Array, counts: Array) -> str:

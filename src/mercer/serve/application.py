@@ -98,7 +98,7 @@ class Answering:
 
     def __init__(self, model: TableModel, limits: ServeLimits, metrics: Metrics) -> None:
         self.model, self.limits, self.metrics = model, limits, metrics
-        self.columns = model.schema.drop(model.target)
+        self.columns = model.schema.drop(model.target).without_identifiers()
 
     def described(self) -> dict[str, Any]:
         """Return what the model predicts, and from what."""

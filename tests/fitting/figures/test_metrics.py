@@ -61,6 +61,14 @@ def test_figures_of_regressions_are_those_of_scikit_learn():
         assert one.low < one.value < one.high
 
 
+def test_no_error_among_few_rows_is_no_certainty():
+    truth = np.array(["a"] * 10 + ["b"] * 10)
+    found = classification_metrics(Answers(truth, truth), ["a", "b"], np.full(2, 0.5), 0)
+    balanced = next(one for one in found if one.name == "balanced accuracy")
+    assert balanced.low == pytest.approx(0.7225, abs=1e-4), "Wilson's, of 10 out of 10"
+    assert balanced.value == balanced.high == 1.0
+
+
 def test_classes_that_do_not_come_are_left_aside():
     answers = Answers(np.array(["a"] * 5), np.array(["a"] * 4 + ["b"]), np.arange(5.0))
     found = classification_metrics(answers, ["a", "b"], np.array([0.5, 0.5]), 0)

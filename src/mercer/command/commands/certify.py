@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.models import MODEL, is_libsvm_model, training_rows
+from mercer.command.models import MODEL, is_libsvm_model, training_rows, training_table
 from mercer.command.results import certificate_row, certificate_values, refuse_uncertified
 from mercer.command.session import Session
 from mercer.command.tables import DATA, TARGET, column_of, read_arguments, read_table, reading
@@ -82,6 +82,12 @@ def _of_mercer(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list
     if isinstance(model, TableModel):
         rows, y, notes = training_rows(model, data, **_reader(options, ""))
         return verify(model.pipeline, rows, y, **more), notes
+    if hasattr(model, "schema"):  # groups, coordinates or topics of a table
+        table, notes = training_table(model, data, **_reader(options, ""))
+        if type(model).__name__ == "TopicModel":  # learnt from a list of texts, not from a table
+            texts = [text or "" for text in table[table.columns[0]].tolist()]
+            return verify(model.pipeline, texts, **more), []
+        return verify(model.pipeline, table, **more), notes
     table = read_table(data, options["drop"], **_reader(options, ""))
     X, y = _numbers(table, options["target"])
     return verify(model, X, y, **more), []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from mercer.command.models import MODEL, table_model
-from mercer.command.results import metric_rows
+from mercer.command.results import constant_rows, metric_rows
 from mercer.command.session import Session
 from mercer.command.tables import DATA, read_labelled, reading_rows, row_arguments
 from mercer.command.text import aligned
@@ -48,7 +49,22 @@ def evaluate(
     table = read_labelled(data, opened, **row_arguments(options))
     found = judge(opened, table, random_state=seed)
     values: dict[str, Any] = {"model": model, "target": opened.target, **found.to_dict()}
-    session.result(values, aligned(metric_rows(found)) + _confusion(found, opened.classes))
+    if _may_be_training(data, len(table), opened.settings):
+        session.note(
+            "note: this has the name and the rows of the training table; figures of rows that the "
+            "model has learnt from are too good"
+        )
+    rows = metric_rows(found) + constant_rows(found)
+    session.result(values, aligned(rows) + _confusion(found, opened.classes))
+
+
+def _may_be_training(data: str, rows: int, settings: Any) -> bool:
+    """Return whether a file looks like the one that a model was fitted to."""
+    return (
+        bool(settings.source)
+        and Path(data).name == Path(settings.source).name
+        and (rows >= settings.rows)
+    )
 
 
 def _confusion(found: Any, classes: Any) -> str:

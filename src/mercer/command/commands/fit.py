@@ -113,6 +113,8 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     reader = read_arguments(options)
     table = read_table(data, **reader)
     column_of(table.columns, options["target"], "--target")
+    for name in options["drop"]:
+        column_of(table.columns, name, "--drop")
     test = None if options["test"] is None else read_table(options["test"], **reader)
     _take_up(session, files.journal, options["resume"])
     try:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @MODEL
 @DATA
-@click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write here, whole or not.")
+@click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write the CSV here.")
 @click.option("--proba", is_flag=True, help="Probabilities as well.")
 @reading_rows
 @python

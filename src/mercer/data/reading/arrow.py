@@ -20,6 +20,10 @@ from mercer.data.limits import Limits
 from mercer.data.reading.chunks import Chunk
 from mercer.data.reading.convert import Cells
 
+# bytes: pyarrow cuts a piece into blocks of so many, and one block keeps one thread busy; threads
+# that are started for it gain nothing, and may abort the process while it ends
+_BLOCK = 1 << 20
+
 
 @cache
 def pyarrow() -> Any:
@@ -82,7 +86,9 @@ def arrow_columns(
     try:
         table = pa.csv.read_csv(
             pa.py_buffer(chunk.data),
-            read_options=pa.csv.ReadOptions(column_names=list(names)),
+            read_options=pa.csv.ReadOptions(
+                column_names=list(names), block_size=_BLOCK, use_threads=len(chunk.data) > _BLOCK
+            ),
             parse_options=pa.csv.ParseOptions(
                 delimiter=delimiter, quote_char=False, newlines_in_values=False
             ),

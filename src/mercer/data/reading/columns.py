@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,12 @@ def refuse_lacking(schema: Schema, names: Sequence[str], source: str) -> None:
     lacking = [name for name in schema.names if name not in have]
     if lacking:
         more = f" and {len(lacking) - 1} more columns" if len(lacking) > 1 else ""
+        unused = {name.casefold(): name for name in have.difference(schema.names)}
+        near = get_close_matches(lacking[0].casefold(), unused, n=1)
+        hint = f"; it has {unused[near[0]]!r}: rename that, if it is meant" if near else ""
         raise DataError(
-            f"the file has no column {lacking[0]!r}{more} of the training table", source=source
+            f"the file has no column {lacking[0]!r}{more} of the training table{hint}",
+            source=source,
         )
 
 

@@ -45,6 +45,7 @@ class DelimitedFile:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
         self._numbers_only, self._gaps = True, False  # as far as is known
+        self._known = False  # whether a schema says what the columns are
         # of the whole process: the csv module has no other
         csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
         self.cells = Cells(frozenset(word.strip() for word in options.missing), options.decimal)
@@ -141,11 +142,16 @@ class DelimitedFile:
 
     def _not_a_number(self, odd: NotANumberError, name: str, records: Records) -> DataError:
         comma = has_decimal_comma(odd.word) and self.cells.decimal == "."
-        advice = (
-            "pass decimal=',' if it is a decimal comma"
-            if comma
-            else "name the word in missing=..., or call the column a category"
-        )
+        if self._known:
+            sign = "point" if self.cells.decimal == "." else "comma"
+            advice = (
+                f"the training table has numbers with a decimal {sign} here: correct it, or leave "
+                "it blank"
+            )
+        elif comma:
+            advice = "pass decimal=',' if it is a decimal comma"
+        else:
+            advice = "name the word in missing=..., or call the column a category"
         line = records.lines[odd.row]
         message = f"{shorten(odd.word)!r} is not a number; {advice}"
         return DataError(message, source=self.name, line=line, column=name)
@@ -221,6 +227,7 @@ class DelimitedFile:
     def blocks(self, schema: Schema) -> Iterator[Table]:
         """Read rows as the columns of a schema, piece by piece."""
         refuse_lacking(schema, self.names, self.name)
+        self._known = True
         rows = 0
         for chunk in chunks(self.stream, self.dialect, CHUNK):
             found = self.parse(chunk, schema.parsed)

@@ -95,9 +95,14 @@ def _balanced(truth: Array, right: Array, k: int, seed: int) -> Metric:
 
     rows = np.hstack([member, member * right[:, None]])
     value = float(figure(rows.sum(axis=0)[None])[0]) if len(rows) else math.nan
-    low, high = bootstrap(rows, figure, seed)
+    (low, high), method = bootstrap(rows, figure, seed), "bootstrap"
+    if low == high:  # classes are right or wrong as a whole: no variance, but few rows prove little
+        n, found = member.sum(axis=0), (member * right[:, None]).sum(axis=0)
+        ends = [wilson(hits, int(of)) for hits, of in zip(found, n, strict=True)]
+        low, high = (float(end) for end in np.mean(ends, axis=0).clip([0, value], [value, 1]))
+        method = "Wilson, of each class"
     constant = 1.0 / max(member.shape[1], 1)
-    return Metric("balanced accuracy", value, low, high, "bootstrap", baseline=constant)
+    return Metric("balanced accuracy", value, low, high, method, baseline=constant)
 
 
 def _of_probabilities(truth: Array, p: Array, shares: Array, seed: int) -> list[Metric]:

@@ -11,7 +11,6 @@ from mercer.report.page import Card, Note
 from mercer.report.sections.certificate import verdict
 from mercer.report.sections.cost import Cost
 from mercer.report.sections.results.quality import (
-    beats_constant,
     drawn,
     has_interval,
     main_metric,
@@ -149,7 +148,7 @@ def _quality_card(subject: Subject) -> Card | None:
     if has_interval(metric):
         note = f"{say(metric, metric.low)} to {say(metric, metric.high)} on {note}"
     drawing = picture if isinstance(picture, Drawing) else None
-    level = "warning" if beats_constant(metric) is False else "plain"
+    level = "warning" if metric.beats_constant is False else "plain"
     return Card(metric_name(metric), say(metric, metric.value), note, level, drawing)
 
 
@@ -184,7 +183,7 @@ def warnings(subject: Subject) -> tuple[Note, ...]:
     """Return what must not be missed."""
     found: list[Note] = []
     metric = main_metric(subject.evaluation)
-    if metric is not None and beats_constant(metric) is False:
+    if metric is not None and metric.beats_constant is False:
         found.append(
             Note("warning", f"By its {_lower(metric)} the model is not shown to be better than the "
                  "best constant answer, which is within the interval.")

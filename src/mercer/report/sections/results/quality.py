@@ -112,15 +112,6 @@ def perfect(metric: Metric) -> float | None:
     return 1.0
 
 
-def beats_constant(metric: Metric) -> bool | None:
-    """Return whether the whole interval is better than the constant answer; None if not known."""
-    if not (has_interval(metric) and math.isfinite(metric.baseline)):
-        return None
-    if metric.better == "lower":
-        return bool(metric.high < metric.baseline)
-    return bool(metric.low > metric.baseline)
-
-
 def main_metric(found: Evaluation | None) -> Metric | None:
     """Return the figure that is shown first."""
     return found.metrics[0] if found is not None and found.metrics else None
