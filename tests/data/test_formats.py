@@ -112,6 +112,7 @@ def test_arff():
         (b"31.12.2020 08", b"31.13.2020 08", 10, "born", "no date of this pattern"),
         (b"dd.MM", b"EEE.MM", 5, "born", "date pattern"),
         (b"dd.MM", b"MM.MM", 5, "born", "names a part twice"),
+        (b"dd.MM", b"." * 500_000, 5, "born", "longer than 200 characters"),
         (b" real", b" relational", 3, "the age", "type 'relational' is not taken"),
         (b"@attribute town", b"attribute town", 4, None, "before @data"),
     ],
