@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from mercer import MemoryBudgetError, config
 from mercer.data import DataError, Kind, Limits, Table, read, read_blocks
 
 JSON = (
@@ -80,6 +81,9 @@ def test_many_late_keys_are_bounded():
     text = b"".join(b'{"k%d": 1}\n' % k for k in range(2000))
     assert "more than" in str(refused(text, limits=Limits(columns=1000)))
     assert "more than" in str(refused(text, limits=Limits(bytes=10**6)))
+    text = b"".join(b'{"k%d": 1}\n' % k for k in range(2200))  # 30 kB that take 80 MB
+    with config(memory="60 MB"), pytest.raises(MemoryBudgetError, match="cells"):
+        read(io.BytesIO(text), format="jsonl")
 
 
 # --- ARFF ------------------------------------------------------------------------------------
@@ -285,3 +289,11 @@ def test_the_format_is_that_of_the_name_or_of_the_beginning(tmp_path):
             "csv",
         )
         assert (found.schema.format == "csv") == (name == "g.data")
+
+
+def test_codes_that_are_no_character():
+    for order in "<>":
+        stream = io.BytesIO()
+        np.save(stream, np.array(["a", "b"], dtype=f"{order}U1"))
+        assert read(io.BytesIO(stream.getvalue()))["x"].tolist() == ["a", "b"]
+        assert "no character" in str(refused(stream.getvalue()[:-8] + b"\xff" * 8))
