@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names such as /dev/stdout: links that must stay
+
 
 def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
     """Write a file so that its name never stands for half of it.
 
     The parts go to a temporary file in the same folder, which takes the name when it is safely
     on the disk. Whatever happens before, an error, Ctrl-C or the end of the process, leaves the
-    earlier file as it was; all but the last remove the temporary file, too.
+    earlier file as it was; all but the last remove the temporary file, too. A link is replaced, not
+    what it points to. Pipes and devices, such as /dev/null, are written to as they are.
 
     Parameters
     ----------
@@ -34,6 +37,10 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target}: is a folder; name a file in it")
+    if _is_open_ended(target):
+        with target.open("wb") as file:
+            file.writelines(parts)
+        return
     handle = -1
     temporary = ""
     try:
@@ -59,14 +66,20 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
             os.unlink(temporary)
 
 
+def _is_open_ended(target: Path) -> bool:
+    """Return whether a name stands for a pipe, a device or an open file: nothing to replace."""
+    if not target.exists():
+        return False
+    return not target.is_file() or os.path.abspath(target).startswith(_OPEN_FILES)
+
+
 def _mode(target: Path) -> int:
     """Return the permissions of the file that is replaced, or those of a new one."""
-    try:
+    if target.is_file() and not target.is_symlink():  # those behind a link are not ours to take
         return target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _sync_folder(folder: Path) -> None:
