@@ -241,6 +241,8 @@ def test_links_are_replaced_without_what_is_behind_them(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="Linux")
 def test_open_files_by_their_number_are_written_to(tmp_path):
-    with (tmp_path / "out").open("wb") as file:
+    with (tmp_path / "out").open("wb", buffering=0) as file:
+        file.write(b"before, ")
         write_file(f"/proc/self/fd/{file.fileno()}", [b"whole"])
-    assert (tmp_path / "out").read_bytes() == b"whole"
+        file.write(b", after")
+    assert (tmp_path / "out").read_bytes() == b"before, whole, after"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names such as /dev/stdout: links that must stay
+_OPEN_FILES = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}  # links that must stay
 
 
 def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
@@ -37,8 +39,10 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target}: is a folder; name a file in it")
-    if _is_open_ended(target):
-        with target.open("wb") as file:
+    number = _open_number(target)
+    if number is not None or (target.exists() and not target.is_file()):
+        # one more handle of an open file goes on where the file is; a second opening would not
+        with os.fdopen(os.dup(number), "wb") if number is not None else target.open("wb") as file:
             file.writelines(parts)
         return
     handle = -1
@@ -66,11 +70,11 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
             os.unlink(temporary)
 
 
-def _is_open_ended(target: Path) -> bool:
-    """Return whether a name stands for a pipe, a device or an open file: nothing to replace."""
-    if not target.exists():
-        return False
-    return not target.is_file() or os.path.abspath(target).startswith(_OPEN_FILES)
+def _open_number(target: Path) -> int | None:
+    """Return the number of the open file that a name such as /dev/stdout stands for."""
+    name = os.path.abspath(target)
+    found = _OPEN_FILES.fullmatch(name)
+    return int(found[1]) if found is not None else _STANDARD.get(name)
 
 
 def _mode(target: Path) -> int:
