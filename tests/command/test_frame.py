@@ -257,6 +257,8 @@ def test_options_from_a_file(mercer, toml):
         ("[fit\n", "is no TOML"),
         ("quiet = 'yes'", "true or false"),
         ("quiet = [true]", "takes one value"),
+        ("quiet = 1979-05-27", "takes one value"),
+        ("a = " + "[" * 5000, "is no TOML"),
         ("config = 'other.toml'", "no command has an option 'config'"),
     ],
 )

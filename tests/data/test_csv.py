@@ -291,3 +291,10 @@ def test_without_pyarrow_the_table_is_the_same(monkeypatch):
         table(TEXT, parser="pyarrow")
     with pytest.raises(ValueError, match="parser='c'"):
         table(TEXT, parser="c")
+
+
+@pytest.mark.parametrize("parser", ["mercer", "pyarrow"])
+def test_long_digits_take_no_longer_than_their_length(parser):
+    word = "1" * 130_000
+    found = read(io.BytesIO(f"a,b\n{word}x,1\n{word}.{word[:9]}e,2\n".encode()), parser=parser)
+    assert found["a"].tolist() == [f"{word}x", f"{word}.{word[:9]}e"]

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from mercer import MemoryBudgetError, config
 from mercer.data import DataError, Kind, Limits, Table, read, read_blocks
 
 JSON = (
@@ -80,6 +81,9 @@ def test_many_late_keys_are_bounded():
     text = b"".join(b'{"k%d": 1}\n' % k for k in range(2000))
     assert "more than" in str(refused(text, limits=Limits(columns=1000)))
     assert "more than" in str(refused(text, limits=Limits(bytes=10**6)))
+    text = b"".join(b'{"k%d": 1}\n' % k for k in range(2200))  # 30 kB that take 80 MB
+    with config(memory="60 MB"), pytest.raises(MemoryBudgetError, match="cells"):
+        read(io.BytesIO(text), format="jsonl")
 
 
 # --- ARFF ------------------------------------------------------------------------------------
@@ -112,6 +116,7 @@ def test_arff():
         (b"31.12.2020 08", b"31.13.2020 08", 10, "born", "no date of this pattern"),
         (b"dd.MM", b"EEE.MM", 5, "born", "date pattern"),
         (b"dd.MM", b"MM.MM", 5, "born", "names a part twice"),
+        (b"dd.MM", b"." * 500_000, 5, "born", "longer than 200 characters"),
         (b" real", b" relational", 3, "the age", "type 'relational' is not taken"),
         (b"@attribute town", b"attribute town", 4, None, "before @data"),
     ],
@@ -284,3 +289,11 @@ def test_the_format_is_that_of_the_name_or_of_the_beginning(tmp_path):
             "csv",
         )
         assert (found.schema.format == "csv") == (name == "g.data")
+
+
+def test_codes_that_are_no_character():
+    for order in "<>":
+        stream = io.BytesIO()
+        np.save(stream, np.array(["a", "b"], dtype=f"{order}U1"))
+        assert read(io.BytesIO(stream.getvalue()))["x"].tolist() == ["a", "b"]
+        assert "no character" in str(refused(stream.getvalue()[:-8] + b"\xff" * 8))

@@ -207,6 +207,10 @@ def test_large_headers_are_not_even_read(path):
     many |= {str(i): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(300)}
     refused(path, with_header(json.dumps(many).encode(), b""), "300 arrays; at most 256")
     refused(path, with_header(b'{"a":' + b"[" * 500_000, b""), "nested deeper than 64")
+    # these two took minutes: each name against all others, each quote up to the end
+    twice = b"{" + b",".join(b'"%d":0' % (i % 99_999) for i in range(100_000)) + b"}"
+    refused(path, with_header(twice, b""), "'0' is there twice")
+    refused(path, with_header(b'{"' + rb"\"" * 300_000, b""), "no JSON")
     refused(path, with_header(b'{"a": NaN}', b""), "NaN is no number")
 
 

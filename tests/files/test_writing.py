@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from files.fitted import TINY, fit
 
 import mercer
 from mercer.files import atomic
+from mercer.files.atomic import write_file
 from mercer.kernels import FromCallable, Gaussian, Kernel, Linear
 
 DATA = TINY
@@ -211,3 +213,36 @@ def test_the_temporary_file_is_in_the_same_folder(monkeypatch, tmp_path):
     )
     atomic.write_file(tmp_path / "note", [b"a", b"b"])
     assert seen == [str(tmp_path)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with names")
+def test_pipes_are_written_to_and_stay(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_file(pipe, [b"one ", b"two"])
+        assert os.read(reader, 100) == b"one two"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links")
+def test_links_are_replaced_without_what_is_behind_them(tmp_path):
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.write_bytes(b"kept")
+    other.chmod(0o777)
+    link.symlink_to(other)
+    write_file(link, [b"new"])
+    assert other.read_bytes() == b"kept" and link.read_bytes() == b"new"
+    assert not link.is_symlink() and not link.stat().st_mode & 0o111
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="Linux")
+def test_open_files_by_their_number_are_written_to(tmp_path):
+    with (tmp_path / "out").open("wb", buffering=0) as file:
+        file.write(b"before, ")
+        write_file(f"/proc/self/fd/{file.fileno()}", [b"whole"])
+        file.write(b", after")
+    assert (tmp_path / "out").read_bytes() == b"before, whole, after"

@@ -114,6 +114,8 @@ def test_texts(text, kernel):
         ("(" * 500 + "linear" + ")" * 500, 40, "nested deeper"),
         ("linear" + "[0]" * 500, 6 + 39 * 3, "nested deeper"),
         ("bilinear(" + "[" * 500, 9 + 39, "nested deeper"),
+        ("linear" + ".normalized()" * 30, 6 + 10 * 13 + 1, "more than 300000 terms"),
+        ("polynomial(" * 9 + "linear" + ", [1, 1, 1, 1, 1, 1, 1, 1])" * 9, 33, "more than 300000"),
         ("linear + " * 9000 + "linear", 20000, "longer than"),
         ("9" * 5000 + " * linear", 0, "digits"),
     ],

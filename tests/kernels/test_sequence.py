@@ -120,3 +120,7 @@ def test_decay_is_a_fraction(decay):
 def test_k_counts():
     with pytest.raises(ValueError, match="Spectrum: k=0"):
         Spectrum(0)
+
+
+def test_subsequences_longer_than_every_row():
+    assert not Subsequence(k=10**6)(["cat", "car"]).any()

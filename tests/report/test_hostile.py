@@ -10,6 +10,7 @@ from report.page_reader import read
 from mercer import SVC
 from mercer.data import Table
 from mercer.report import model_card, render
+from mercer.report.card import plain
 
 
 def test_hostile_names_are_text(hostile):
@@ -76,3 +77,8 @@ def test_a_card_is_markdown_without_surprises(hostile):
 def test_targets_may_be_called_anything(classifier, name):
     found = read(render(dataclasses.replace(classifier, table=None, target=name)))
     assert name[:20] in "".join(found.text)
+
+
+def test_a_card_links_to_nothing():
+    said = plain("https://evil.example www.evil.example a@b.example [x](y)")
+    assert said == r"https\://evil.example www\.evil.example a\@b.example \[x\]\(y\)"

@@ -1,7 +1,9 @@
 """A server answers those it should, as the model does, and refuses everybody else."""
 
 import asyncio
+import bz2
 import csv
+import gzip
 import io
 import json
 import os
@@ -16,6 +18,8 @@ from html.parser import HTMLParser
 import httpx
 import numpy as np
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import mercer
 from mercer.serve import ServeLimits, application, run
@@ -332,3 +336,46 @@ def test_the_command_serves_until_it_is_interrupted(model, tmp_path):
     finally:
         server.kill()
         server.stderr.close()
+
+
+def test_nobody_without_the_token_takes_a_place(model):
+    app = application(model, token=TOKEN, hosts=[HOST], limits=ServeLimits(at_once=1))
+    head = [(b"host", HOST.encode()), (b"content-type", b"application/json")]
+    assert raw(app, head, method="POST") == 401  # it would be read for 30 seconds
+
+    async def never():
+        raise AssertionError("the body is not asked for")
+
+    async def send(message):
+        found.append(message)
+
+    found = []
+    scope = {"type": "http", "method": "GET", "path": "/health", "headers": head, "root_path": "",
+             "query_string": b"", "http_version": "1.1", "scheme": "http"}  # fmt: skip
+    asyncio.run(app(scope, never, send))
+    assert found[0]["status"] == 200
+
+
+def test_compressed_requests_are_refused(app):
+    body = json.dumps(ROWS).encode()
+    said = kind("application/json") | {"content-encoding": "gzip"}
+    assert asked(app, "POST", "/predict", content=body, headers=said).status_code == 415
+    for packed in (gzip.compress(b"x,town\n1,Ulm\n"), bz2.compress(b"x\n1\n")):
+        found = asked(app, "POST", "/predict", content=packed, headers=kind("text/csv"))
+        assert found.status_code == 422 and "compressed" in found.json()["error"]
+
+
+def test_lengths_that_are_no_digits(app):
+    head = [(b"host", HOST.encode()), (b"authorization", f"Bearer {TOKEN}".encode()),
+            (b"content-type", b"application/json"), (b"content-length", b"\xb2")]  # fmt: skip
+    assert raw(app, head, path="/predict", method="POST") == 413
+
+
+def test_mounted_below_a_prefix(app):
+    mounted = Starlette(routes=[Mount("/models/1", app)])
+    assert asked(mounted, "GET", "/models/1/health", token=None).status_code == 200
+    assert asked(mounted, "GET", "/models/1/schema", token=None).status_code == 401
+    assert asked(mounted, "POST", "/models/1/predict", json=ROWS).status_code == 200
+    shown = asked(mounted, "GET", f"/models/1/?token={TOKEN}", token=None)
+    assert shown.status_code == 200 and f"http://{HOST}/models/1/predict" in shown.text
+    assert "href='schema'" in shown.text

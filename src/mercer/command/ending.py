@@ -159,7 +159,7 @@ def _warnings(session: Session) -> Iterator[None]:
     """Show warnings as plain notes, each once."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        session.note(f"note: {' '.join(str(message).split())}")
+        session.note(f"note: {printable(' '.join(str(message).split()))}")
 
     with warnings.catch_warnings():
         if not sys.warnoptions:

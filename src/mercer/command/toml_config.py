@@ -50,7 +50,7 @@ def _read(path: str) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as error:
         raise click.UsageError(f"--config {path!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise click.UsageError(f"--config {path!r} is no TOML: {error}") from error
 
 
@@ -116,12 +116,14 @@ def _check_shared(context: click.Context, path: str, shared: dict[str, Any]) -> 
 
 def _value(option: click.Option, value: Any, place: str) -> Any:
     """Return a value as click takes it; tables become NAME=VALUE."""
+    entries = value.values() if isinstance(value, dict) else value
+    for one in entries if option.multiple and isinstance(value, dict | list) else [value]:
+        if not isinstance(one, str | int | float):
+            raise click.UsageError(f"{place} takes one value")
     if option.multiple:
         if isinstance(value, dict):
             return [f"{name}={entry}" for name, entry in value.items()]
         return value if isinstance(value, list) else [value]
-    if isinstance(value, dict | list):
-        raise click.UsageError(f"{place} takes one value")
     if option.is_flag != isinstance(value, bool):
         raise click.UsageError(f"{place} takes {'true or false' if option.is_flag else 'a value'}")
     return value

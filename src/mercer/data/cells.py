@@ -12,7 +12,8 @@ MISSING = (
 )  # fmt: skip
 """Words that stand for a missing entry: those of pandas, ARFF, R and SAS."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# `++` and `*+` never give back what they took: no word takes longer than its length
+_NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", re.ASCII)
 _DATE = re.compile(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+_OPEN_FILES = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}  # links that must stay
 
 
 def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
@@ -14,7 +18,8 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
 
     The parts go to a temporary file in the same folder, which takes the name when it is safely
     on the disk. Whatever happens before, an error, Ctrl-C or the end of the process, leaves the
-    earlier file as it was; all but the last remove the temporary file, too.
+    earlier file as it was; all but the last remove the temporary file, too. A link is replaced, not
+    what it points to. Pipes and devices, such as /dev/null, are written to as they are.
 
     Parameters
     ----------
@@ -34,6 +39,12 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target}: is a folder; name a file in it")
+    number = _open_number(target)
+    if number is not None or (target.exists() and not target.is_file()):
+        # one more handle of an open file goes on where the file is; a second opening would not
+        with os.fdopen(os.dup(number), "wb") if number is not None else target.open("wb") as file:
+            file.writelines(parts)
+        return
     handle = -1
     temporary = ""
     try:
@@ -59,14 +70,20 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
             os.unlink(temporary)
 
 
+def _open_number(target: Path) -> int | None:
+    """Return the number of the open file that a name such as /dev/stdout stands for."""
+    name = os.path.abspath(target)
+    found = _OPEN_FILES.fullmatch(name)
+    return int(found[1]) if found is not None else _STANDARD.get(name)
+
+
 def _mode(target: Path) -> int:
     """Return the permissions of the file that is replaced, or those of a new one."""
-    try:
+    if target.is_file() and not target.is_symlink():  # those behind a link are not ours to take
         return target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 from mercer.files.errors import ModelFormatError
 
 MOST_DEPTH = 64  # brackets within brackets: pipelines of machines within machines have about 25
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# the end may lack: a string that is not closed is passed over once, not from each of its quotes
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NOT_BRACKETS = re.compile(rb"[^][{}]+")
 
 
@@ -57,8 +59,7 @@ def _refuse_depth(data: bytes) -> None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ModelFormatError(f"the key {twice[:80]!r} is there twice")
     return found
 

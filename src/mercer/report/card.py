@@ -15,7 +15,8 @@ from mercer.report.sections.results.quality import has_interval, say
 from mercer.report.subject import Subject
 from mercer.report.text import clean, count, duration, figure, size
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+# also what some readers make links of: addresses of pages, of mail and of people
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _COLUMNS = 10
 
 

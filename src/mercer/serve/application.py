@@ -116,7 +116,9 @@ class Answering:
 
     async def page(self, request: Request) -> Response:
         """Show the page for people."""
-        return HTMLResponse(page(self.described(), request.headers["host"]))
+        return HTMLResponse(
+            page(self.described(), request.headers["host"] + request.scope.get("root_path", ""))
+        )
 
     async def schema(self, request: Request) -> Response:
         """Say what the model predicts, and from what."""

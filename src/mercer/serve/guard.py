@@ -80,6 +80,9 @@ class Guard:
         send = self._sending(send)
         try:
             self._check(scope)
+            if scope["method"] != "POST":  # nothing to read or to compute: no place is taken
+                await self.app(scope, _handed(b"", receive), send)
+                return
             if self.busy >= self.limits.at_once:
                 raise RefusedError(429, "too many requests at the same time; try again later")
             self.busy += 1
@@ -114,7 +117,8 @@ class Guard:
                 raise RefusedError(403, "requests of other sites are refused")
         if any(site not in ("same-origin", "none") for site in _values(scope, b"sec-fetch-site")):
             raise RefusedError(403, "requests of other sites are refused")
-        if self.token is not None and scope["path"] not in _OPEN:
+        asks = scope["method"] in ("GET", "HEAD")
+        if self.token is not None and not (asks and _path(scope) in _OPEN):
             self._check_token(scope)
         if scope["method"] == "POST":
             types = _values(scope, b"content-type")
@@ -122,12 +126,18 @@ class Guard:
             if kind not in BODY_TYPES:
                 said = f"Content-Type must be one of {', '.join(BODY_TYPES)}"
                 raise RefusedError(415, said)
+            if any(
+                one.strip().lower() != "identity" for one in _values(scope, b"content-encoding")
+            ):
+                raise RefusedError(
+                    415, "compressed requests are not taken; leave Content-Encoding out"
+                )
 
     def _check_token(self, scope: Any) -> None:
         given = [
             value.removeprefix("Bearer ").strip() for value in _values(scope, b"authorization")
         ]
-        if scope["method"] == "GET" and scope["path"] == "/":  # the page, opened in a browser
+        if scope["method"] == "GET" and _path(scope) == "/":  # the page, opened in a browser
             given += parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
         known = (self.token or "").encode()
         if not any(hmac.compare_digest(one.encode(), known) for one in given):
@@ -138,7 +148,7 @@ class Guard:
     async def _body(self, scope: Any, receive: Any) -> bytes:
         """Read a request, within the limits of size and time."""
         lengths = _values(scope, b"content-length")
-        if any(not one.isdigit() or int(one[:20]) > self.limits.body for one in lengths):
+        if any(not one.isdecimal() or int(one[:20]) > self.limits.body for one in lengths):
             raise self._too_large()
         parts: list[bytes] = []
         size = 0
@@ -165,6 +175,12 @@ class Guard:
 def _values(scope: Any, name: bytes) -> list[str]:
     """Return all headers of a name."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
+
+
+def _path(scope: Any) -> str:
+    """Return the path below the place where the application is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def _handed(body: bytes, receive: Any) -> Any:

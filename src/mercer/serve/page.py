@@ -27,7 +27,7 @@ def page(described: dict[str, Any], host: str) -> str:
     described : dict
         What `/schema` answers.
     host : str
-        Name and port of the server, for the example.
+        Name and port of the server, and where it is mounted, for the example.
     """
     columns = described["columns"]
     rows = "".join(
@@ -48,8 +48,8 @@ def page(described: dict[str, Any], host: str) -> str:
         f"<h2>Ask</h2><pre>{escape(_example(columns, host))}</pre>"
         "<p>CSV with a header (<code>text/csv</code>) and JSON lines "
         "(<code>application/x-ndjson</code>) are read as well; <code>?proba=1</code> adds "
-        "probabilities. <a href='/schema'>/schema</a>, <a href='/health'>/health</a> and "
-        "<a href='/metrics'>/metrics</a> are for programs, and ask for the token in a header."
+        "probabilities. <a href='schema'>/schema</a>, <a href='health'>/health</a> and "
+        "<a href='metrics'>/metrics</a> are for programs, and ask for the token in a header."
         f"</p><h2>Columns</h2><table><tr><th>name</th><th>kind</th></tr>{rows}</table>{more}"
         "</body></html>"
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mercer.data import DataError, Limits, Schema, Table, read_blocks
+from mercer.data.reading.source import MAGIC
 from mercer.serve.limits import ServeLimits
 
 _FORMATS = {"application/json": "jsonl", "application/x-ndjson": "jsonl", "text/csv": "csv"}
@@ -36,11 +37,12 @@ def tables_of(body: bytes, kind: str, schema: Schema, limits: ServeLimits) -> It
     Table
         Rows with the columns of the schema.
     """
+    if body.startswith(tuple(MAGIC)):
+        raise DataError("compressed requests are not taken")
     if kind == "application/json":
         body = _lines(body, limits.rows)
     read = Limits(bytes=len(body) + 1, rows=limits.rows, line=len(body) + 1)
     count = 0
-    # bytes are read as they are: nothing of a request is decompressed
     blocks = read_blocks(io.BytesIO(body), schema, format=_FORMATS[kind], limits=read)
     for table in blocks:
         count += len(table)

@@ -60,6 +60,7 @@ def run(
         access_log=False,
         server_header=False,
         timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=_IDLE,  # Ctrl-C waits for no dawdling client
         limit_concurrency=8 * limits.at_once,
         h11_max_incomplete_event_size=_HEADER,
     )

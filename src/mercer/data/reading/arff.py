@@ -32,6 +32,7 @@ _NUMERIC = ("numeric", "real", "integer")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 # letters of Java's date patterns, for Python's strptime
 _JAVA = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
+_LONGEST_PATTERN = 200  # characters; strptime compiles it, and recurses
 _ISO = "yyyy-MM-dd'T'HH:mm:ss"
 
 
@@ -151,6 +152,13 @@ def _attribute(text: str, source: str, line: int) -> Attribute:
 def _pattern(java: str, source: str, line: int, name: str) -> str:
     """Translate a date pattern of Java."""
     java = _plain(java) if java else _ISO
+    if len(java) > _LONGEST_PATTERN:
+        raise DataError(
+            f"date pattern {shorten(java)!r} is longer than {_LONGEST_PATTERN} characters",
+            source=source,
+            line=line,
+            column=name,
+        )
     made, rest = "", java
     while rest:
         known = next((letters for letters in _JAVA if rest.startswith(letters)), None)

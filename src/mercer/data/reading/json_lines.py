@@ -14,15 +14,17 @@ from mercer.data.reading.options import Options
 from mercer.data.reading.source import Bytes, utf8
 from mercer.data.schema import Schema
 from mercer.data.table import Table
+from mercer.resources import require_memory
 
 _SIZE = 1 << 20  # bytes of lines that are read at a time
+_CELLS = 1 << 22  # cells that are read before memory is thought of
 
 
 def read_json_lines(data: Bytes, options: Options) -> Table:
     """Read all rows; a key that a row lacks is missing there."""
     options.refuse_text_options("JSON lines")
     values: dict[str, list[Any]] = {}
-    rows = 0
+    rows, asked = 0, _CELLS
     for _, row in _rows(data, options):
         for name, value in row.items():
             column = values.get(name)
@@ -30,7 +32,11 @@ def read_json_lines(data: Bytes, options: Options) -> Table:
                 column = values[name] = []
                 options.limits.check("columns", len(values), data.name)
             # the cells of keys that come late, or not in every row
-            options.limits.check("bytes", 8 * (rows + 1) * len(values), data.name)
+            cells = (rows + 1) * len(values)
+            options.limits.check("bytes", 8 * cells, data.name)
+            if cells > asked:
+                asked = 2 * cells
+                _require_memory(asked, data.name)
             column.extend([None] * (rows - len(column)))
             column.append(value)
         rows += 1
@@ -44,6 +50,16 @@ def read_json_lines(data: Bytes, options: Options) -> Table:
         array = entries(name, column, missing, data.name)
         found[name] = inferred(name, array, options.kinds.get(name), data.name, decimal="")
     return finished(found, options, data.name, "jsonl")
+
+
+def _require_memory(cells: int, source: str) -> None:
+    """Refuse to go on where twice the cells so far, as lists and then as arrays, do not fit."""
+    require_memory(
+        2 * 8 * cells,
+        f"reading more than {cells // 2} cells of {source or 'a stream'}",
+        "Write the same keys in every line, or read block by block (read_blocks).",
+        held=4 * cells,
+    )
 
 
 def json_line_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:

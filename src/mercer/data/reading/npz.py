@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import lzma
 import struct
+import sys
 import zipfile
 import zlib
 from math import prod
@@ -154,8 +155,9 @@ def _array(content: bytes, name: str, source: str) -> Array:
         if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(rest):
             raise ValueError(f"shape {shape} does not fit {len(rest)} bytes")
         flat = np.frombuffer(rest, dtype=dtype)
-        if dtype.kind == "U":
-            flat.tolist()  # raises where four bytes are no character
+        codes = flat.view(f"{dtype.byteorder}u4") if dtype.kind == "U" else flat[:0]
+        if len(codes) and codes.max() > sys.maxunicode:
+            raise ValueError("four bytes are no character")
         array: Array = flat.reshape(shape, order="F" if fortran else "C")
     except (
         ValueError,

@@ -19,7 +19,7 @@ from mercer.data.errors import DataError
 from mercer.data.limits import Limits
 
 PIECE = 1 << 20  # bytes that are decompressed at a time
-_MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 _LONGEST = 6  # bytes of those
 _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
@@ -49,7 +49,7 @@ class Bytes:
         while len(start) < _LONGEST and (more := self._read_from(raw, _LONGEST - len(start))):
             start += more  # a pipe may give one byte at a time
         self.compression = next(
-            (kind for magic, kind in _MAGIC.items() if start.startswith(magic)), ""
+            (kind for magic, kind in MAGIC.items() if start.startswith(magic)), ""
         )
         self._held = start
         if self.compression:

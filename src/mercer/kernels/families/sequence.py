@@ -137,7 +137,10 @@ class SubsequenceFunction:
         letters that end at the letters a of s and b of t. A longer one ends here if the letters
         match and a shorter one ended before both; every position moved since then costs decay.
         """
-        shape = (self.k - 1, *np.broadcast_shapes(S.shape[1:], T.shape[1:]))
+        pairs = np.broadcast_shapes(S.shape[1:], T.shape[1:])
+        if self.k > min(len(S), len(T)):  # no row has so many letters
+            return np.zeros(pairs)
+        shape = (self.k - 1, *pairs)
         before = np.zeros((len(T), *shape))  # per b: what ended before a in s and before b in t
         total = np.zeros(shape[1:])
         for a in S:

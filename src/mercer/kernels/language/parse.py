@@ -20,7 +20,9 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, TypeAlias
 
+from mercer.kernels.algebra import PolynomialOf
 from mercer.kernels.base import Kernel, parts
+from mercer.kernels.inputs import Normalized
 from mercer.kernels.language.names import maker, unknown
 from mercer.kernels.language.tokens import ParseError, Token, tokens
 
@@ -29,6 +31,8 @@ __all__ = ["ParseError", "parse"]
 _MAX_LENGTH = 20_000  # characters
 _MAX_DEPTH = 40  # brackets within brackets, and kernels within kernels: far below Python's stack
 _MAX_COLUMNS = 10_000  # of one range such as 0:100
+# evaluations of parts for one entry: a text of 200 characters can ask for 10^20 of them
+_MAX_TERMS = 300_000
 
 Value: TypeAlias = Any  # a Kernel, a number, a string, or a list of values
 
@@ -131,6 +135,8 @@ class _Parser:
         value = self.made(word, make, *args, **named)
         if isinstance(value, Kernel) and _height(value) > _MAX_DEPTH:
             raise self.error(f"kernels are nested deeper than {_MAX_DEPTH}", word)
+        if isinstance(value, Kernel) and _terms(value) > _MAX_TERMS:
+            raise self.error(f"the kernel has more than {_MAX_TERMS} terms", word)
         return value
 
     # --- grammar -----------------------------------------------------------------------------
@@ -297,6 +303,14 @@ class _Parser:
             return str(literal_eval(word.text))  # the word is a string literal and nothing else
         except (SyntaxError, ValueError) as refusal:
             raise self.error(str(refusal), word) from None
+
+
+def _terms(kernel: Kernel) -> int:
+    """Return how many kernels one entry takes: some are evaluated again for every use."""
+    terms = 1 + sum(map(_terms, parts(kernel)))
+    if isinstance(kernel, PolynomialOf):
+        return terms * max(len(kernel.coefficients), 1)
+    return 3 * terms if isinstance(kernel, Normalized) else terms  # k(x, y), k(x, x), k(y, y)
 
 
 def _height(kernel: Kernel) -> int:
