@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from mercer import SVC
-from mercer.data import Column, DataError, Kind, Schema, Table, TablePreparation
+from mercer.data import Column, DataError, Kind, Schema, Table, TablePreparation, read
 
 TABLE = Table.of(
     {
@@ -208,3 +208,18 @@ def test_errors_keep_their_place_when_they_travel():
     assert str(again) == str(error) == "a.csv, line 3, column 'x' has no entry"
     assert (again.source, again.line, again.column) == ("a.csv", 3, "x")
     assert Column.of("x", np.array([1.0, 2.0, 3.0])).kind is Kind.NUMBER
+
+
+def test_dates_in_words_are_dates_wherever_they_come_from(tmp_path):
+    words = ["2024-01-31", None, "2024-02-29", "2024-03-01"]
+    (tmp_path / "days.csv").write_text("day,x\n" + "".join(f"{w or ''},1\n" for w in words))
+    kinds = [
+        table.kinds["day"]
+        for table in (
+            Table.of({"day": words}),
+            Table.of(pd.DataFrame({"day": words})),
+            read(tmp_path / "days.csv"),
+        )
+    ]
+    assert kinds == [Kind.DATE] * 3
+    assert Table.of({"day": [*words[:3], "soon"]}).kinds["day"] is not Kind.DATE

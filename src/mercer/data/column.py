@@ -46,7 +46,9 @@ class Column:
         """Make a column of entries, of a given kind or of the one that they look like."""
         parsed: Parsed = {"f": "number", "M": "date"}.get(values.dtype.kind, "word")  # type: ignore[assignment]
         column = Column(_locked(values), Kind.CATEGORY, parsed)
-        return column.as_kind(name, kind_of(name, values) if kind is None else kind)
+        if kind is None:
+            kind = Kind.DATE if _are_dates(values) else kind_of(name, values)
+        return column.as_kind(name, kind)
 
     def as_kind(self, name: str, kind: Kind) -> Column:
         """Return the column as another kind; entries that cannot be of that kind are named."""
@@ -74,6 +76,14 @@ class Column:
     def missing(self) -> Array:
         """A mask of the entries that are missing."""
         return missing_of(self.values)
+
+
+def _are_dates(values: Array) -> bool:
+    """Return whether words are dates, all that are there: wherever they come from."""
+    if values.dtype.kind != "O":
+        return False
+    present = {entry for entry in values.tolist() if entry is not None}
+    return bool(present) and all(date_of(entry) is not None for entry in present)
 
 
 def missing_of(values: Array) -> Array:

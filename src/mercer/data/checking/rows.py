@@ -62,8 +62,8 @@ def check_rows(
         copies = len(table) - different
     if copies:
         said = (
-            f"{copies} of {len(table)} rows are copies of others; split so that copies stay "
-            "together, or scores are too good."
+            f"{copies} of {len(table)} rows are copies of others; scores are too good where copies "
+            "are on both sides of a split (`fit` keeps them together)."
         )
         yield Finding("warning" if copies > 0.01 * len(table) else "note", "copies", (), said)
     if test is not None:

@@ -21,7 +21,7 @@ from mercer.data.table import Table, refuse_unknown
 def inferred(
     name: str, values: Array, kind: Kind | None, source: str, decimal: str = "."
 ) -> Column:
-    """Return a column of numbers, dates or words as they look; words may be dates."""
+    """Return a column of numbers, dates or words as they look."""
     if kind is None and values.dtype.kind == "O":
         present = {entry for entry in values.tolist() if entry is not None}
         if decimal == "." and present and all(map(has_decimal_comma, present)):
@@ -31,8 +31,6 @@ def inferred(
                 source=source,
                 column=name,
             )
-        if present and all(date_of(entry) is not None for entry in present):
-            kind = Kind.DATE
     try:
         return Column.of(name, values, kind)
     except DataError as error:
