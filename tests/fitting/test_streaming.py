@@ -63,3 +63,10 @@ def test_what_is_refused():
     with pytest.raises(TypeError, match="str"):
         mail.answer(3)
     assert mail.seen == 0
+
+
+def test_a_label_not_seen_yet_is_not_impossible():
+    learner = TextFilter(["ham", "spam"])
+    learner.learn("cheap pills now", "spam")
+    assert learner.answer("cheap pills now").label == "spam"
+    assert learner.answer("cheap pills now").score < 10

@@ -129,12 +129,20 @@ class TextFilter:
             raise ValueError(f"learn: label={label!r} is none of {list(self.labels)}")
         said = self.answer(text)
         self.words.partial_fit([text])
+        if self.method == "naive_bayes":
+            self.machine.set_params(prior=self._prior_with(label))
         self.machine.partial_fit(self.words.transform([text]), [label], classes=self._order)
         self.seen += 1
         wrong = int(said.label != label)
         self.mistakes += wrong
         self.mistakes_by_label[label] += wrong
         return said
+
+    def _prior_with(self, label: str) -> list[float]:
+        """Return the shares of the labels so far, each counted once more: none is impossible."""
+        counts = np.array(getattr(self.machine, "class_count_", np.zeros(len(self._order))))
+        counts[self._order.index(label)] += 1
+        return list(((counts + 1) / (counts + 1).sum()).tolist())
 
     @property
     def mistake_rate(self) -> float:
