@@ -216,7 +216,7 @@ def kmeans(trial):
     K = gram(trial)
     if not np.isfinite(K).all():
         return
-    scatter = functools.cache(lambda own: _scatter(K, s, np.array(own)))
+    scatter = functools.cache(lambda own: _scatter(trial, s, np.array(own)))
     own = _inertia(scatter, machine.labels_)
     rounding = 1e-10 * float(s @ abs(np.diag(K)))
     if abs(own - machine.inertia_) > 1e-6 * abs(own) + rounding:
@@ -233,12 +233,16 @@ def _inertia(scatter, labels):
     return sum(scatter(tuple(np.flatnonzero(labels == c))) for c in np.unique(labels))
 
 
-def _scatter(K, s, own):
-    """Return the scatter of some rows, those that count among them."""
+def _scatter(trial, s, own):
+    """Return the scatter of some rows, the kernel evaluated on them alone.
+
+    Distances are computed around the mean of the rows: one row at 1e14 among others near 1 leaves
+    these a thousandth of a digit, in K of all rows, but not in that of a cluster without it.
+    """
     own = own[s[own] > 0]
     if not len(own):
         return 0.0
-    K, q = K[np.ix_(own, own)], s[own] / s[own].sum()
+    K, q = gram(trial, own), s[own] / s[own].sum()
     return float(s[own] @ np.diag(K) - s[own].sum() * (q @ K @ q))
 
 

@@ -1,7 +1,6 @@
 // Preparing dense rows, once per binding, so that the tile loops only stream packed numbers.
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "pairs/leaf_chunks.hpp"
@@ -12,26 +11,25 @@ namespace {
 
 constexpr Size kDirectLimit = 16;  // up to this many features differences cost no more
 
-constexpr Size kAsked = 31;  // odd: the median is one of them
-
-// A point in the midst of the rows: the median of each column over a few of them, evenly spaced. A
-// mean would follow a single row that is far away, and the others would lose their digits to that.
-// `backends/lowering/rounding.py` knows which rows are asked.
+// Column means in float64, summed in a fixed order; a column without a finite mean is not moved.
 template <class S>
-std::vector<double> middle_of(DenseInput<S> in) {
-  const Size d = in.features, asked = in.rows < kAsked ? (in.rows + 1) / 2 * 2 - 1 : kAsked;
-  std::vector<double> middle(static_cast<std::size_t>(d));
-  if (in.rows == 0) return middle;
-  std::vector<double> column(static_cast<std::size_t>(asked));
-  for (Size k = 0; k < d; ++k) {
-    for (Size i = 0; i < asked; ++i) {
-      column[i] = static_cast<double>(in.values[i * in.rows / asked * d + k]);
-      if (!std::isfinite(column[i])) column[i] = 0;
+std::vector<double> column_means(DenseInput<S> in, Work work) {
+  const Size d = in.features, parts = chunks(in.rows);
+  std::vector<double> sums(static_cast<std::size_t>(d * parts));
+  for_chunks(in.rows, work, [&](Size chunk, Size begin, Size end) {
+    double* sum = sums.data() + chunk * d;
+    for (Size r = begin; r < end; ++r) {
+      const S* row = in.values + r * d;
+      for (Size k = 0; k < d; ++k) sum[k] += static_cast<double>(row[k]);
     }
-    std::nth_element(column.begin(), column.begin() + asked / 2, column.end());
-    middle[k] = column[asked / 2];
+  });
+  std::vector<double> means(static_cast<std::size_t>(d));
+  for (std::size_t i = 0; i < sums.size(); ++i) means[i % means.size()] += sums[i];
+  for (double& mean : means) {
+    mean /= static_cast<double>(std::max<Size>(in.rows, 1));
+    if (!std::isfinite(mean)) mean = 0;
   }
-  return middle;
+  return means;
 }
 
 // Four sums side by side, which vector registers hold.
@@ -120,11 +118,9 @@ Leaf<T> bind_dense(Statistic statistic, int degree, DenseInput<S> x, const Dense
     leaf.factor = -2;
   }
   const DenseInput<S> columns = y ? *y : x;
-  // differences of numbers as they were given lose nothing: only products and rounding to float do
-  const bool given = std::is_same_v<T, double> && leaf.factor == 0;
-  const bool movable = !given && (statistic == kSqDist || statistic == kAbsDist);
-  const std::vector<double> middle = movable ? middle_of(columns) : std::vector<double>{};
-  const double* shift = movable ? middle.data() : nullptr;
+  const bool movable = statistic == kSqDist || statistic == kAbsDist;
+  const std::vector<double> means = movable ? column_means(columns, work) : std::vector<double>{};
+  const double* shift = movable ? means.data() : nullptr;
   prepare_x(leaf, x, shift, work);
   prepare_y(leaf, columns, shift, tiles.nr, work);
   return leaf;

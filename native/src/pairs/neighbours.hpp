@@ -6,8 +6,8 @@
 namespace mercer {
 
 // Rows whose squared distances the tiles hold, for deciding in float64 what a tile of a lower
-// precision only guesses. `norms` are the squared lengths of the rows of X around the
-// middle of Y, which is where tiles compare them.
+// precision only guesses. `norms` are the squared lengths of the rows of X around the mean of Y,
+// which is where tiles compare them.
 struct ExactRows {
   const double* x;
   const double* y;

@@ -24,7 +24,6 @@ _STEP = 8 * UNIT  # of one operation, its constants rounded too
 _SMALLEST = 1e-37  # below this float32 numbers lose digits, or are flushed to zero
 _LARGEST = 1e36  # beyond this they might overflow
 _LOOKED_AT = 64  # rows in which levels would show
-_ASKED = 31  # rows, as in `leaf_dense.cpp`
 
 
 class Range(NamedTuple):
@@ -80,7 +79,7 @@ def is_bounded(program: Program) -> bool:
 def squared_lengths(X: Array, Y: Array) -> tuple[Array, float]:
     """Return what the rounding of squared distances in tiles is a multiple of.
 
-    Tiles compare rows around a median of Y. Rows that look like levels of a common step (images)
+    Tiles compare rows around the mean of Y. Rows that look like levels of a common step (images)
     may be compared as these, and then what is rounded are the values themselves.
 
     Parameters
@@ -95,21 +94,11 @@ def squared_lengths(X: Array, Y: Array) -> tuple[Array, float]:
     most : float
         The largest one of the rows of Y.
     """
-    middle = _middle_of(Y)
+    middle = Y.mean(axis=0)
     rows, columns = _squares(X - middle), _squares(Y - middle)
     if _like_levels(X) and _like_levels(Y):
         rows, columns = np.maximum(rows, _squares(X)), np.maximum(columns, _squares(Y))
     return rows, float(columns.max(initial=0.0))
-
-
-def _middle_of(rows: Array) -> Array:
-    """Return where tiles put the origin: the median of an odd number of rows, evenly spaced."""
-    n = len(rows)
-    asked = (n + 1) // 2 * 2 - 1 if n < _ASKED else _ASKED
-    if asked < 1:
-        return np.zeros(rows.shape[1])
-    some = rows[np.arange(asked) * n // asked]
-    return np.asarray(np.median(np.where(np.isfinite(some), some, 0.0), axis=0))
 
 
 def squared_distance_slack(features: int) -> float:
