@@ -12,17 +12,32 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer import compat, gram, kernels, problems, selection, solvers, theory
+from mercer import (
+    compat,
+    data,
+    files,
+    fitting,
+    gram,
+    kernels,
+    plots,
+    problems,
+    report,
+    selection,
+    serve,
+    solvers,
+    theory,
+)
 from mercer.compat import sklearn as drop_in
 from mercer.theory import growth, is_shattered, vc_dimension
 
 SOURCE = Path(mercer.__file__).parent
 NAMED = re.compile(r"\b([a-z][a-z_0-9]*)=(?=['\w\[(-])")  # C=inf, preimage='learned', rank=(...)
-ROOMS = (mercer, compat, drop_in, gram, kernels, problems, selection, solvers, theory)
+ROOMS = (mercer, compat, drop_in, data, files, fitting, gram, kernels, plots, problems, report,
+         selection, serve, solvers, theory)  # fmt: skip
 # arguments of functions that are no part of the list above, and fields of what they print
 ELSEWHERE = {
     "shape", "classes", "sample_weight", "n_samples", "dtype", "method", "threads", "backend",
-    "memory", "f", "c", "key", "n", "m", "b", "d", "k", "p", "o",
+    "memory", "return_inverse", "f", "c", "key", "n", "m", "b", "d", "k", "p", "o",
 }  # fmt: skip
 
 

@@ -229,8 +229,8 @@ def _read_metadata(metadata: Any) -> str:
     keys = {"format", "sha256", "mercer"}
     if not isinstance(metadata, dict) or metadata.get("format") != "mercer":
         raise ModelFormatError(
-            "this is a safetensors file, but no model of Mercer: its metadata do not say "
-            "format=mercer"
+            "this is a safetensors file, but no model of Mercer: the format that its metadata "
+            "name is another"
         )
     if metadata.keys() != keys or not all(isinstance(metadata[key], str) for key in keys):
         raise ModelFormatError(f"the metadata must be three texts: {', '.join(sorted(keys))}")

@@ -37,10 +37,10 @@ def _(problem: ColumnGaussians, value: MeansAndVariances, tol: float | None = No
         if not mine.any():
             continue  # nothing is known of this class, and nothing is said of it
         rows, weights = problem.X[mine], problem.weights[mine] / problem.weights[mine].sum()
-        mean = weights @ rows
-        mean += weights @ (rows - mean)  # what rounding left
-        variance = weights @ np.square(rows - mean) + problem.added
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # what overflows is not certified
+            mean = weights @ rows
+            mean += weights @ (rows - mean)  # what rounding left
+            variance = weights @ np.square(rows - mean) + problem.added
             steps = np.abs(value.mean[c] - mean) / np.sqrt(value.variance[c])
             ratios = np.abs(variance / value.variance[c] - 1.0)
         off.append(float(np.where(value.mean[c] == mean, 0.0, steps).max()))

@@ -9,6 +9,7 @@ from sklearn import mixture
 
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
+from mercer.compat.sklearn.naive_bayes import in_words
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.solvers import Solution, Status
 
@@ -46,7 +47,13 @@ class GaussianMixture(mixture.GaussianMixture):
         int array of shape (n_samples,)
             The most probable components.
         """
-        labels: Array = super().fit_predict(X, y)
+        with in_words(type(self).__name__):
+            labels: Array = super().fit_predict(X, y)
+        if self.max_iter > 0 and not np.isfinite(np.asarray(self.lower_bound_)):
+            raise ValueError(
+                f"{type(self).__name__}: squares of X, or its log-likelihood, overflow; scale the "
+                "columns first"
+            )
         plain = type(self.means_) is np.ndarray  # rows of other array libraries are not looked at
         self._judgement: Any = np.array(X, dtype=np.float64) if plain else None
         return labels

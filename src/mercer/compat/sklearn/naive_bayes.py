@@ -7,6 +7,8 @@ is judged. `mercer.NaiveBayes` takes tables of mixed columns with gaps.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +19,16 @@ from mercer.certificates import Certificate, certify
 from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.solvers import Solution, Status
+
+
+@contextmanager
+def in_words(name: str) -> Iterator[None]:
+    """Let overflow be judged by what comes of it, as in all machines, and refuse huge integers."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except OverflowError as error:
+        raise ValueError(f"{name}: X has an integer beyond float64; scale that column") from error
 
 
 class ClosedForm:
@@ -33,6 +45,16 @@ class ClosedForm:
         """The judgement of what is stored, from what was counted."""
         self._check_fitted("certificate_")
         return certify(self._problem(), self._value())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit as scikit-learn does; numbers beyond float64 are refused in words."""
+        with in_words(type(self).__name__):
+            super().fit(X, y, sample_weight)  # type: ignore[misc]
+        return self
+
+    def _joint_log_likelihood(self, X: Any) -> Any:
+        with in_words(type(self).__name__):  # a prior of zero, densities that vanish
+            return super()._joint_log_likelihood(X)  # type: ignore[misc]
 
     def _check_fitted(self, name: str) -> None:
         if "classes_" not in self.__dict__:
@@ -161,6 +183,14 @@ class GaussianNB(ClosedForm, naive_bayes.GaussianNB):
         """Fit as scikit-learn does, and remember the rows for the certificate."""
         super().fit(X, y, sample_weight)
         self._judgement = None
+        if not np.isfinite(float(self.epsilon_)):
+            raise ValueError("GaussianNB: squares of a column of X overflow; scale that column")
+        if not float(self.epsilon_) > 0 and bool((self.var_ == 0).any()):
+            raise ValueError(
+                "GaussianNB: a column has variance zero in a class, and no smoothing lifts it "
+                "(n_samples = 1, columns that are all constant, or var_smoothing=0); leave such "
+                "columns out, or give a larger var_smoothing"
+            )
         if type(self.theta_) is np.ndarray:  # rows of other array libraries are not looked at
             rows = np.array(X, dtype=np.float64)
             codes = np.searchsorted(self.classes_, np.asarray(y).ravel())
