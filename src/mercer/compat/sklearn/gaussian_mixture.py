@@ -9,7 +9,7 @@ from sklearn import mixture
 
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
-from mercer.compat.sklearn.naive_bayes import in_words
+from mercer.compat.sklearn.base.overflow import in_words
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.solvers import Solution, Status
 

@@ -7,8 +7,6 @@ is judged. `mercer.NaiveBayes` takes tables of mixed columns with gaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -16,19 +14,10 @@ from sklearn import naive_bayes
 
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
+from mercer.compat.sklearn.base.overflow import in_words
 from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.solvers import Solution, Status
-
-
-@contextmanager
-def in_words(name: str) -> Iterator[None]:
-    """Let overflow be judged by what comes of it, as in all machines, and refuse huge integers."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except OverflowError as error:
-        raise ValueError(f"{name}: X has an integer beyond float64; scale that column") from error
 
 
 class ClosedForm:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from mercer.array_types import Array, Points
 from mercer.data.table import Table
+from mercer.machines.base.table_columns import numbers_of, remember_columns
 from mercer.points import as_points, is_sequence_data, is_sparse
 from mercer.sparse_format import refuse_broken_sparse
 
@@ -57,13 +58,11 @@ def read_rows(
     -------
     Points, or (Points, array) with targets
     """
-    if _is_plain(X) and _is_plain_target(y) and options.keys() <= _PLAIN_OPTIONS:
-        if _remembers(machine, X.shape[1], fitting) and (y is _NO_TARGETS or len(X) == len(y)):
-            return (
-                X
-                if y is _NO_TARGETS
-                else (X, y.astype(np.float64) if "y_numeric" in options else y)
-            )
+    plain = _is_plain(X) and _is_plain_target(y, X) and options.keys() <= _PLAIN_OPTIONS
+    if plain and _remembers(machine, X.shape[1], fitting):
+        if y is _NO_TARGETS:
+            return X
+        return X, y.astype(np.float64) if "y_numeric" in options else y
     options = _FLOATS | options
     if isinstance(X, Table):
         return _read_table(machine, X, y, fitting, options)
@@ -90,11 +89,11 @@ def _is_plain(X: Any) -> bool:
     return X.size > 0 and X.flags.c_contiguous and X.dtype.isnative and X.flags.aligned
 
 
-def _is_plain_target(y: Any) -> bool:
+def _is_plain_target(y: Any, X: Array) -> bool:
     """Return whether y is not asked for, or is an array of finite numbers, one for each row."""
     if y is _NO_TARGETS:
         return True
-    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biuf":
+    if type(y) is not np.ndarray or y.shape != (len(X),) or y.dtype.kind not in "biuf":
         return False
     return y.dtype.kind != "f" or bool(np.isfinite(y).all())
 
@@ -123,36 +122,6 @@ def _read_table(machine: Any, table: Table, y: Any, fitting: bool, options: dict
     with explaining(type(machine).__name__, rows, y):
         rows, targets = check_X_y(rows, y, estimator=machine, **options)
     return as_points(rows), targets.astype(np.float64) if "y_numeric" in options else targets
-
-
-def numbers_of(machine: Any, table: Table) -> Points:
-    """Return the columns of a table as rows of numbers; another kind of column is named."""
-    try:
-        return table.matrix()
-    except TypeError as error:
-        raise TypeError(f"{type(machine).__name__}: {error}") from error
-
-
-def remember_columns(machine: Any, table: Table, fitting: bool) -> None:
-    """Let the machine remember the columns of a table, or compare them with those of the fit."""
-    names, known = table.columns, getattr(machine, "feature_names_in_", None)
-    if fitting:
-        machine.n_features_in_ = len(names)
-        machine.feature_names_in_ = np.array(names, dtype=object)
-    elif known is not None and list(known) != names:
-        unseen = [name for name in names if name not in set(known)]
-        lacking = [name for name in known if name not in set(names)]
-        what = "they come in another order"
-        if unseen or lacking:
-            what = f"new: {_some(unseen)}; lacking: {_some(lacking)}"
-        raise ValueError(
-            f"{type(machine).__name__}: the feature names should match those that were passed "
-            f"during fit ({what}); choose the columns by name, table[list(names)]"
-        )
-
-
-def _some(names: list[str]) -> str:
-    return (", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")) or "none"
 
 
 def read_array(owner: str, values: Any, what: str, **options: Any) -> Any:

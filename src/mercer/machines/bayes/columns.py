@@ -22,11 +22,10 @@ from mercer import data
 from mercer.array_types import Array, Points
 from mercer.machines.base.inputs import (
     dates,
-    numbers_of,
     refuse_nonfinite,
     refuse_twin_columns,
-    remember_columns,
 )
+from mercer.machines.base.table_columns import numbers_of, remember_columns
 from mercer.points import as_points, is_sparse
 from mercer.resources import require_memory
 from mercer.sparse_format import refuse_broken_sparse
