@@ -17,6 +17,7 @@ from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.gram.build import matrix_gram
+from mercer.gram.graphs.neighbours import is_exact
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows
@@ -283,8 +284,9 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         self.solution_ = Solution(value, Status.SOLVED, 1, seconds, "Search")
         question = partial(Nearest, points=sample, count=count)
         if isinstance(self._search, RowSearch):
-            # distances need a positive semidefinite kernel
-            eager = not self.kernel_.psd
+            # distances need a positive semidefinite kernel, and only those of rows as they are
+            # given are compared without rounding
+            eager = not self.kernel_.psd or not is_exact(self._search.source)
             self._judgement = LazyPointsCertificate(
                 self._search.source, question, value, certify, eager
             )
