@@ -66,7 +66,7 @@ def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Arr
 
 
 def is_exact(source: Source) -> bool:
-    """Return whether `neighbours` compares rows by their own squared differences, to the last digit.
+    """Return whether `neighbours` compares rows by squared differences of their entries.
 
     Examples
     --------
