@@ -135,6 +135,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "NearestNeighbors kernel": lambda D: Case(
         mercer.NearestNeighbors("loo", kernel=Gaussian(1.0), votes="similarity"), D.X, D.y
     ),
+    "NearestNeighbors similar": lambda D: Case(
+        mercer.NearestNeighbors(3, by="similarity", votes="signed"), D.X, D.three
+    ),
     "NaiveBayes": lambda D: Case(mercer.NaiveBayes(), D.bits, D.y),
     "NaiveBayes gaussian": lambda D: Case(mercer.NaiveBayes(kinds="gaussian"), D.X, D.three),
     "NaiveBayes words": lambda D: Case(

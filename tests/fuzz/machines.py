@@ -184,7 +184,12 @@ MACHINES = {
     ),
     "NearestMean": Machine("labels"),
     "NearestNeighbors": Machine(
-        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'similarity'"]}
+        "labels",
+        {
+            "n_neighbors": ["1", "2", "5", "'loo'"],
+            "votes": ["'similarity'", "'signed'"],
+            "by": ["'similarity'"],
+        },
     ),
     "NaiveBayes": Machine(
         "labels",

@@ -249,6 +249,7 @@ _CLASSES: list[Draw] = [
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
     lambda r, k: NearestMean(k),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
+    lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
     lambda r, k: Perceptron(k, max_epochs=20),
     lambda r, k: GaussianClassifier(str(r.choice(["full", "diagonal", "spherical"]))),
     lambda r, k: NaiveBayes(),

@@ -8,7 +8,7 @@ from mercer.problems.bayes.class_means import ClassMeans, Means
 from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
 from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
+from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
@@ -94,6 +94,7 @@ __all__ = [
     "MinimumCut",
     "Modes",
     "ColumnMoments",
+    "MostSimilar",
     "Nearest",
     "Neighbourhoods",
     "Norm",
