@@ -123,6 +123,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     ),
     "GaussianMixture shared": lambda D: Case(mercer.GaussianMixture(2, covariance="shared"), D.X),
     "BernoulliMixture": lambda D: Case(mercer.BernoulliMixture(2), D.bits),
+    "BernoulliMixture tied": lambda D: Case(mercer.BernoulliMixture(2, tied=True), D.bits),
     "MultinomialMixture": lambda D: Case(mercer.MultinomialMixture(2), D.counts),
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts

@@ -168,7 +168,9 @@ MACHINES = {
         (),
         seeded=True,
     ),
-    "BernoulliMixture": Machine(None, {"smoothing": ["0.0", "1.0"], **MIXTURE}, (), seeded=True),
+    "BernoulliMixture": Machine(
+        None, {"smoothing": ["0.0", "1.0"], "tied": ["True"], **MIXTURE}, (), seeded=True
+    ),
     "MultinomialMixture": Machine(
         None,
         {**MIXTURE, "source": ["'documents'"], "smoothing": ["1e-3", "1.0"]},

@@ -114,6 +114,7 @@ c = labels(X)
         EnclosingBall(Linear(), nu=0.1),
         BernoulliMixture(),
         BernoulliMixture(smoothing=0.0, n_init=1),
+        BernoulliMixture(tied=True),
         GaussianMixture(),
         GaussianMixture(covariance="diagonal", n_init=1),
         GaussianMixture(covariance="shared", n_init=1),

@@ -34,6 +34,7 @@ from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
+from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
@@ -54,6 +55,7 @@ __all__ = [
     "Mixture",
     "MultinomialMix",
     "TableParts",
+    "TiedBernoulliMix",
     "TopicMix",
     "TopicParts",
     "Bipartition",
