@@ -112,6 +112,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "FisherDiscriminant": lambda D: Case(
         mercer.FisherDiscriminant(kernel=Gaussian(1.0)), D.X, D.three
     ),
+    "FisherDiscriminant coefficients": lambda D: Case(
+        mercer.FisherDiscriminant(kernel=Gaussian(1.0), penalty_on="coefficients"), D.X, D.three
+    ),
     "FisherDiscriminant linear": lambda D: Case(mercer.FisherDiscriminant(), D.X, D.y),
     "KMeans": lambda D: Case(mercer.KMeans(3), D.X),
     "KMeans kernel": lambda D: Case(mercer.KMeans(3, kernel=Gaussian(1.0)), D.X),

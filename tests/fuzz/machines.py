@@ -132,6 +132,7 @@ MACHINES = {
         "labels",
         {
             "penalty": ["0.0", "1e-12", "1e-6", "1.0"],
+            "penalty_on": ["'coefficients'"],
             "weighting": ["'classes'"],
             "rule": ["'mahalanobis'"],
         },

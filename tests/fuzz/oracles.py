@@ -194,6 +194,7 @@ def fisher(trial):
     """Ratios are those of the dense generalised eigenproblem, in the columns."""
     machine = trial.machine
     plain = isinstance(machine.kernel_, Linear) and machine.weighting == "counts"
+    plain = plain and machine.penalty_on == "function"
     if not trial.certified or not plain or not trial.case.tame or machine.penalty_ <= 0:
         return
     X, s = trial.X.astype(float), trial.weights / trial.weights.sum()

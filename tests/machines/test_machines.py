@@ -133,6 +133,7 @@ c = labels(X)
         FisherDiscriminant(),
         FisherDiscriminant(Gaussian(1.5)),
         FisherDiscriminant("gaussian", rule="mahalanobis"),
+        FisherDiscriminant("gaussian", penalty_on="coefficients"),
         FisherDiscriminant(penalty=1e-2, weighting="classes"),
         PCA(),
         PCA(n_components=1, whiten=True),

@@ -248,6 +248,7 @@ _CLASSES: list[Draw] = [
     _logistic,
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
+    lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
     lambda r, k: NearestMean(k),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
     lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
