@@ -1,10 +1,11 @@
 """Kernels by few features: K is near F F', and every machine works with F.
 
-An approximation is a value (`Nystrom(1000)`, `RandomFeatures(2000)`); `of` binds it to a kernel and rows, and gives a kernel with a finite feature map. What it leaves out is
-stated by that kernel: see `ApproximateKernel`.
+An approximation is a value (`Nystrom(1000)`, `RandomFeatures(2000)`); `of` binds it to a kernel and
+rows, and gives a kernel with a finite feature map, which every machine takes. How far that is from
+the kernel it stands for, `ApproximateKernel.error` tells.
 """
 
-from mercer.approximation.base import Approximation, ApproximateKernel, ApproximationError
+from mercer.approximation.base import ApproximateKernel, Approximation, ApproximationError
 from mercer.approximation.nystrom import Nystrom
 from mercer.approximation.random_features import RandomFeatures
 

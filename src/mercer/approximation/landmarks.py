@@ -1,7 +1,7 @@
 """Which rows stand for all: four ways to draw landmarks.
 
-Past `SAMPLED` rows for each landmark the draws are made among a sample of the rows: what all rows
-would add to the choice is small, and the cost of the choice stays that of the sample.
+Of many rows the draws are made among a sample: what all rows would add to the choice is small, and
+the cost of the choice stays that of the sample.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from mercer.backends import choose_backend
 from mercer.gram import LazyGram, Source, pivoted_cholesky
 from mercer.points import take
 
-SAMPLED = 20  # rows for each landmark, among which it is drawn
+# Rows for each landmark, among which it is drawn, and rows of which none are left out.
+_SAMPLED, _ALL = 20, 10_000
 _TOGETHER = 32  # landmarks that are drawn before distances are computed anew
 
 Rule = Callable[[Source, int, Array | None, np.random.Generator], Array]
@@ -46,6 +47,8 @@ def leverage(source: Source, m: int, weights: Array | None, rng: np.random.Gener
     F, left = rough.factor, np.maximum(part.diag(), 0.0)
     left = np.maximum(left - np.einsum("ij,ij->i", F, F), 0.0)
     penalty = max(float(left.sum()) / m, 1e-12 * float(part.diag().sum()))
+    if not penalty > 0:  # the kernel is zero
+        return uniform(source, m, weights, rng)
     A = F.T @ F
     A.flat[:: len(A) + 1] += penalty
     solved = linalg.solve_triangular(np.linalg.cholesky(A), F.T, lower=True)
@@ -86,7 +89,7 @@ RULES: dict[str, Rule] = {
 
 
 def _sample(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Array:
-    most = SAMPLED * m
+    most = max(_ALL, _SAMPLED * m)
     if source.n <= most:
         return np.arange(source.n)
     return np.sort(rng.choice(source.n, most, replace=False, p=_shares(weights)))

@@ -67,9 +67,7 @@ class Nystrom(Approximation):
         if self.sampling not in RULES:
             raise ValueError(f"Nystrom: sampling={self.sampling!r} must be one of {sorted(RULES)}")
 
-    def features(
-        self, kernel: Kernel, X: Points, weights: Array | None = None
-    ) -> NystromFeatures:
+    def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> NystromFeatures:
         """Draw landmarks among the rows, and factor the kernel between them."""
         source = Source(kernel.expression(), X)
         most = min(self.n_components, row_count(X))

@@ -121,7 +121,9 @@ def _(kernel: Power, d: int, m: int, draws: Draws) -> Features:
     exact = feature_map(kernel.expression(), d)
     if exact is not None and exact.dimension <= m:
         return ExactFeatures(exact)
-    return TensorSketch.of([derive(kernel.kernel, d, m, draws)] * kernel.exponent, 1.0, m, draws.rng)
+    return TensorSketch.of(
+        [derive(kernel.kernel, d, m, draws)] * kernel.exponent, 1.0, m, draws.rng
+    )
 
 
 @derive.register
@@ -289,5 +291,3 @@ class TensorSketch(Features):
             np.add.at(sketch.T, bucket, (F * sign).T)
             product = product * np.fft.rfft(sketch, axis=1)
         return np.fft.irfft(product, n=self.size, axis=1)
-
-
