@@ -218,18 +218,24 @@ def test_npz():
     assert abs(table(held.getvalue()).csr - matrix).max() == 0
 
 
+def headed(head):
+    """Return a file of one array that has a header and no more."""
+    head = head.ljust(117) + b"\n"
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    return held.getvalue()
+
+
 def test_npz_that_is_wrong():
     assert "not taken" in str(refused(saved(a=np.array([{}, []], dtype=object))))
     assert "no one table" in str(refused(saved(a=np.zeros((3, 2)), b=np.zeros((4, 2)))))
     assert "more than 1000 bytes" in str(
         refused(saved(a=np.zeros(10**6)), limits=Limits(bytes=1000))
     )
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:  # a header that promises what is not there
-        head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
-        head += b" " * (117 - len(head)) + b"\n"
-        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
-    assert "does not fit" in str(refused(held.getvalue()))
+    promise = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
+    assert "does not fit" in str(refused(headed(promise)))
+    assert "cannot be read" in str(refused(headed(b"{'descr': '<f8', 'shape': (")))
     broken = sparse.csr_array((np.ones(2), [0, 7], [0, 1, 2]), shape=(2, 8))
     parts = {"data": broken.data, "indices": np.array([0, 9]), "indptr": broken.indptr}
     data = saved(**parts, shape=np.array([2, 8]), format=np.array("csr"))

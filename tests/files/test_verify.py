@@ -30,7 +30,7 @@ def test_what_was_saved_is_verified(name, tmp_path):
     found = verify(loaded, *case.data)
     assert found.ok, str(found)
     assert (found.certificate is None) == (name in REFITTED)
-    assert "follows from the data" in found.statement
+    assert "all that is stored follows from" in found.statement
 
 
 CHANGES = {
@@ -123,3 +123,16 @@ def test_models_of_tables_say_what_to_pass():
 def test_it_prints_what_was_found():
     machine = mercer.SVC(Gaussian(1.0)).fit(DATA.X, DATA.y)
     assert str(verify(machine, DATA.X, DATA.y)).startswith("verified: ")
+
+
+@pytest.mark.parametrize("name", ["compat.GaussianNB", "compat.GaussianMixture"])
+def test_what_was_fitted_again_is_said(name):
+    case = MACHINES[name](DATA)
+    found = verify(case.fit(), *case.data)
+    assert found.ok and "was fitted again, since" in found.statement
+    assert "follows from this fit" in found.statement
+
+
+def test_what_was_judged_as_it_is_stored_was_not_fitted_again():
+    machine = mercer.SVC(Gaussian(1.0)).fit(DATA.X, DATA.y)
+    assert "fitted again" not in verify(machine, DATA.X, DATA.y).statement

@@ -132,6 +132,7 @@ MACHINES = {
         "labels",
         {
             "penalty": ["0.0", "1e-12", "1e-6", "1.0"],
+            "penalty_on": ["'coefficients'"],
             "weighting": ["'classes'"],
             "rule": ["'mahalanobis'"],
         },
@@ -168,7 +169,9 @@ MACHINES = {
         (),
         seeded=True,
     ),
-    "BernoulliMixture": Machine(None, {"smoothing": ["0.0", "1.0"], **MIXTURE}, (), seeded=True),
+    "BernoulliMixture": Machine(
+        None, {"smoothing": ["0.0", "1.0"], "tied": ["True"], **MIXTURE}, (), seeded=True
+    ),
     "MultinomialMixture": Machine(
         None,
         {**MIXTURE, "source": ["'documents'"], "smoothing": ["1e-3", "1.0"]},
@@ -184,7 +187,12 @@ MACHINES = {
     ),
     "NearestMean": Machine("labels"),
     "NearestNeighbors": Machine(
-        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'similarity'"]}
+        "labels",
+        {
+            "n_neighbors": ["1", "2", "5", "'loo'"],
+            "votes": ["'similarity'", "'signed'"],
+            "by": ["'similarity'"],
+        },
     ),
     "NaiveBayes": Machine(
         "labels",

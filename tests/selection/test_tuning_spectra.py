@@ -66,6 +66,7 @@ def kinds(machine, X, y, grid, scoring=None):
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss", "f1_macro"])
+@pytest.mark.filterwarnings("ignore:NearestNeighbors. .* negative similarity:UserWarning")
 @pytest.mark.parametrize("votes", ["plain", "similarity"])
 def test_all_numbers_of_neighbours_from_one_search(scoring, votes):
     X, y = blobs()

@@ -8,7 +8,7 @@ from mercer.problems.bayes.class_means import ClassMeans, Means
 from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
 from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
+from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
@@ -34,6 +34,7 @@ from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
+from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
@@ -61,6 +62,7 @@ __all__ = [
     "Mixture",
     "MultinomialMix",
     "TableParts",
+    "TiedBernoulliMix",
     "TopicMix",
     "TopicParts",
     "Bipartition",
@@ -101,6 +103,7 @@ __all__ = [
     "MinimumCut",
     "Modes",
     "ColumnMoments",
+    "MostSimilar",
     "Nearest",
     "Neighbourhoods",
     "Norm",

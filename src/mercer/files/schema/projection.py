@@ -124,6 +124,7 @@ machine(
     FisherDiscriminant,
     FITTED
     + """
+    penalty_on?: param
     classes_: labels[c]
     prior_: f8[c]
     _origin: none | f8[d]

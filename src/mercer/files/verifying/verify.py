@@ -129,22 +129,25 @@ def _verify_machine(machine: Any, X: Any, y: Any, weights: Any, tol: float | Non
         twin.fit(X, y, **more)
         certificate: Certificate | None = getattr(twin, "certificate_", None)
         other = tuple(dict.fromkeys(differences(machine, twin)))
-    return _verdict(type(machine).__name__, certificate, other, bool(answers.given) or not found)
+    again = ""
+    if not answers.given:
+        why = "no stored answer belongs to the problem" if found else "it stores no answer"
+        again = f"{type(machine).__name__} was fitted again, since {why}"
+    return _verdict(certificate, other, again)
 
 
-def _verdict(
-    name: str, certificate: Certificate | None, other: tuple[str, ...], judged: bool
-) -> Verification:
+def _verdict(certificate: Certificate | None, other: tuple[str, ...], again: str) -> Verification:
     said = []
     if certificate is not None:
         said.append(("" if certificate.ok else "not certified: ") + certificate.statement)
-    if not judged:
-        said.append(f"{name} was fitted again, since no stored answer belongs to the problem")
+    source = "this fit" if again else "the data and the answer"
+    if again:
+        said.append(again)
     if other:
         listed = ", ".join(other[:5]) + (", ..." if len(other) > 5 else "")
-        said.append(f"{listed} of the machine do not follow from the data and the answer")
+        said.append(f"{listed} of the machine do not follow from {source}")
     else:
-        said.append("all that is stored follows from the data and the answer")
+        said.append(f"all that is stored follows from {source}")
     ok = (certificate is None or certificate.ok) and not other
     return Verification(ok, certificate, other, "; ".join(said))
 

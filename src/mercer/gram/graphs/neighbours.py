@@ -13,7 +13,8 @@ from mercer.gram.base import Gram
 from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.points import take
 
-_ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
+# of the largest number in a comparison: what sums in another order may differ by
+ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
 
 
 def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Array, Array]:
@@ -82,7 +83,7 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
     """
     lengths = gram.diag()
     key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
-    return key, _ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
+    return key, ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
 
 
 @nearness.register(DenseGram)
@@ -94,4 +95,4 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, fl
     pairs = choose_backend().pairs(order.key, take(source.X, points), source.X, np.float64)
     key = np.asarray(pairs.rows(slice(0, len(points))))
     largest = float(np.abs(source.diag()).max(initial=0.0))
-    return key, 0.0 if order.direct else _ROUNDINGS * largest
+    return key, 0.0 if order.direct else ROUNDINGS * largest
