@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PCA,
         SVC,
         SVR,
+        Autoencoder,
         AxisAlignedRectangle,
         BagOfWords,
         BayesDecision,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         ProbabilisticPCA,
         SpectralClustering,
         Telling,
+        VariationalAutoencoder,
         Whiten,
     )
     from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
@@ -66,6 +68,7 @@ __all__ = [
     "PCA",
     "SVC",
     "SVR",
+    "Autoencoder",
     "AxisAlignedRectangle",
     "BagOfWords",
     "BayesDecision",
@@ -103,6 +106,7 @@ __all__ = [
     "TimeLimitError",
     "Telling",
     "Tuned",
+    "VariationalAutoencoder",
     "Whiten",
     "certify",
     "choose",
@@ -127,6 +131,7 @@ _ROOMS = {
     "mercer.files": ("ModelFormatError", "load", "save"),
     "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.machines": (
+        "Autoencoder",
         "AxisAlignedRectangle",
         "BagOfWords",
         "BayesDecision",
@@ -158,6 +163,7 @@ _ROOMS = {
         "SVR",
         "SpectralClustering",
         "Telling",
+        "VariationalAutoencoder",
         "Whiten",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),

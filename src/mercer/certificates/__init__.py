@@ -23,6 +23,8 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.neural.autoencoding import AutoencodingQuantities
+from mercer.certificates.neural.variational import VariationalQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -34,6 +36,8 @@ from mercer.certificates.spectral.eigenproblem import EigenQuantities
 from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
+    "AutoencodingQuantities",
+    "VariationalQuantities",
     "BoxQPQuantities",
     "Certificate",
     "ClassMeansQuantities",

@@ -24,6 +24,8 @@ from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svr import SVR
+from mercer.machines.neural.autoencoder import Autoencoder
+from mercer.machines.neural.variational_autoencoder import VariationalAutoencoder
 from mercer.machines.online.perceptron import Perceptron
 from mercer.machines.projection.log_shift import LogShift
 from mercer.machines.projection.pca import PCA
@@ -37,6 +39,7 @@ __all__ = [
     "PCA",
     "SVC",
     "SVR",
+    "Autoencoder",
     "AxisAlignedRectangle",
     "BagOfWords",
     "BayesDecision",
@@ -64,5 +67,6 @@ __all__ = [
     "ProbabilisticPCA",
     "SpectralClustering",
     "Telling",
+    "VariationalAutoencoder",
     "Whiten",
 ]

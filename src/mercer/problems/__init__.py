@@ -36,6 +36,9 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
+from mercer.problems.neural.network import Network
+from mercer.problems.neural.variational import VariationalAutoencoding
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
@@ -46,6 +49,10 @@ from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
+    "Autoencoding",
+    "Network",
+    "NetworkParameters",
+    "VariationalAutoencoding",
     "BernoulliMix",
     "Expectations",
     "GaussianMix",

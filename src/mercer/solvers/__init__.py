@@ -33,6 +33,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_adam import NetworkAdam
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
@@ -102,6 +104,8 @@ __all__ = [
     "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
+    "NetworkAdam",
+    "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
     "PrimalDiscriminant",

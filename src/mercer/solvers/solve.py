@@ -23,6 +23,7 @@ from mercer.gram import (
 from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
+    Autoencoding,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -47,6 +48,7 @@ from mercer.problems import (
     Scaling,
     Separation,
     SmoothRisk,
+    VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
 from mercer.problems.mixture.mixture import Mixture
@@ -78,6 +80,7 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
@@ -160,7 +163,7 @@ def solve(
         raise SolverError(f"{solution.solver}: {status.value}")
     if not _finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
-    if warn and not solution.status.ok:
+    if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
         message = f"{solution.solver}: {solution.status.value}{_advice(status, solver)} ({seen})."
@@ -408,3 +411,9 @@ def _(problem: KernelCombination) -> Solver:
 @choose.register
 def _(problem: Relevance) -> Solver:
     return ScaleDescent()
+
+
+@choose.register(Autoencoding)
+@choose.register(VariationalAutoencoding)
+def _(problem: Any) -> Solver:
+    return NetworkLBFGS()
