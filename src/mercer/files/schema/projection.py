@@ -11,6 +11,7 @@ from mercer.machines import (
     Whiten,
 )
 from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
+from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
@@ -97,6 +98,7 @@ record(
     "machine: text\nprecomputed, flat: bool\nwidth: none | int\nnames: none | tuple(text)",
 )
 record(Regression, "slopes: f8[k,t]\ncentre: f8[t]")
+record(Route, "rows, from_variates: Regression{k=k,t=t}\nvariates: Regression{k=k,t=k}")
 machine(
     CCA,
     JUDGED
@@ -113,6 +115,7 @@ machine(
     _y: FittedView{k=k}
     dual_coef_x_, dual_coef_y_: f8[n,k]
     _regression: none | Regression{k=k}
+    _routes?: tuple(Route{k=k})
     """,
 )
 
