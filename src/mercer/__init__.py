@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
+        ICA,
         PCA,
         SVC,
         SVR,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         ParameterError,
         Perceptron,
         ProbabilisticPCA,
+        ProjectionPursuit,
         SpectralClustering,
         Telling,
         Whiten,
@@ -103,6 +105,8 @@ __all__ = [
     "TimeLimitError",
     "Telling",
     "Tuned",
+    "ICA",
+    "ProjectionPursuit",
     "Whiten",
     "certify",
     "choose",
@@ -158,6 +162,8 @@ _ROOMS = {
         "SVR",
         "SpectralClustering",
         "Telling",
+        "ICA",
+        "ProjectionPursuit",
         "Whiten",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),
