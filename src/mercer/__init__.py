@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
+        ICA,
         PCA,
         SVC,
         SVR,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         ParameterError,
         Perceptron,
         ProbabilisticPCA,
+        ProjectionPursuit,
         SpectralClustering,
         Telling,
         VariationalAutoencoder,
@@ -107,6 +109,8 @@ __all__ = [
     "Telling",
     "Tuned",
     "VariationalAutoencoder",
+    "ICA",
+    "ProjectionPursuit",
     "Whiten",
     "certify",
     "choose",
@@ -164,6 +168,8 @@ _ROOMS = {
         "SpectralClustering",
         "Telling",
         "VariationalAutoencoder",
+        "ICA",
+        "ProjectionPursuit",
         "Whiten",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),

@@ -185,6 +185,23 @@ MACHINES = {
         (),
         seeded=True,
     ),
+    "ICA": Machine(
+        None,
+        {
+            "n_components": ["1", "2"],
+            "algorithm": ["'deflation'"],
+            "contrast": ["'cube'", "'exp'"],
+            "max_iter": ["1", "50"],
+        },
+        (),
+        seeded=True,
+    ),
+    "ProjectionPursuit": Machine(
+        None,
+        {"n_components": ["1"], "contrast": ["'cube'", "'exp'"], "max_iter": ["1", "50"]},
+        (),
+        seeded=True,
+    ),
     "NearestMean": Machine("labels"),
     "NearestNeighbors": Machine(
         "labels",

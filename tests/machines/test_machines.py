@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from mercer import (
+    ICA,
     PCA,
     SVC,
     SVR,
@@ -35,6 +36,7 @@ from mercer import (
     MultinomialMixture,
     OneClassSVM,
     ProbabilisticPCA,
+    ProjectionPursuit,
     SpectralClustering,
     Whiten,
 )
@@ -145,6 +147,8 @@ c = labels(X)
         ProbabilisticPCA(),
         ProbabilisticPCA(method="em"),
         ProbabilisticPCA(1, method="em"),
+        ICA(),
+        ProjectionPursuit(1, contrast="exp"),
         Whiten(),
         Whiten(rotate_back=True),
         LogShift(),

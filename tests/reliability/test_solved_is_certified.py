@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mercer import (
     CCA,
+    ICA,
     PCA,
     SVC,
     SVR,
@@ -37,6 +38,7 @@ from mercer import (
     OneClassSVM,
     Perceptron,
     ProbabilisticPCA,
+    ProjectionPursuit,
     SpectralClustering,
     Whiten,
 )
@@ -237,6 +239,13 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
+    lambda r, k: ICA(
+        algorithm=str(r.choice(["parallel", "deflation"])),
+        contrast=str(r.choice(["logcosh", "cube", "exp"])),
+        n_init=1,
+        time_limit=_SECONDS,
+    ),
+    lambda r, k: ProjectionPursuit(1, n_init=2, time_limit=_SECONDS),
     lambda r, k: Whiten(),
     lambda r, k: compat.KernelPCA(2, kernel="rbf", gamma=_power(r, -4, 4)),
     lambda r, k: compat.OneClassSVM(nu=float(r.uniform(0.05, 0.9))),

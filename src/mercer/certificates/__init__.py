@@ -13,6 +13,7 @@ from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
 from mercer.certificates.discriminant import DiscriminantQuantities
 from mercer.certificates.entropy import EntropyQuantities
+from mercer.certificates.independent.unmixing import UnmixingQuantities
 from mercer.certificates.kernel_learning.kernel_alignment import KernelAlignmentQuantities
 from mercer.certificates.kernel_learning.kernel_combination import KernelCombinationQuantities
 from mercer.certificates.kernel_learning.relevance import RelevanceQuantities
@@ -66,6 +67,7 @@ __all__ = [
     "SeparationQuantities",
     "SmoothRiskQuantities",
     "StreamQuantities",
+    "UnmixingQuantities",
     "certify",
 ]
 

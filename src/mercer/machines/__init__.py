@@ -20,6 +20,8 @@ from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
 from mercer.machines.density.maximum_entropy import MaximumEntropy
 from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.independent.ica import ICA
+from mercer.machines.independent.pursuit import ProjectionPursuit
 from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
@@ -68,5 +70,7 @@ __all__ = [
     "SpectralClustering",
     "Telling",
     "VariationalAutoencoder",
+    "ICA",
+    "ProjectionPursuit",
     "Whiten",
 ]

@@ -22,6 +22,8 @@ from mercer.problems.correlation import (
 )
 from mercer.problems.discriminant import Directions, Discriminant, as_directions
 from mercer.problems.entropy import Expectations, GibbsAnswer, InfeasibleError
+from mercer.problems.independent.contrasts import CONTRASTS, Contrast
+from mercer.problems.independent.unmixing import IndependentComponents, Unmixing
 from mercer.problems.kernel_learning.kernel_alignment import KernelAlignment, KernelWeights
 from mercer.problems.kernel_learning.kernel_combination import KernelCombination, WeightedDuals
 from mercer.problems.kernel_learning.relevance import Relevance, Scaled
@@ -53,7 +55,11 @@ __all__ = [
     "Network",
     "NetworkParameters",
     "VariationalAutoencoding",
+    "CONTRASTS",
     "BernoulliMix",
+    "Contrast",
+    "IndependentComponents",
+    "Unmixing",
     "Expectations",
     "GaussianMix",
     "GaussianParts",

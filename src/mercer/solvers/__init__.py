@@ -21,6 +21,7 @@ from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -61,6 +62,7 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 __all__ = [
     "EM",
     "EntropyNewton",
+    "FixedPointICA",
     "IterativeScaling",
     "LOBPCG",
     "SMO",

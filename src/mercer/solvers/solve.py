@@ -34,6 +34,7 @@ from mercer.problems import (
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    IndependentComponents,
     KernelAlignment,
     KernelCombination,
     LatentGaussian,
@@ -68,6 +69,7 @@ from mercer.solvers.correlation.views import has_features
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -295,6 +297,11 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 @choose.register
 def _(problem: LatentGaussian) -> Solver:
     return LatentEM()
+
+
+@choose.register
+def _(problem: IndependentComponents) -> Solver:
+    return FixedPointICA()
 
 
 @choose.register
