@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg.blas import dtrmm
 
 from mercer.approximation.base import Approximation, Features
 from mercer.approximation.landmarks import RULES
@@ -86,13 +87,13 @@ class NystromFeatures(Features):
         The kernel.
     landmarks : Points
         m rows.
-    factor : (m, m) array
-        L, lower triangular, of k(landmarks, landmarks) = L L'.
+    inverse : (m, m) array
+        L^-1, lower triangular, of k(landmarks, landmarks) = L L'.
     """
 
     expression: Expression
     landmarks: Points
-    factor: Array
+    inverse: Array
 
     @classmethod
     def at(cls, expression: Expression, landmarks: Points) -> NystromFeatures:
@@ -101,18 +102,20 @@ class NystromFeatures(Features):
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
         (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (matrix,))
         factor, pivots, rank, _ = pstrf(matrix, lower=1, tol=_ROUNDING * size)
-        kept = pivots[:rank] - 1
-        return cls(expression, take(landmarks, kept), np.tril(factor[:rank, :rank]))
+        (trtri,) = linalg.get_lapack_funcs(("trtri",), (matrix,))
+        # products are several times as fast as solving, and lose nothing: pivots are not small
+        inverse, _ = trtri(np.asfortranarray(np.tril(factor[:rank, :rank])), lower=1)
+        return cls(expression, take(landmarks, pivots[:rank] - 1), inverse)
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
         """Count the features."""
-        return len(self.factor)
+        return len(self.inverse)
 
     def __call__(self, X: Any) -> Array:
-        """Evaluate the kernel at the landmarks, and solve, block of rows by block."""
+        """Evaluate the kernel at the landmarks, block of rows by block, and multiply by L^-1."""
         points = as_points(X)
-        n, m = row_count(points), len(self.factor)
+        n, m = row_count(points), len(self.inverse)
         out = np.empty((n, m))
         step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2)
         for first in range(0, n, step):
@@ -120,7 +123,5 @@ class NystromFeatures(Features):
             pairs = choose_backend().pairs(
                 self.expression, take(points, rows), self.landmarks, np.float64
             )
-            out[rows] = linalg.solve_triangular(
-                self.factor, pairs.dense().T, lower=True, check_finite=False
-            ).T
+            out[rows] = dtrmm(1.0, self.inverse, pairs.dense().T, lower=1, overwrite_b=1).T
         return out
