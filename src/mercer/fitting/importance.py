@@ -122,7 +122,7 @@ def _budget(machine: Any, rows: Any, columns: int) -> tuple[int, int]:
 def _related(rows: Any, blocks: dict[str, list[int]], truth: Array) -> list[str]:
     """Return the columns with the largest correlation of any of their numbers with the target."""
     if truth.dtype.kind in "OUSb":
-        codes = np.unique(truth.astype(str), return_inverse=True)[1]
+        codes = np.unique(truth, return_inverse=True)[1]
         targets = (codes[:, None] == np.unique(codes)).astype(np.float64)
     else:
         targets = np.asarray(truth, dtype=np.float64)[:, None]
