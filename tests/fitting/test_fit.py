@@ -334,6 +334,7 @@ def test_progress_is_told_and_a_journal_goes_on(tmp_path):
     assert phases[0] == "check"
     assert {"choose", "train", "evaluate"} <= set(phases)
     assert any(one.detail is not None for one in told)
+    assert any(one.phase == "train" and one.text.startswith("step ") for one in told)
     assert list(tmp_path.iterdir())
     again = fit(labelled(), "sick", journal=tmp_path, **QUICK)
     np.testing.assert_array_equal(
