@@ -106,6 +106,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "PCA": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0)), D.X),
     "PCA linear": lambda D: Case(mercer.PCA(0.9), D.X),
     "PCA whiten": lambda D: Case(mercer.PCA(2, kernel=Polynomial(2), whiten=True), D.X),
+    "PCA about the origin": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0), center=False), D.X),
     "PCA sparse": lambda D: Case(mercer.PCA(2), D.thin),
     "CCA": lambda D: Case(mercer.CCA(1, kernel_x=Gaussian(2.0)), D.X, D.view),
     "CCA linear": lambda D: Case(mercer.CCA(2, penalty=0.1), D.X, D.view),

@@ -114,7 +114,12 @@ MACHINES = {
     ),
     "PCA": Machine(
         None,
-        {"n_components": ["1", "2", "5", "0.9"], "whiten": ["True"], "tol": ["1e-9"]},
+        {
+            "n_components": ["1", "2", "5", "0.9"],
+            "whiten": ["True"],
+            "center": ["False"],
+            "tol": ["1e-9"],
+        },
         seeded=True,
     ),
     "CCA": Machine(

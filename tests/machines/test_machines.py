@@ -132,6 +132,8 @@ c = labels(X)
         SpectralClustering(3, normalization="doubly_stochastic"),
         SpectralClustering(3, Polynomial(2), normalization="plain"),
         SpectralClustering("eigengap", neighbors=4, weights="kernel"),
+        PCA(2, center=False),
+        PCA(2, "gaussian", center=False, whiten=True),
         FisherDiscriminant(),
         FisherDiscriminant(Gaussian(1.5)),
         FisherDiscriminant("gaussian", rule="mahalanobis"),

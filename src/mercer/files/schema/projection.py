@@ -17,6 +17,7 @@ from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
+from mercer.machines.projection.uncentred import OriginSubspace
 from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
 
 record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
@@ -43,6 +44,7 @@ record(
     group="subspace",
 )
 record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(OriginSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
 record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
 record(Impossible, "reason: text", group="inverse")
 record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")
@@ -57,6 +59,7 @@ machine(
     FITTED
     + """
     _store?: none
+    center?: param
     _found: number
     n_components_: int=k
     eigenvalues_, explained_variance_: f8[k]
