@@ -339,6 +339,7 @@ EVERY = {
     "FisherDiscriminant": (blobs, {"penalty": [1e-3, 1.0]}, None),
     "GaussianClassifier": (blobs, {"shared": [True, False]}, None),
     "GaussianMixture": (blobs, {"n_components": [1, 2]}, None),
+    "GaussianProcess": (blobs, {"noise": [0.1, 10.0]}, None),
     "KMeans": (blobs, {"n_clusters": [2, 3], "random_state": [0]}, None),
     "KernelRidge": (blobs, {"penalty": [0.1, 10.0]}, None),
     "LogShift": (counts, {"shift": [0.5, 1.0]}, spread),

@@ -117,6 +117,7 @@ OTHERS = {
     "BernoulliMixture": (COUNTS > 1,),
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
+    "GaussianProcess": None,
     "KMeans": (X,),
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),

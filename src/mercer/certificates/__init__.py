@@ -23,6 +23,7 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.process.regression import ProcessQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -56,6 +57,7 @@ __all__ = [
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
+    "ProcessQuantities",
     "MinimumCutQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",

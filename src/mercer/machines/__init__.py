@@ -25,6 +25,7 @@ from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svr import SVR
 from mercer.machines.online.perceptron import Perceptron
+from mercer.machines.process.gaussian_process import GaussianProcess
 from mercer.machines.projection.log_shift import LogShift
 from mercer.machines.projection.pca import PCA
 from mercer.machines.projection.probabilistic_pca import ProbabilisticPCA
@@ -48,6 +49,7 @@ __all__ = [
     "Independence",
     "JointTable",
     "GaussianMixture",
+    "GaussianProcess",
     "KMeans",
     "KernelRidge",
     "LogisticRegression",

@@ -35,6 +35,9 @@ from mercer.problems.mixture.mixture import Mixture
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.process.evidence import Evidence, LogParameters
+from mercer.problems.process.kernel_parameters import KernelParameters
+from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
@@ -45,6 +48,11 @@ from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
+    "Evidence",
+    "KernelParameters",
+    "LogParameters",
+    "ProcessPosterior",
+    "ProcessRegression",
     "BernoulliMix",
     "Expectations",
     "GaussianMix",
