@@ -95,6 +95,15 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "KernelRidge linear": lambda D: Case(
         mercer.KernelRidge([0.1, 1.0]), D.X, D.two_targets, D.weights
     ),
+    "GaussianProcess": lambda D: Case(
+        mercer.GaussianProcess("1 * gaussian", optimize=True), D.X, D.targets, D.weights
+    ),
+    "GaussianProcess linear": lambda D: Case(
+        mercer.GaussianProcess("linear", bias=True), D.X, D.two_targets
+    ),
+    "GaussianProcess precomputed": lambda D: Case(
+        mercer.GaussianProcess("precomputed", bias=True), D.K, D.targets, D.weights
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),

@@ -102,6 +102,16 @@ MACHINES = {
     "KernelRidge": Machine(
         "targets", {"penalty": [*PENALTIES, "'loo'"], "bias": ["False"], "time_limit": ["1e-9"]}
     ),
+    "GaussianProcess": Machine(
+        "targets",
+        {
+            "noise": PENALTIES,
+            "bias": ["True"],
+            "optimize": ["['noise']"],
+            "max_iter": ["20"],
+            "time_limit": ["1e-9"],
+        },
+    ),
     "LogisticRegression": Machine(
         "labels",
         {

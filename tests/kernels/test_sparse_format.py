@@ -67,6 +67,7 @@ MACHINES = [
     SVC(Linear()),
     mercer.SVR(),
     KernelRidge(),
+    mercer.GaussianProcess(),
     mercer.LogisticRegression(),
     mercer.PCA(1, kernel=Linear()),
     mercer.KMeans(2),

@@ -28,6 +28,7 @@ from mercer import (
     FisherDiscriminant,
     GaussianClassifier,
     GaussianMixture,
+    GaussianProcess,
     KernelRidge,
     KMeans,
     LogisticRegression,
@@ -193,6 +194,17 @@ def _ridge(random: Random, kernel: Kernel) -> Any:
     return KernelRidge(penalty, kernel=kernel, bias=bool(random.random() < 0.7))
 
 
+def _process(random: Random, kernel: Kernel) -> Any:
+    return GaussianProcess(
+        kernel,
+        noise=_power(random, -12, 12),
+        bias=bool(random.random() < 0.5),
+        optimize=bool(random.random() < 0.5) and ["noise"],
+        max_iter=20,
+        time_limit=_SECONDS,
+    )
+
+
 def _logistic(random: Random, kernel: Kernel) -> Any:
     return LogisticRegression(
         kernel,
@@ -272,6 +284,7 @@ _CLASSES: list[Draw] = [
 _REGRESSION: list[Draw] = [
     _ridge,
     _ridge,
+    _process,
     _svr,
     _svr,
     _cca,

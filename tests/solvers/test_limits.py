@@ -118,6 +118,7 @@ OTHERS = {
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
     "ICA": (X,),
+    "GaussianProcess": None,
     "KMeans": (X,),
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),

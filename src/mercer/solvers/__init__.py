@@ -37,6 +37,8 @@ from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -60,6 +62,8 @@ from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 __all__ = [
+    "EvidenceAscent",
+    "ExactPosterior",
     "EM",
     "EntropyNewton",
     "FixedPointICA",

@@ -31,6 +31,7 @@ from mercer.problems import (
     Discriminant,
     Duals,
     Eigenproblem,
+    Evidence,
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
@@ -44,6 +45,7 @@ from mercer.problems import (
     MinimumCut,
     Partition,
     PathDuals,
+    ProcessRegression,
     Relevance,
     RidgePath,
     Scaling,
@@ -84,6 +86,8 @@ from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -424,3 +428,24 @@ def _(problem: Relevance) -> Solver:
 @choose.register(VariationalAutoencoding)
 def _(problem: Any) -> Solver:
     return NetworkLBFGS()
+# problems that one solver alone answers
+_ONLY: tuple[tuple[type, type[Solver]], ...] = (
+    (LatentGaussian, LatentEM),
+    (Partition, Lloyd),
+    (Scaling, Sinkhorn),
+    (MinimumCut, MaximumFlow),
+    (ClassMeans, Averages),
+    (SmoothRisk, NewtonRisk),
+    (Separation, Mistakes),
+    (Mixture, EM),
+    (ClassTables, Counting),
+    (GaussianClasses, GaussianLikelihood),
+    (Expectations, EntropyNewton),
+    (KernelAlignment, Nonnegative),
+    (KernelCombination, SimplexNewton),
+    (Relevance, ScaleDescent),
+    (ProcessRegression, ExactPosterior),
+    (Evidence, EvidenceAscent),
+)
+for _kind, _solver in _ONLY:
+    choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -63,6 +63,13 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "alphas": "pass penalty='loo', penalties={value}: exact leave-one-out picks the best",
         "C": "the weight of the squared norm is penalty, 1 / C here",
     },
+    "GaussianProcess": {
+        "alpha": "it is called noise: noise={value}",
+        "penalty": "it is called noise: noise={value}, the variance of the noise",
+        "optimizer": "pass optimize=True to maximise the marginal likelihood, False to leave it",
+        "n_restarts_optimizer": "pass starts, one more than restarts",
+        "normalize_y": "pass bias=True for a constant beside f; scale y before the fit",
+    },
     "LogisticRegression": {
         "C": "the weight of the squared norm is penalty = 1 / C, with C={value}",
         "alpha": "the weight of the squared norm is penalty; with a mean of losses it is n * alpha",
