@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mercer import (
     CCA,
+    ICA,
     PCA,
     SVC,
     SVR,
@@ -27,6 +28,7 @@ from mercer import (
     FisherDiscriminant,
     GaussianClassifier,
     GaussianMixture,
+    GaussianProcess,
     KernelRidge,
     KMeans,
     LogisticRegression,
@@ -37,6 +39,7 @@ from mercer import (
     OneClassSVM,
     Perceptron,
     ProbabilisticPCA,
+    ProjectionPursuit,
     SpectralClustering,
     Whiten,
 )
@@ -191,6 +194,17 @@ def _ridge(random: Random, kernel: Kernel) -> Any:
     return KernelRidge(penalty, kernel=kernel, bias=bool(random.random() < 0.7))
 
 
+def _process(random: Random, kernel: Kernel) -> Any:
+    return GaussianProcess(
+        kernel,
+        noise=_power(random, -12, 12),
+        bias=bool(random.random() < 0.5),
+        optimize=bool(random.random() < 0.5) and ["noise"],
+        max_iter=20,
+        time_limit=_SECONDS,
+    )
+
+
 def _logistic(random: Random, kernel: Kernel) -> Any:
     return LogisticRegression(
         kernel,
@@ -233,9 +247,18 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: KMeans(int(r.integers(1, 4)), k, n_init=2, random_state=0, time_limit=_SECONDS),
     _spectral,
     _mixture,
+    lambda r, k: PCA(2, kernel=k, center=False),
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
+    lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
+    lambda r, k: ICA(
+        algorithm=str(r.choice(["parallel", "deflation"])),
+        contrast=str(r.choice(["logcosh", "cube", "exp"])),
+        n_init=1,
+        time_limit=_SECONDS,
+    ),
+    lambda r, k: ProjectionPursuit(1, n_init=2, time_limit=_SECONDS),
     lambda r, k: Whiten(),
     lambda r, k: compat.KernelPCA(2, kernel="rbf", gamma=_power(r, -4, 4)),
     lambda r, k: compat.OneClassSVM(nu=float(r.uniform(0.05, 0.9))),
@@ -247,8 +270,10 @@ _CLASSES: list[Draw] = [
     _logistic,
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
+    lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
     lambda r, k: NearestMean(k),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
+    lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
     lambda r, k: Perceptron(k, max_epochs=20),
     lambda r, k: GaussianClassifier(str(r.choice(["full", "diagonal", "spherical"]))),
     lambda r, k: NaiveBayes(),
@@ -259,6 +284,7 @@ _CLASSES: list[Draw] = [
 _REGRESSION: list[Draw] = [
     _ridge,
     _ridge,
+    _process,
     _svr,
     _svr,
     _cca,

@@ -35,6 +35,7 @@ KERNELS = [Linear(), Gaussian(1.2), Polynomial(2), Gaussian(2.0) + 0.5 * Linear(
         NearestNeighbors(kernel=Gaussian(1.0), votes="similarity"),
         NearestNeighbors(n_neighbors="loo"),
         NearestNeighbors(kernel=Precomputed()),
+        NearestNeighbors(by="similarity", votes="signed"),
     ]
 )
 def test_scikit_learn_protocol(estimator, check):
@@ -119,6 +120,7 @@ def test_wrong_means_are_refused_by_the_certificate():
 # --- neighbours ------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:NearestNeighbors. .* negative similarity:UserWarning")
 @pytest.mark.parametrize("k", [1, 4, 7])
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_votes_by_brute_force(kernel, k):
@@ -146,7 +148,8 @@ def test_linear_neighbours_are_those_of_scikit_learn():
     )
 
 
-@pytest.mark.parametrize("votes", ["plain", "similarity"])
+@pytest.mark.filterwarnings("ignore:NearestNeighbors. .* negative similarity:UserWarning")
+@pytest.mark.parametrize("votes", ["plain", "similarity", "signed"])
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)], ids=repr)
 def test_leave_one_out_is_n_refits(kernel, votes):
     small, labels = X[:30], y[:30]
@@ -267,7 +270,7 @@ def test_wrong_neighbours_are_refused_by_the_certificate():
         ({"n_neighbors": np.nan}, "n_neighbors=nan"),
         ({"n_neighbors": 81}, "at most the total weight of the rows; n_samples = 80"),
         ({"max_neighbors": 2.5}, "max_neighbors=2.5"),
-        ({"votes": "loud"}, "votes='loud' must be 'plain' or 'similarity'"),
+        ({"votes": "loud"}, "votes='loud' must be 'plain' or 'similarity' or 'signed'"),
     ],
 )
 def test_parameters_out_of_range_are_named(options, message):

@@ -15,7 +15,8 @@ from mercer.gram.base import Gram
 from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.points import is_sparse, take, to_dense
 
-_ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
+# of the largest number in a comparison: what sums in another order may differ by
+ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
 _ROUNDINGS_OF_A_SUM = 16  # beside two for each feature, as tiles add up products
 _DIGITS = 1e11 * float(np.finfo(np.float64).eps)  # of a larger distance ten digits are left
 _AT_ONCE = 4096  # rows whose differences from one row are held together
@@ -102,7 +103,7 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
     """
     lengths = gram.diag()
     key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
-    return key, _ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
+    return key, ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
 
 
 def _compare_again(key: Array, Z: Array, X: Points, kind: type[Statistic]) -> None:
@@ -136,4 +137,4 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, fl
     if order.direct and isinstance(order.key, SqDist | AbsDist) and not order.key.steps:
         _compare_again(key, to_dense(take(source.X, points)), source.X, type(order.key))
     largest = float(np.abs(source.diag()).max(initial=0.0))
-    return key, 0.0 if order.direct else _ROUNDINGS * largest
+    return key, 0.0 if order.direct else ROUNDINGS * largest
