@@ -428,6 +428,8 @@ def _(problem: Relevance) -> Solver:
 @choose.register(VariationalAutoencoding)
 def _(problem: Any) -> Solver:
     return NetworkLBFGS()
+
+
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),

@@ -309,8 +309,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         if isinstance(self._search, (RowSearch, RowSimilarity)):
             # distances need a positive semidefinite kernel, and only those of rows as they are
             # given are compared without rounding
-            similar, source = self._by_similarity(), self._search.source
-            eager = not similar and not (self.kernel_.psd and is_exact(source))
+            exact = self.kernel_.psd and is_exact(self._search.source)
+            eager = self._by_similarity() or not exact
             self._judgement = LazyPointsCertificate(
                 self._search.source, question, value, certify, eager
             )
