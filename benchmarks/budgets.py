@@ -200,6 +200,8 @@ def _spectra() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
     yield "PCA", "learned preimages", _inverted(mercer.PCA(5, kernel=kernel, preimage="learned"))
     yield "ProbabilisticPCA", "closed", _alone(mercer.ProbabilisticPCA(2))
     yield "ProbabilisticPCA", "em", _alone(mercer.ProbabilisticPCA(2, method="em"))
+    yield "ICA", "", _alone(mercer.ICA(3))
+    yield "ProjectionPursuit", "", _alone(mercer.ProjectionPursuit(2))
     yield "Whiten", "", _alone(mercer.Whiten())
     for form, options in {"": {}, "rank": {"rank": 50}, "penalty 0.1": {"penalty": 0.1}}.items():
         machine = mercer.CCA(kernel_x=kernel, kernel_y=kernel, **options)

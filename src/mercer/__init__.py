@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
+        ICA,
         PCA,
         SVC,
         SVR,
+        Autoencoder,
         AxisAlignedRectangle,
         BagOfWords,
         BayesDecision,
@@ -51,8 +53,10 @@ if TYPE_CHECKING:
         ParameterError,
         Perceptron,
         ProbabilisticPCA,
+        ProjectionPursuit,
         SpectralClustering,
         Telling,
+        VariationalAutoencoder,
         Whiten,
     )
     from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
@@ -67,6 +71,7 @@ __all__ = [
     "PCA",
     "SVC",
     "SVR",
+    "Autoencoder",
     "AxisAlignedRectangle",
     "BagOfWords",
     "BayesDecision",
@@ -105,6 +110,9 @@ __all__ = [
     "TimeLimitError",
     "Telling",
     "Tuned",
+    "VariationalAutoencoder",
+    "ICA",
+    "ProjectionPursuit",
     "Whiten",
     "certify",
     "choose",
@@ -129,6 +137,7 @@ _ROOMS = {
     "mercer.files": ("ModelFormatError", "load", "save"),
     "mercer.fitting": ("TableModel", "cluster", "fit", "project", "topics"),
     "mercer.machines": (
+        "Autoencoder",
         "AxisAlignedRectangle",
         "BagOfWords",
         "BayesDecision",
@@ -161,6 +170,9 @@ _ROOMS = {
         "SVR",
         "SpectralClustering",
         "Telling",
+        "VariationalAutoencoder",
+        "ICA",
+        "ProjectionPursuit",
         "Whiten",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),

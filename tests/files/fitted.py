@@ -121,6 +121,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "FisherDiscriminant": lambda D: Case(
         mercer.FisherDiscriminant(kernel=Gaussian(1.0)), D.X, D.three
     ),
+    "FisherDiscriminant coefficients": lambda D: Case(
+        mercer.FisherDiscriminant(kernel=Gaussian(1.0), penalty_on="coefficients"), D.X, D.three
+    ),
     "FisherDiscriminant linear": lambda D: Case(mercer.FisherDiscriminant(), D.X, D.y),
     "KMeans": lambda D: Case(mercer.KMeans(3), D.X),
     "KMeans kernel": lambda D: Case(mercer.KMeans(3, kernel=Gaussian(1.0)), D.X),
@@ -132,10 +135,14 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     ),
     "GaussianMixture shared": lambda D: Case(mercer.GaussianMixture(2, covariance="shared"), D.X),
     "BernoulliMixture": lambda D: Case(mercer.BernoulliMixture(2), D.bits),
+    "BernoulliMixture tied": lambda D: Case(mercer.BernoulliMixture(2, tied=True), D.bits),
     "MultinomialMixture": lambda D: Case(mercer.MultinomialMixture(2), D.counts),
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
     ),
+    "ICA": lambda D: Case(mercer.ICA(2), D.X),
+    "ICA deflation": lambda D: Case(mercer.ICA(algorithm="deflation", contrast="exp"), D.X),
+    "ProjectionPursuit": lambda D: Case(mercer.ProjectionPursuit(1, contrast="cube"), D.X),
     "ProbabilisticPCA": lambda D: Case(mercer.ProbabilisticPCA(2), D.X),
     "ProbabilisticPCA em": lambda D: Case(mercer.ProbabilisticPCA(1, method="em"), D.X),
     "NearestMean": lambda D: Case(mercer.NearestMean(Gaussian(1.0)), D.X, D.three),
@@ -143,6 +150,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "NearestNeighbors": lambda D: Case(mercer.NearestNeighbors(3), D.X, D.three),
     "NearestNeighbors kernel": lambda D: Case(
         mercer.NearestNeighbors("loo", kernel=Gaussian(1.0), votes="similarity"), D.X, D.y
+    ),
+    "NearestNeighbors similar": lambda D: Case(
+        mercer.NearestNeighbors(3, by="similarity", votes="signed"), D.X, D.three
     ),
     "NaiveBayes": lambda D: Case(mercer.NaiveBayes(), D.bits, D.y),
     "NaiveBayes gaussian": lambda D: Case(mercer.NaiveBayes(kinds="gaussian"), D.X, D.three),

@@ -142,6 +142,7 @@ MACHINES = {
         "labels",
         {
             "penalty": ["0.0", "1e-12", "1e-6", "1.0"],
+            "penalty_on": ["'coefficients'"],
             "weighting": ["'classes'"],
             "rule": ["'mahalanobis'"],
         },
@@ -178,7 +179,9 @@ MACHINES = {
         (),
         seeded=True,
     ),
-    "BernoulliMixture": Machine(None, {"smoothing": ["0.0", "1.0"], **MIXTURE}, (), seeded=True),
+    "BernoulliMixture": Machine(
+        None, {"smoothing": ["0.0", "1.0"], "tied": ["True"], **MIXTURE}, (), seeded=True
+    ),
     "MultinomialMixture": Machine(
         None,
         {**MIXTURE, "source": ["'documents'"], "smoothing": ["1e-3", "1.0"]},
@@ -192,9 +195,31 @@ MACHINES = {
         (),
         seeded=True,
     ),
+    "ICA": Machine(
+        None,
+        {
+            "n_components": ["1", "2"],
+            "algorithm": ["'deflation'"],
+            "contrast": ["'cube'", "'exp'"],
+            "max_iter": ["1", "50"],
+        },
+        (),
+        seeded=True,
+    ),
+    "ProjectionPursuit": Machine(
+        None,
+        {"n_components": ["1"], "contrast": ["'cube'", "'exp'"], "max_iter": ["1", "50"]},
+        (),
+        seeded=True,
+    ),
     "NearestMean": Machine("labels"),
     "NearestNeighbors": Machine(
-        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'similarity'"]}
+        "labels",
+        {
+            "n_neighbors": ["1", "2", "5", "'loo'"],
+            "votes": ["'similarity'", "'signed'"],
+            "by": ["'similarity'"],
+        },
     ),
     "NaiveBayes": Machine(
         "labels",

@@ -81,6 +81,7 @@ MACHINES = [
     mercer.MultinomialMixture(2),
     mercer.BernoulliMixture(2),
     mercer.ProbabilisticPCA(1),
+    mercer.ICA(1),
     Perceptron(),
     NaiveBayes(kinds="count"),
     compat.SVC(),

@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from mercer import (
+    ICA,
     PCA,
     SVC,
     SVR,
@@ -36,6 +37,7 @@ from mercer import (
     MultinomialMixture,
     OneClassSVM,
     ProbabilisticPCA,
+    ProjectionPursuit,
     SpectralClustering,
     Whiten,
 )
@@ -119,6 +121,7 @@ c = labels(X)
         EnclosingBall(Linear(), nu=0.1),
         BernoulliMixture(),
         BernoulliMixture(smoothing=0.0, n_init=1),
+        BernoulliMixture(tied=True),
         GaussianMixture(),
         GaussianMixture(covariance="diagonal", n_init=1),
         GaussianMixture(covariance="shared", n_init=1),
@@ -137,6 +140,7 @@ c = labels(X)
         FisherDiscriminant(),
         FisherDiscriminant(Gaussian(1.5)),
         FisherDiscriminant("gaussian", rule="mahalanobis"),
+        FisherDiscriminant("gaussian", penalty_on="coefficients"),
         FisherDiscriminant(penalty=1e-2, weighting="classes"),
         PCA(),
         PCA(n_components=1, whiten=True),
@@ -148,6 +152,8 @@ c = labels(X)
         ProbabilisticPCA(),
         ProbabilisticPCA(method="em"),
         ProbabilisticPCA(1, method="em"),
+        ICA(),
+        ProjectionPursuit(1, contrast="exp"),
         Whiten(),
         Whiten(rotate_back=True),
         LogShift(),

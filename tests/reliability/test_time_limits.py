@@ -67,6 +67,8 @@ CASES = {
     "bernoulli mixture": (mercer.BernoulliMixture(3, n_init=10**6), None, counts > 1),
     "multinomial mixture": (mercer.MultinomialMixture(3, n_init=10**6), None, counts),
     "probabilistic pca": (mercer.ProbabilisticPCA(2, method="em"), None, X),
+    "ica": (mercer.ICA(n_init=10**6), None, X),
+    "pursuit": (mercer.ProjectionPursuit(n_init=10**6), None, X),
     "kernels": (MultipleKernel(mercer.SVC(), [Gaussian(0.5), G]), c, X),
 }
 

@@ -21,6 +21,7 @@ from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -33,6 +34,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_adam import NetworkAdam
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
 from mercer.solvers.process.posterior import ExactPosterior
@@ -63,6 +66,7 @@ __all__ = [
     "ExactPosterior",
     "EM",
     "EntropyNewton",
+    "FixedPointICA",
     "IterativeScaling",
     "LOBPCG",
     "SMO",
@@ -106,6 +110,8 @@ __all__ = [
     "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
+    "NetworkAdam",
+    "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
     "PrimalDiscriminant",

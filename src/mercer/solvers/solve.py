@@ -23,6 +23,7 @@ from mercer.gram import (
 from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
+    Autoencoding,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -34,6 +35,7 @@ from mercer.problems import (
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    IndependentComponents,
     KernelAlignment,
     KernelCombination,
     LatentGaussian,
@@ -49,6 +51,7 @@ from mercer.problems import (
     Scaling,
     Separation,
     SmoothRisk,
+    VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
 from mercer.problems.mixture.mixture import Mixture
@@ -68,6 +71,7 @@ from mercer.solvers.correlation.views import has_features
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -80,6 +84,7 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
 from mercer.solvers.process.posterior import ExactPosterior
@@ -164,7 +169,7 @@ def solve(
         raise SolverError(f"{solution.solver}: {status.value}")
     if not _finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
-    if warn and not solution.status.ok:
+    if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
         message = f"{solution.solver}: {solution.status.value}{_advice(status, solver)} ({seen})."
@@ -294,6 +299,21 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
+def _(problem: LatentGaussian) -> Solver:
+    return LatentEM()
+
+
+@choose.register
+def _(problem: IndependentComponents) -> Solver:
+    return FixedPointICA()
+
+
+@choose.register
+def _(problem: Partition) -> Solver:
+    return Lloyd()
+
+
+@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -365,3 +385,69 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
 )
 for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())
+
+
+@choose.register
+def _(problem: Scaling) -> Solver:
+    return Sinkhorn()
+
+
+@choose.register
+def _(problem: MinimumCut) -> Solver:
+    return MaximumFlow()
+
+
+@choose.register
+def _(problem: ClassMeans) -> Solver:
+    return Averages()
+
+
+@choose.register
+def _(problem: SmoothRisk) -> Solver:
+    return NewtonRisk()
+
+
+@choose.register
+def _(problem: Separation) -> Solver:
+    return Mistakes()
+
+
+@choose.register
+def _(problem: Mixture) -> Solver:
+    return EM()
+
+
+@choose.register
+def _(problem: ClassTables) -> Solver:
+    return Counting()
+
+
+@choose.register
+def _(problem: GaussianClasses) -> Solver:
+    return GaussianLikelihood()
+
+
+@choose.register
+def _(problem: Expectations) -> Solver:
+    return EntropyNewton()
+
+
+@choose.register
+def _(problem: KernelAlignment) -> Solver:
+    return Nonnegative()
+
+
+@choose.register
+def _(problem: KernelCombination) -> Solver:
+    return SimplexNewton()
+
+
+@choose.register
+def _(problem: Relevance) -> Solver:
+    return ScaleDescent()
+
+
+@choose.register(Autoencoding)
+@choose.register(VariationalAutoencoding)
+def _(problem: Any) -> Solver:
+    return NetworkLBFGS()

@@ -1,25 +1,29 @@
-"""Principal components, canonical correlations, discriminants, whitening."""
+"""Principal and independent components, canonical correlations, discriminants, whitening."""
 
 from mercer.files.schema.machine import FITTED, JUDGED, machine
 from mercer.files.schema.record import record
 from mercer.machines import (
     CCA,
+    ICA,
     PCA,
     FisherDiscriminant,
     LogShift,
     ProbabilisticPCA,
+    ProjectionPursuit,
     Whiten,
 )
 from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
+from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
-from mercer.problems import CanonicalPairs, Directions, Modes, Plane
+from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
 
 record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(
     Plane, "mean: f8[d]\nloadings: f8[d,k]\nnoise: float\nlikelihoods: none | f8[_]", group="answer"
 )
+record(Unmixing, "mean: f8[d]\ncomponents: f8[k,d]", group="answer")
 record(
     CanonicalPairs,
     """
@@ -87,6 +91,20 @@ machine(
     whitening_, coloring_: f8[_,_]
     """,
 )
+for kind in (ICA, ProjectionPursuit):
+    machine(
+        kind,
+        JUDGED
+        + """
+    mean_: f8[d]
+    components_: f8[k,d]
+    mixing_: f8[d,k]
+    non_gaussianity_: f8[k]
+    n_components_: int=k
+    n_iter_: int
+    converged_: bool
+    """,
+    )
 machine(LogShift, "shift_: f8[d]")
 
 # --- two views -----------------------------------------------------------------------------------
@@ -97,6 +115,7 @@ record(
     "machine: text\nprecomputed, flat: bool\nwidth: none | int\nnames: none | tuple(text)",
 )
 record(Regression, "slopes: f8[k,t]\ncentre: f8[t]")
+record(Route, "rows, from_variates: Regression{k=k,t=t}\nvariates: Regression{k=k,t=k}")
 machine(
     CCA,
     JUDGED
@@ -113,6 +132,7 @@ machine(
     _y: FittedView{k=k}
     dual_coef_x_, dual_coef_y_: f8[n,k]
     _regression: none | Regression{k=k}
+    _routes?: tuple(Route{k=k})
     """,
 )
 
@@ -124,6 +144,7 @@ machine(
     FisherDiscriminant,
     FITTED
     + """
+    penalty_on?: param
     classes_: labels[c]
     prior_: f8[c]
     _origin: none | f8[d]

@@ -76,6 +76,15 @@ def _modes(problem: Any, value: Any) -> bool:
     )
 
 
+def _parts(problem: Any, table: Any) -> bool:
+    return bool(table.shape == (problem.count, problem.X.shape[1]))
+
+
+def _topics(problem: Any, value: Any) -> bool:
+    shape = (problem.X.shape[0], problem.count)
+    return _parts(problem, value.table) and bool(value.proportions.shape == shape)
+
+
 Fits = Callable[[Any, Any], bool]
 
 # the answer, the problems it may belong to, and whether sizes agree
@@ -94,9 +103,9 @@ _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
     (Separator, (Separation,), lambda p, v: _rows(p, v.coef)),
     (ClassModel, (ClassTables,), lambda p, v: v.tables.shape == p.tables.shape),
     (Spread, (GaussianClasses,), lambda p, v: v.mean.shape == p.moments.mean.shape),
-    (GaussianParts, (Mixture,), lambda p, v: len(v.shares) == p.count),
-    (TableParts, (Mixture,), lambda p, v: len(v.shares) == p.count),
-    (TopicParts, (Mixture,), lambda p, v: len(v.table) == p.count),
+    (GaussianParts, (Mixture,), lambda p, v: _parts(p, v.means)),
+    (TableParts, (Mixture,), lambda p, v: _parts(p, v.table)),
+    (TopicParts, (Mixture,), _topics),
     (GibbsAnswer, (Expectations,), lambda p, v: len(v.multipliers) == len(p.targets)),
     (KernelWeights, (KernelAlignment,), lambda p, v: len(v.weights) == len(p.grams)),
     (WeightedDuals, (KernelCombination,), lambda p, v: len(v.weights) == len(p.grams)),

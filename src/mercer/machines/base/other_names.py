@@ -157,6 +157,13 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "kernel": "a model of densities lives in the space of the rows; PCA takes a kernel",
         "svd_method": "method='closed' (eigenpairs) or 'em' (which takes missing entries)",
     },
+    "UnmixingMachine": {
+        "fun": "it is called contrast: contrast={value}",
+        "whiten": "components always have variance one",
+        "whiten_solver": "rows are whitened by PCA, which chooses by size",
+        "w_init": "starts are random; n_init says how many",
+        "kernel": "directions are sought in the space of the rows; transform them by PCA first",
+    },
     "NaiveBayes": {
         "class_prior": "it is called prior: prior={value}",
         "priors": "it is called prior: prior={value}",
