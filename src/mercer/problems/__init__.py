@@ -38,12 +38,12 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
-from mercer.problems.process.evidence import Evidence, LogParameters
-from mercer.problems.process.kernel_parameters import KernelParameters
-from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.problems.process.evidence import Evidence, LogParameters
+from mercer.problems.process.kernel_parameters import KernelParameters
+from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
