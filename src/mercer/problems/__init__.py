@@ -54,16 +54,16 @@ from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
-    "Autoencoding",
-    "Network",
-    "NetworkParameters",
-    "VariationalAutoencoding",
-    "CONTRASTS",
     "Evidence",
     "KernelParameters",
     "LogParameters",
     "ProcessPosterior",
     "ProcessRegression",
+    "Autoencoding",
+    "Network",
+    "NetworkParameters",
+    "VariationalAutoencoding",
+    "CONTRASTS",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",

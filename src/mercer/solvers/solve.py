@@ -299,21 +299,6 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
-def _(problem: LatentGaussian) -> Solver:
-    return LatentEM()
-
-
-@choose.register
-def _(problem: IndependentComponents) -> Solver:
-    return FixedPointICA()
-
-
-@choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -446,6 +431,9 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (KernelAlignment, Nonnegative),
     (KernelCombination, SimplexNewton),
     (Relevance, ScaleDescent),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
     (ProcessRegression, ExactPosterior),
     (Evidence, EvidenceAscent),
 )

@@ -379,7 +379,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         shape = self.dual_coef_.shape
         return LeaveOneOutDensities(
             _among(y - error, rows, shape),
-            _among(variance, rows, (shape[0],)),
+            _among(variance, rows, shape[:1]),
             _among(density, rows, shape),
         )
 
