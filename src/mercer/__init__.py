@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         SpectralClustering,
         Telling,
         Whiten,
+        compress,
     )
     from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
     from mercer.selection import Tuned, choose, tune
@@ -107,6 +108,7 @@ __all__ = [
     "certify",
     "choose",
     "cluster",
+    "compress",
     "config",
     "fit",
     "get_config",
@@ -159,6 +161,7 @@ _ROOMS = {
         "SpectralClustering",
         "Telling",
         "Whiten",
+        "compress",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),
     "mercer.selection": ("Tuned", "choose", "tune"),

@@ -23,6 +23,7 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -57,6 +58,7 @@ __all__ = [
     "MixtureQuantities",
     "PartitionQuantities",
     "MinimumCutQuantities",
+    "ReductionQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",

@@ -35,6 +35,7 @@ from mercer.problems.mixture.mixture import Mixture
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.reduction import ReducedSet, Reduction
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
@@ -45,6 +46,8 @@ from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
+    "ReducedSet",
+    "Reduction",
     "BernoulliMix",
     "Expectations",
     "GaussianMix",
