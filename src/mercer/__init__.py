@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Telling,
         VariationalAutoencoder,
         Whiten,
+        compress,
     )
     from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
     from mercer.selection import Tuned, choose, tune
@@ -117,6 +118,7 @@ __all__ = [
     "certify",
     "choose",
     "cluster",
+    "compress",
     "config",
     "fit",
     "get_config",
@@ -174,6 +176,7 @@ _ROOMS = {
         "ICA",
         "ProjectionPursuit",
         "Whiten",
+        "compress",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),
     "mercer.selection": ("Tuned", "choose", "tune"),

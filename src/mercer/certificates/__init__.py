@@ -27,6 +27,7 @@ from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQu
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
 from mercer.certificates.process.regression import ProcessQuantities
+from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -64,6 +65,7 @@ __all__ = [
     "PartitionQuantities",
     "ProcessQuantities",
     "MinimumCutQuantities",
+    "ReductionQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",

@@ -15,6 +15,7 @@ from mercer.machines.classification.rectangle import AxisAlignedRectangle
 from mercer.machines.clustering.disconnected import DisconnectedWarning
 from mercer.machines.clustering.kmeans import KMeans
 from mercer.machines.clustering.spectral import SpectralClustering
+from mercer.machines.compression.compress import compress
 from mercer.machines.correlation.cca import CCA
 from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
@@ -75,4 +76,5 @@ __all__ = [
     "ICA",
     "ProjectionPursuit",
     "Whiten",
+    "compress",
 ]

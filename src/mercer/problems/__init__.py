@@ -44,6 +44,7 @@ from mercer.problems.neural.variational import VariationalAutoencoding
 from mercer.problems.process.evidence import Evidence, LogParameters
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
+from mercer.problems.reduction import ReducedSet, Reduction
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
@@ -64,6 +65,8 @@ __all__ = [
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
+    "ReducedSet",
+    "Reduction",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",

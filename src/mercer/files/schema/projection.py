@@ -16,6 +16,7 @@ from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaus
 from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
+from mercer.machines.projection.reduced_subspace import ReducedSubspace
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
 from mercer.machines.projection.uncentred import OriginSubspace
 from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
@@ -45,6 +46,11 @@ record(
 )
 record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
 record(OriginSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(
+    ReducedSubspace,
+    "source: Source{n=m,d=d}\ncoef: f8[m,k]\nmean: f8[m]\nspread: number",
+    group="subspace",
+)
 record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
 record(Impossible, "reason: text", group="inverse")
 record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")

@@ -69,7 +69,7 @@ class Eigenfunctions(ABC):
         bounds the error on all of its pairs.
         """
         own = np.asarray(self.kernel.diag(X), dtype=np.float64)
-        return np.maximum(own - np.square(self.features(X)).sum(axis=1), 0.0)
+        return np.asarray(np.maximum(own - np.square(self.features(X)).sum(axis=1), 0.0))
 
     def residuals(self, over: Any = None, n_nodes: int | None = None) -> Array:
         """Return how far each function is from solving the integral equation: (m,).
@@ -92,7 +92,7 @@ class Eigenfunctions(ABC):
             operator_matrix(self.kernel, points) @ (weights[:, None] * values)
             - self.eigenvalues * values
         )
-        return np.sqrt(weights @ np.square(left))
+        return np.asarray(np.sqrt(weights @ np.square(left)))
 
     def products(self, over: Any = None, n_nodes: int | None = None) -> Array:
         """Return integral psi_i(x) psi_j(x) p(x) dx: the identity, if p is their density."""

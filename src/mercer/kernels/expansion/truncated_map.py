@@ -73,7 +73,7 @@ class TruncatedFeatureMap(FeatureMap):
         features = super().__call__(X if column_names(X) else points).astype(np.float64)
         formula = ex.bind_columns(self.exact, column_names(X))
         own = choose_backend().diagonal(formula, points, np.float64)
-        return np.maximum(own - np.square(features).sum(axis=1), 0.0)
+        return np.asarray(np.maximum(own - np.square(features).sum(axis=1), 0.0))
 
 
 def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMap:
@@ -112,7 +112,8 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
     if not np.isfinite(size):
         raise ValueError("features: k(x, x) is beyond float64 for some row of X; scale the rows")
     least = _SMALLEST * size
-    if not isinstance(tol, Real) or isinstance(tol, bool) or not 0 < tol < np.inf or tol < least:
+    real = isinstance(tol, Real) and type(tol) is not bool
+    if not real or not 0.0 < float(tol) < np.inf or float(tol) < least:
         raise ValueError(
             f"features: tol={tol!r} must be a positive number, and at least {least:.1g}, the "
             "rounding of k(x, x) on these rows"
