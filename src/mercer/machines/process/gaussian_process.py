@@ -119,7 +119,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     log_marginal_likelihood_value_ : float
         The logarithm of the marginal likelihood of the targets.
     n_iter_ : int
-        How often the likelihood was computed in the search; 1 without one.
+        Steps of the search, of all starts together; 1 without one.
     solution_ : Solution
         How the solver ended, and the way of the search.
     certificate_ : Certificate
