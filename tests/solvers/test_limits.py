@@ -114,6 +114,8 @@ def test_a_limit_is_one_for_each_problem():
 
 
 OTHERS = {
+    "Autoencoder": None,  # these train with torch: tests/with_torch
+    "VariationalAutoencoder": None,
     "BernoulliMixture": (COUNTS > 1,),
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),

@@ -164,6 +164,16 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "w_init": "starts are random; n_init says how many",
         "kernel": "directions are sought in the space of the rows; transform them by PCA first",
     },
+    "NetworkMachine": {
+        "hidden_layer_sizes": "it is called encoder_sizes: encoder_sizes={value}",
+        "latent_dim": "it is called n_components: n_components={value}",
+        "alpha": "it is called penalty: penalty={value}",
+        "learning_rate_init": "it is called learning_rate: learning_rate={value}",
+        "n_iter_no_change": "it is called patience: patience={value}",
+        "epochs": "it is called max_iter, passes with a batch_size: max_iter={value}",
+        "solver": "batch_size=None is L-BFGS on all rows, a number Adam on so many at a time",
+        "kernel": "the maps are networks; PCA takes a kernel",
+    },
     "NaiveBayes": {
         "class_prior": "it is called prior: prior={value}",
         "priors": "it is called prior: prior={value}",

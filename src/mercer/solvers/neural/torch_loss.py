@@ -19,7 +19,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.problems.neural.autoencoding import Autoencoding
-from mercer.problems.neural.network import Layout, parameter_count
+from mercer.problems.neural.network import NetworkLayout, parameter_count
 from mercer.problems.neural.variational import NOISE_FLOOR, VariationalAutoencoding
 from mercer.resources import thread_limit
 
@@ -49,7 +49,7 @@ def layers(torch: Any, parameters: Any, sizes: Sequence[int], activation: str, r
     return held
 
 
-def parts(layout: Layout, parameters: Any) -> tuple[Any, Any]:
+def parts(layout: NetworkLayout, parameters: Any) -> tuple[Any, Any]:
     """Return the parameters of encoder and decoder, each with the units of its layers."""
     cut = parameter_count(layout.encoder)
     return (parameters[:cut], layout.encoder), (parameters[cut:], layout.decoder)
