@@ -1,5 +1,4 @@
-"""Principal and independent components, canonical correlations, discriminants, whitening."""
-"""Principal components, canonical correlations, discriminants, whitening, autoencoders."""
+"""Principal and independent components, correlations, discriminants, whitening, autoencoders."""
 
 from typing import Any
 
