@@ -24,7 +24,6 @@ from mercer.machines.projection.reduced_subspace import ReducedSubspace
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
 from mercer.machines.projection.uncentred import OriginSubspace
 from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
-from mercer.problems import CanonicalPairs, Directions, Modes, Plane
 from mercer.problems.neural.autoencoding import NetworkParameters
 from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout
 
