@@ -104,6 +104,12 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "GaussianProcess precomputed": lambda D: Case(
         mercer.GaussianProcess("precomputed", bias=True), D.K, D.targets, D.weights
     ),
+    "GaussianProcessClassifier": lambda D: Case(
+        mercer.GaussianProcessClassifier("1 * gaussian", optimize=True), D.X, D.three, D.weights
+    ),
+    "GaussianProcessClassifier precomputed": lambda D: Case(
+        mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),

@@ -29,6 +29,7 @@ NAMES = (
     "KernelRidge loo",
     "KernelRidge linear",
     "GaussianProcess",
+    "GaussianProcessClassifier",
     "LogisticRegression",
     "LogisticRegression stream",
     "PCA",

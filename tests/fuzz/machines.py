@@ -112,6 +112,7 @@ MACHINES = {
             "time_limit": ["1e-9"],
         },
     ),
+    "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",
         {

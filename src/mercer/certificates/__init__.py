@@ -26,6 +26,7 @@ from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
+from mercer.certificates.process.classification import LaplaceQuantities
 from mercer.certificates.process.regression import ProcessQuantities
 from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
@@ -57,6 +58,7 @@ __all__ = [
     "EntropyQuantities",
     "KernelAlignmentQuantities",
     "KernelCombinationQuantities",
+    "LaplaceQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
     "ManyQuantities",

@@ -41,6 +41,11 @@ from mercer.problems.mixture.topics import TopicMix, TopicParts
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.problems.process.classification import (
+    LaplaceEvidence,
+    LaplacePosterior,
+    ProcessClassification,
+)
 from mercer.problems.process.evidence import Evidence, LogParameters
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
@@ -57,6 +62,9 @@ from mercer.problems.spectral.scaling import Scales, Scaling
 __all__ = [
     "Evidence",
     "KernelParameters",
+    "LaplaceEvidence",
+    "LaplacePosterior",
+    "ProcessClassification",
     "LogParameters",
     "ProcessPosterior",
     "ProcessRegression",

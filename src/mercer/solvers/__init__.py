@@ -38,6 +38,7 @@ from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
 from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
@@ -64,6 +65,8 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 __all__ = [
     "EvidenceAscent",
     "ExactPosterior",
+    "LaplaceAscent",
+    "LaplaceMode",
     "EM",
     "EntropyNewton",
     "FixedPointICA",

@@ -38,6 +38,7 @@ from mercer.problems import (
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
     LatentGaussian,
     LinearSystem,
     Many,
@@ -45,6 +46,7 @@ from mercer.problems import (
     MinimumCut,
     Partition,
     PathDuals,
+    ProcessClassification,
     ProcessRegression,
     Relevance,
     RidgePath,
@@ -87,6 +89,7 @@ from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
 from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
@@ -436,6 +439,8 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (VariationalAutoencoding, NetworkLBFGS),
     (ProcessRegression, ExactPosterior),
     (Evidence, EvidenceAscent),
+    (ProcessClassification, LaplaceMode),
+    (LaplaceEvidence, LaplaceAscent),
 )
 for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -70,6 +70,12 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "n_restarts_optimizer": "pass starts, one more than restarts",
         "normalize_y": "pass bias=True for a constant beside f; scale y before the fit",
     },
+    "GaussianProcessClassifier": {
+        "optimizer": "pass optimize=True to maximise the evidence, False to leave the kernel",
+        "n_restarts_optimizer": "pass starts, one more than restarts",
+        "max_iter_predict": "Newton's method needs few steps; solvers.LaplaceMode bounds them",
+        "multi_class": "with more than two classes each is asked against the rest",
+    },
     "LogisticRegression": {
         "C": "the weight of the squared norm is penalty = 1 / C, with C={value}",
         "alpha": "the weight of the squared norm is penalty; with a mean of losses it is n * alpha",
