@@ -16,6 +16,7 @@ import lzma
 import signal
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,35 @@ def mutated(rng: np.random.Generator, files: list[bytes]) -> bytes:
     return data[: 1 << 20]
 
 
+def case(kind: str, rng: np.random.Generator, files: list[bytes]) -> bytes:
+    """Return a mutated file; every other one that has a checksum is right by its checksum."""
+    if kind not in REPACKED or rng.random() < 0.5:
+        return mutated(rng, files)
+    return REPACKED[kind](rng, files)
+
+
+def _zipped_again(rng: np.random.Generator, files: list[bytes]) -> bytes:
+    """Change arrays inside a zip file."""
+    held = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(files[rng.integers(len(files))])) as old,
+        zipfile.ZipFile(held, "w") as new,
+    ):
+        inside = {name: old.read(name) for name in old.namelist()}
+        for name, data in inside.items():
+            changed = rng.random() < 0.4
+            new.writestr(name, mutated(rng, [*inside.values(), data]) if changed else data)
+    return held.getvalue()
+
+
+def _packed_again(rng: np.random.Generator, files: list[bytes]) -> bytes:
+    """Change a text, and compress it."""
+    return PACKERS[rng.integers(len(PACKERS))](mutated(rng, [CSV, LINES]))
+
+
+REPACKED = {"npz": _zipped_again, "compressed": _packed_again}
+
+
 def tried(data: bytes, kind: str, schemas: list[object]) -> bool:
     """Read a file, look at the table, and return whether it was one."""
     asked = None if kind == "compressed" else kind
@@ -191,10 +221,10 @@ def run(
     started = time.monotonic()
     old = signal.signal(signal.SIGALRM, _too_long)
     try:
-        for case in range(first, first + count):
-            data = mutated(np.random.default_rng([seed, case]), files)
-            if trace is not None and case % 100 == 0:
-                trace.write_text(f"{kind} {seed} {case}\n")
+        for number in range(first, first + count):
+            data = case(kind, np.random.default_rng([seed, number]), files)
+            if trace is not None and number % 100 == 0:
+                trace.write_text(f"{kind} {seed} {number}\n")
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             try:
                 tables += tried(data, kind, schemas)
@@ -202,13 +232,13 @@ def run(
                 if isinstance(error, KeyboardInterrupt):
                     raise
                 wrong.append(
-                    f"{kind} --seed {seed} --first {case}: {type(error).__name__}: {error}"[:300]
+                    f"{kind} --seed {seed} --first {number}: {type(error).__name__}: {error}"[:300]
                 )
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
-            if not quiet and (case + 1 - first) % 10_000 == 0:
-                rate = (case + 1 - first) / (time.monotonic() - started)
-                done = f"{kind}: {case + 1 - first} cases, {tables} tables"
+            if not quiet and (number + 1 - first) % 10_000 == 0:
+                rate = (number + 1 - first) / (time.monotonic() - started)
+                done = f"{kind}: {number + 1 - first} cases, {tables} tables"
                 print(f"{done}, {len(wrong)} wrong, {rate:.0f}/s", flush=True)
     finally:
         signal.signal(signal.SIGALRM, old)
@@ -232,7 +262,7 @@ def main() -> int:
     found = []
     for kind in given.format or seeds():
         if given.show:
-            print(mutated(np.random.default_rng([given.seed, given.first]), seeds()[kind]))
+            print(case(kind, np.random.default_rng([given.seed, given.first]), seeds()[kind]))
         tables, wrong = run(
             kind, given.count, given.seed, given.first, trace=given.trace, quiet=False
         )

@@ -13,6 +13,7 @@ from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
 from mercer.certificates.discriminant import DiscriminantQuantities
 from mercer.certificates.entropy import EntropyQuantities
+from mercer.certificates.independent.unmixing import UnmixingQuantities
 from mercer.certificates.kernel_learning.kernel_alignment import KernelAlignmentQuantities
 from mercer.certificates.kernel_learning.kernel_combination import KernelCombinationQuantities
 from mercer.certificates.kernel_learning.relevance import RelevanceQuantities
@@ -23,6 +24,9 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.neural.autoencoding import AutoencodingQuantities
+from mercer.certificates.neural.variational import VariationalQuantities
+from mercer.certificates.process.regression import ProcessQuantities
 from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
@@ -35,6 +39,8 @@ from mercer.certificates.spectral.eigenproblem import EigenQuantities
 from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
+    "AutoencodingQuantities",
+    "VariationalQuantities",
     "BoxQPQuantities",
     "Certificate",
     "ClassMeansQuantities",
@@ -57,6 +63,7 @@ __all__ = [
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
+    "ProcessQuantities",
     "MinimumCutQuantities",
     "ReductionQuantities",
     "RelevanceQuantities",
@@ -64,6 +71,7 @@ __all__ = [
     "SeparationQuantities",
     "SmoothRiskQuantities",
     "StreamQuantities",
+    "UnmixingQuantities",
     "certify",
 ]
 
