@@ -23,6 +23,7 @@ from mercer.gram import (
 from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
+    BalancedPartition,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -55,6 +56,7 @@ from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
@@ -297,6 +299,11 @@ def _(problem: LatentGaussian) -> Solver:
 @choose.register
 def _(problem: Partition) -> Solver:
     return Lloyd()
+
+
+@choose.register
+def _(problem: BalancedPartition) -> Solver:
+    return BalancedLloyd()
 
 
 @choose.register
