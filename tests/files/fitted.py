@@ -132,6 +132,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         mercer.FisherDiscriminant(kernel=Gaussian(1.0), penalty_on="coefficients"), D.X, D.three
     ),
     "FisherDiscriminant linear": lambda D: Case(mercer.FisherDiscriminant(), D.X, D.y),
+    "KMeans balanced": lambda D: Case(mercer.KMeans(2, balanced=True), D.X),
     "KMeans": lambda D: Case(mercer.KMeans(3), D.X),
     "KMeans kernel": lambda D: Case(mercer.KMeans(3, kernel=Gaussian(1.0)), D.X),
     "SpectralClustering": lambda D: Case(mercer.SpectralClustering(2, kernel=Gaussian(1.0)), D.X),

@@ -159,6 +159,7 @@ MACHINES = {
             "n_clusters": ["1", "2", "3", "5"],
             "n_init": ["1", "10"],
             "refine": ["False"],
+            "balanced": ["True"],
             "max_iter": ["1"],
         },
         seeded=True,

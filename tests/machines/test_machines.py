@@ -136,6 +136,7 @@ c = labels(X)
         KMeans(3, Gaussian(1.5)),
         KMeans(2, Polynomial(2), init="random", refine=False),
         KMeans(3, "gaussian", init="relaxation"),
+        KMeans(3, balanced=True, n_init=2),
         SpectralClustering(3),
         SpectralClustering(3, Gaussian(1.0), normalization="ratio", self_loops=False),
         SpectralClustering(3, normalization="doubly_stochastic"),

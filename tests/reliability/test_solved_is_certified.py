@@ -249,6 +249,7 @@ _ROWS_ALONE: list[Draw] = [
     _spectral,
     _mixture,
     lambda r, k: PCA(2, kernel=k, center=False),
+    lambda r, k: KMeans(2, k, balanced=True, n_init=1),
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
     lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),

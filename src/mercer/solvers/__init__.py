@@ -8,6 +8,7 @@ from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Wa
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow, minimum_cut
 from mercer.solvers.clustering.relaxation import Relaxation, Relaxed, relaxed
@@ -99,6 +100,7 @@ __all__ = [
     "Given",
     "KrylovFolds",
     "Lanczos",
+    "BalancedLloyd",
     "Lloyd",
     "Nonnegative",
     "ScaleDescent",

@@ -24,6 +24,7 @@ from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
+    BalancedPartition,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -62,6 +63,7 @@ from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
@@ -299,6 +301,21 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
         if solver.refuses(problem) is None:
             return solver
     return Eigh()
+
+
+@choose.register
+def _(problem: LatentGaussian) -> Solver:
+    return LatentEM()
+
+
+@choose.register
+def _(problem: Partition) -> Solver:
+    return Lloyd()
+
+
+@choose.register
+def _(problem: BalancedPartition) -> Solver:
+    return BalancedLloyd()
 
 
 @choose.register
