@@ -110,3 +110,15 @@ def test_copies_break_ties_alike_whatever_the_order_of_bytes(metric):
     copy = pickle.loads(pickle.dumps(machine))
     for asked in (rows, 3.0 * rows + 1):
         assert_array_equal(machine.kneighbors(asked)[1], copy.kneighbors(asked)[1])
+
+
+@pytest.mark.parametrize("asked", [None, True])
+def test_counts_that_are_none(asked):
+    machine = KNeighborsClassifier(asked, algorithm="kd_tree").fit([[0.0], [1.0]], [0, 1])
+    if asked:
+        assert machine.predict([[0.2]]).tolist() == [0]
+        return
+    for ask in (machine.predict, machine.predict_proba, machine.kneighbors):
+        with pytest.raises(ValueError, match="n_neighbors must be an integer"):
+            ask([[0.2]])
+    assert machine.kneighbors([[0.2]], 1)[1].tolist() == [[0]]

@@ -190,6 +190,38 @@ def test_libsvm_text_that_is_wrong(word, match):
     assert match in str(error) and error.line == 3 and error.column in (2, 3)
 
 
+def test_arff_is_read_as_it_comes():
+    head = b"@relation r\n@attribute a numeric\n@attribute b {u,v}\n@attribute c string\n@data\n"
+    schema = read(io.BytesIO(head + b"1,u,x\n2,v,y\n3,u,z\n"), format="arff").schema.drop("c")
+
+    class Endless(io.RawIOBase):
+        """Rows that never end."""
+
+        taken = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            Endless.taken += 1
+            assert Endless.taken < 100, "the file is held whole"
+            data = (head if Endless.taken == 1 else b"7,v,?\n" * 20_000)[: len(buffer)]
+            buffer[: len(data)] = data
+            return len(data)
+
+    blocks = read_blocks(io.BufferedReader(Endless(), 1 << 17), schema, 1000, format="arff")
+    some = [next(blocks) for _ in range(5)]
+    assert [block.shape for block in some] == [(1000, 2)] * 5
+    assert some[4]["a"].tolist() == [7.0] * 1000 and some[4].columns == ["a", "b"]
+    late = head + b"1,u,x\n" * 2500 + b"1,w,x\n"
+    found = read_blocks(io.BytesIO(late), schema, 1000, format="arff")
+    assert [len(next(found)), len(next(found))] == [1000, 1000]
+    with pytest.raises(DataError, match=r"line 2506.*'w' is none of the values"):
+        next(found)
+    with pytest.raises(DataError, match="no rows"):
+        list(read_blocks(io.BytesIO(head), schema, format="arff"))
+
+
 # --- npz and Parquet -------------------------------------------------------------------------
 
 

@@ -95,6 +95,15 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "KernelRidge linear": lambda D: Case(
         mercer.KernelRidge([0.1, 1.0]), D.X, D.two_targets, D.weights
     ),
+    "GaussianProcess": lambda D: Case(
+        mercer.GaussianProcess("1 * gaussian", optimize=True), D.X, D.targets, D.weights
+    ),
+    "GaussianProcess linear": lambda D: Case(
+        mercer.GaussianProcess("linear", bias=True), D.X, D.two_targets
+    ),
+    "GaussianProcess precomputed": lambda D: Case(
+        mercer.GaussianProcess("precomputed", bias=True), D.K, D.targets, D.weights
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
@@ -106,6 +115,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "PCA": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0)), D.X),
     "PCA linear": lambda D: Case(mercer.PCA(0.9), D.X),
     "PCA whiten": lambda D: Case(mercer.PCA(2, kernel=Polynomial(2), whiten=True), D.X),
+    "PCA about the origin": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0), center=False), D.X),
     "PCA sparse": lambda D: Case(mercer.PCA(2), D.thin),
     "CCA": lambda D: Case(mercer.CCA(1, kernel_x=Gaussian(2.0)), D.X, D.view),
     "CCA linear": lambda D: Case(mercer.CCA(2, penalty=0.1), D.X, D.view),
@@ -131,6 +141,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
     ),
+    "ICA": lambda D: Case(mercer.ICA(2), D.X),
+    "ICA deflation": lambda D: Case(mercer.ICA(algorithm="deflation", contrast="exp"), D.X),
+    "ProjectionPursuit": lambda D: Case(mercer.ProjectionPursuit(1, contrast="cube"), D.X),
     "ProbabilisticPCA": lambda D: Case(mercer.ProbabilisticPCA(2), D.X),
     "ProbabilisticPCA em": lambda D: Case(mercer.ProbabilisticPCA(1, method="em"), D.X),
     "NearestMean": lambda D: Case(mercer.NearestMean(Gaussian(1.0)), D.X, D.three),

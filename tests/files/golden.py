@@ -28,6 +28,7 @@ NAMES = (
     "EnclosingBall",
     "KernelRidge loo",
     "KernelRidge linear",
+    "GaussianProcess",
     "LogisticRegression",
     "LogisticRegression stream",
     "PCA",

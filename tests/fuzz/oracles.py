@@ -155,7 +155,7 @@ def pca(trial):
     if not np.isfinite(K).all():
         return
     q = s / s.sum()
-    C = K - q @ K - (K @ q)[:, None] + q @ K @ q
+    C = K - q @ K - (K @ q)[:, None] + q @ K @ q if machine.center else K
     values = np.sort(np.linalg.eigvalsh(np.sqrt(s)[:, None] * C * np.sqrt(s)))[::-1]
     found = np.asarray(machine.eigenvalues_)
     top = max(abs(values).max(), 1e-300)

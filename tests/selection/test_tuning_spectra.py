@@ -340,6 +340,8 @@ EVERY = {
     "FisherDiscriminant": (blobs, {"penalty": [1e-3, 1.0]}, None),
     "GaussianClassifier": (blobs, {"shared": [True, False]}, None),
     "GaussianMixture": (blobs, {"n_components": [1, 2]}, None),
+    "ICA": (blobs, {"contrast": ["logcosh", "cube"]}, spread),
+    "GaussianProcess": (blobs, {"noise": [0.1, 10.0]}, None),
     "KMeans": (blobs, {"n_clusters": [2, 3], "random_state": [0]}, None),
     "KernelRidge": (blobs, {"penalty": [0.1, 10.0]}, None),
     "LogShift": (counts, {"shift": [0.5, 1.0]}, spread),
@@ -352,6 +354,7 @@ EVERY = {
     "PCA": (blobs, {"n_components": [1, 3]}, spread),
     "Perceptron": (blobs, {"answer": ["last", "averaged"]}, None),
     "ProbabilisticPCA": (blobs, {"n_components": [1, 2]}, None),
+    "ProjectionPursuit": (blobs, {"n_components": [1, 2]}, spread),
     "SVC": (blobs, {"C": [0.1, 10.0], "kernel": [Gaussian(2.0)]}, None),
     "SVR": (blobs, {"C": [0.1, 10.0], "kernel": [Gaussian(2.0)], "tol": [1e-8]}, None),
     "SpectralClustering": (

@@ -13,6 +13,7 @@ from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
 from mercer.certificates.discriminant import DiscriminantQuantities
 from mercer.certificates.entropy import EntropyQuantities
+from mercer.certificates.independent.unmixing import UnmixingQuantities
 from mercer.certificates.kernel_learning.kernel_alignment import KernelAlignmentQuantities
 from mercer.certificates.kernel_learning.kernel_combination import KernelCombinationQuantities
 from mercer.certificates.kernel_learning.relevance import RelevanceQuantities
@@ -25,6 +26,7 @@ from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
+from mercer.certificates.process.regression import ProcessQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -60,12 +62,14 @@ __all__ = [
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
+    "ProcessQuantities",
     "MinimumCutQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",
     "SmoothRiskQuantities",
     "StreamQuantities",
+    "UnmixingQuantities",
     "certify",
 ]
 

@@ -18,6 +18,7 @@ TASKS = ("classification", "regression")
 _MOST_CLASSES = 200  # words: more are names or text
 _SMALLEST = ROWS  # of a class: two to learn from, one to judge by
 _SHOWN = 6  # classes in a sentence
+_LONGEST = 1000  # characters of a label
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,16 @@ def target_values(table: Table, name: str, task: str) -> Array:
         return np.asarray(values, dtype=np.float64)
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
         return np.asarray(values, dtype=np.int64)
-    return np.asarray(values.astype(str) if values.dtype == object else values)
+    if values.dtype != object:
+        return np.asarray(values)
+    # NumPy gives every entry the room of the longest: few long ones would take all memory
+    longest = max(map(len, values.tolist()), default=0)
+    if longest > _LONGEST:
+        raise ValueError(
+            f"fit: the target {name!r} has a label of {longest} characters, more than {_LONGEST}: "
+            "that is text, and no class; give it a short name"
+        )
+    return np.asarray(values.astype(str))
 
 
 def missing_of(values: Array) -> Array:

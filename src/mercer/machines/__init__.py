@@ -20,6 +20,8 @@ from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
 from mercer.machines.density.maximum_entropy import MaximumEntropy
 from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.independent.ica import ICA
+from mercer.machines.independent.pursuit import ProjectionPursuit
 from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
@@ -27,6 +29,7 @@ from mercer.machines.margin.svr import SVR
 from mercer.machines.neural.autoencoder import Autoencoder
 from mercer.machines.neural.variational_autoencoder import VariationalAutoencoder
 from mercer.machines.online.perceptron import Perceptron
+from mercer.machines.process.gaussian_process import GaussianProcess
 from mercer.machines.projection.log_shift import LogShift
 from mercer.machines.projection.pca import PCA
 from mercer.machines.projection.probabilistic_pca import ProbabilisticPCA
@@ -51,6 +54,7 @@ __all__ = [
     "Independence",
     "JointTable",
     "GaussianMixture",
+    "GaussianProcess",
     "KMeans",
     "KernelRidge",
     "LogisticRegression",
@@ -68,5 +72,7 @@ __all__ = [
     "SpectralClustering",
     "Telling",
     "VariationalAutoencoder",
+    "ICA",
+    "ProjectionPursuit",
     "Whiten",
 ]

@@ -21,6 +21,7 @@ from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -36,6 +37,8 @@ from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -59,8 +62,11 @@ from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 __all__ = [
+    "EvidenceAscent",
+    "ExactPosterior",
     "EM",
     "EntropyNewton",
+    "FixedPointICA",
     "IterativeScaling",
     "LOBPCG",
     "SMO",

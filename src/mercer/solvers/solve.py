@@ -31,9 +31,11 @@ from mercer.problems import (
     Discriminant,
     Duals,
     Eigenproblem,
+    Evidence,
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    IndependentComponents,
     KernelAlignment,
     KernelCombination,
     LatentGaussian,
@@ -43,6 +45,7 @@ from mercer.problems import (
     MinimumCut,
     Partition,
     PathDuals,
+    ProcessRegression,
     Relevance,
     RidgePath,
     Scaling,
@@ -68,6 +71,7 @@ from mercer.solvers.correlation.views import has_features
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -82,6 +86,8 @@ from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -293,16 +299,6 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
-def _(problem: LatentGaussian) -> Solver:
-    return LatentEM()
-
-
-@choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -353,67 +349,27 @@ def _(problem: Discriminant) -> Solver:
     return PrimalDiscriminant() if factored else CholeskyDiscriminant()
 
 
-@choose.register
-def _(problem: Scaling) -> Solver:
-    return Sinkhorn()
-
-
-@choose.register
-def _(problem: MinimumCut) -> Solver:
-    return MaximumFlow()
-
-
-@choose.register
-def _(problem: ClassMeans) -> Solver:
-    return Averages()
-
-
-@choose.register
-def _(problem: SmoothRisk) -> Solver:
-    return NewtonRisk()
-
-
-@choose.register
-def _(problem: Separation) -> Solver:
-    return Mistakes()
-
-
-@choose.register
-def _(problem: Mixture) -> Solver:
-    return EM()
-
-
-@choose.register
-def _(problem: ClassTables) -> Solver:
-    return Counting()
-
-
-@choose.register
-def _(problem: GaussianClasses) -> Solver:
-    return GaussianLikelihood()
-
-
-@choose.register
-def _(problem: Expectations) -> Solver:
-    return EntropyNewton()
-
-
-@choose.register
-def _(problem: KernelAlignment) -> Solver:
-    return Nonnegative()
-
-
-@choose.register
-def _(problem: KernelCombination) -> Solver:
-    return SimplexNewton()
-
-
-@choose.register
-def _(problem: Relevance) -> Solver:
-    return ScaleDescent()
-
-
-@choose.register(Autoencoding)
-@choose.register(VariationalAutoencoding)
-def _(problem: Any) -> Solver:
-    return NetworkLBFGS()
+# problems that one solver alone answers
+_ONLY: tuple[tuple[type, type[Solver]], ...] = (
+    (LatentGaussian, LatentEM),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
+    (Partition, Lloyd),
+    (Scaling, Sinkhorn),
+    (MinimumCut, MaximumFlow),
+    (ClassMeans, Averages),
+    (SmoothRisk, NewtonRisk),
+    (Separation, Mistakes),
+    (Mixture, EM),
+    (ClassTables, Counting),
+    (GaussianClasses, GaussianLikelihood),
+    (Expectations, EntropyNewton),
+    (KernelAlignment, Nonnegative),
+    (KernelCombination, SimplexNewton),
+    (Relevance, ScaleDescent),
+    (ProcessRegression, ExactPosterior),
+    (Evidence, EvidenceAscent),
+)
+for _kind, _solver in _ONLY:
+    choose.register(_kind)(lambda problem, solver=_solver: solver())

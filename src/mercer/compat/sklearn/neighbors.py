@@ -131,10 +131,10 @@ class KNeighborsClassifier(ScikitNeighbors):
             Numbers of rows.
         """
         check_is_fitted(self)
+        count = self._count(n_neighbors)
         self._refuse_overflow(X)
-        count = self.n_neighbors if n_neighbors is None else n_neighbors
         if not self._is_here(X, count):
-            return super().kneighbors(X, n_neighbors, return_distance)
+            return super().kneighbors(X, count, return_distance)
         rows = self._rows
         if X is None:
             asked, index = rows, self._search.among(int(count)).index
@@ -164,6 +164,7 @@ class KNeighborsClassifier(ScikitNeighbors):
         check_is_fitted(self)
         plain = self.weights in ("uniform", None) and not self.outputs_2d_
         if not plain or not self._is_here(X, self.n_neighbors):
+            self._count()
             self._refuse_overflow(X)
             # the reciprocal of a distance that is next to none is infinite, and counts as such
             with np.errstate(over="ignore"):
@@ -186,6 +187,7 @@ class KNeighborsClassifier(ScikitNeighbors):
         check_is_fitted(self)
         plain = self.weights in ("uniform", None) and not self.outputs_2d_
         if not plain or not self._is_here(X, self.n_neighbors):
+            self._count()
             self._refuse_overflow(X)
             # the reciprocal of a distance that is next to none is infinite, and counts as such
             with np.errstate(over="ignore"):
@@ -218,6 +220,15 @@ class KNeighborsClassifier(ScikitNeighbors):
     def certificate_(self) -> Certificate:
         """Whether these are right."""
         return self.machine_.certificate_
+
+    def _count(self, asked: Any = None) -> Any:
+        """Return how many neighbours are asked for; a truth value is a number, as in Python."""
+        count = self.n_neighbors if asked is None else asked
+        if count is None:
+            raise ValueError(
+                f"{type(self).__name__}: n_neighbors must be an integer, at least 1, not None"
+            )
+        return int(count) if isinstance(count, Integral) else count
 
     def _power(self) -> Any:
         return (self.metric_params or {}).get("p", self.p)

@@ -39,7 +39,7 @@ def check_target(table: Table, names: list[str], target: str) -> Iterator[Findin
     if are_labels(present):
         yield from _classes(as_words(present).tolist(), target)
         if len(present) >= _LEAST:
-            codes = np.unique(present.astype(str), return_inverse=True)[1]
+            codes = np.unique(present, return_inverse=True)[1]
             yield from _leaks_of_labels(rows, names, target, codes)
     elif len(present) >= _LEAST and present.dtype.kind == "f":
         yield from _leaks_of_numbers(rows, names, target, present)

@@ -1,4 +1,4 @@
-"""Principal components, canonical correlations, discriminants, whitening, autoencoders."""
+"""Principal and independent components, canonical correlations, discriminants, autoencoders."""
 
 from typing import Any
 
@@ -6,19 +6,23 @@ from mercer.files.schema.machine import FITTED, JUDGED, machine
 from mercer.files.schema.record import record
 from mercer.machines import (
     CCA,
+    ICA,
     PCA,
     Autoencoder,
     FisherDiscriminant,
     LogShift,
     ProbabilisticPCA,
+    ProjectionPursuit,
     VariationalAutoencoder,
     Whiten,
 )
 from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
+from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
-from mercer.problems import CanonicalPairs, Directions, Modes, Plane
+from mercer.machines.projection.uncentred import OriginSubspace
+from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
 from mercer.problems.neural.autoencoding import NetworkParameters
 from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout
 
@@ -26,6 +30,7 @@ record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(
     Plane, "mean: f8[d]\nloadings: f8[d,k]\nnoise: float\nlikelihoods: none | f8[_]", group="answer"
 )
+record(Unmixing, "mean: f8[d]\ncomponents: f8[k,d]", group="answer")
 record(
     CanonicalPairs,
     """
@@ -45,6 +50,7 @@ record(
     group="subspace",
 )
 record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(OriginSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
 record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
 record(Impossible, "reason: text", group="inverse")
 record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")
@@ -59,6 +65,7 @@ machine(
     FITTED
     + """
     _store?: none
+    center?: param
     _found: number
     n_components_: int=k
     eigenvalues_, explained_variance_: f8[k]
@@ -93,6 +100,20 @@ machine(
     whitening_, coloring_: f8[_,_]
     """,
 )
+for kind in (ICA, ProjectionPursuit):
+    machine(
+        kind,
+        JUDGED
+        + """
+    mean_: f8[d]
+    components_: f8[k,d]
+    mixing_: f8[d,k]
+    non_gaussianity_: f8[k]
+    n_components_: int=k
+    n_iter_: int
+    converged_: bool
+    """,
+    )
 machine(LogShift, "shift_: f8[d]")
 
 # --- two views -----------------------------------------------------------------------------------
@@ -103,6 +124,7 @@ record(
     "machine: text\nprecomputed, flat: bool\nwidth: none | int\nnames: none | tuple(text)",
 )
 record(Regression, "slopes: f8[k,t]\ncentre: f8[t]")
+record(Route, "rows, from_variates: Regression{k=k,t=t}\nvariates: Regression{k=k,t=k}")
 machine(
     CCA,
     JUDGED
@@ -119,6 +141,7 @@ machine(
     _y: FittedView{k=k}
     dual_coef_x_, dual_coef_y_: f8[n,k]
     _regression: none | Regression{k=k}
+    _routes?: tuple(Route{k=k})
     """,
 )
 

@@ -1,9 +1,10 @@
-"""Ridge regression, logistic regression, and streams of them."""
+"""Ridge regression, logistic regression and streams of them, Gaussian processes."""
 
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
-from mercer.machines import KernelRidge, LogisticRegression
-from mercer.problems import Coefficients, PathValue
+from mercer.machines import GaussianProcess, KernelRidge, LogisticRegression
+from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
+from mercer.problems import Coefficients, PathValue, ProcessPosterior
 from mercer.solvers.risk.annealed import SGDState
 from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
 
@@ -78,3 +79,50 @@ LOGISTIC = (
     """
 )
 machine(LogisticRegression, LOGISTIC)
+
+# --- Gaussian processes ---------------------------------------------------------------------------
+
+record(
+    ProcessPosterior,
+    """
+    coef: f8[n,k]
+    intercept: f8[k]
+    weights: none | f8[w,k]
+    factor: f8[f,f]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(PointSpread, "source: Source{n=n,d=d}\nfactor: f8[n,n]\nones: none | f8[n]", group="spread")
+record(
+    MatrixSpread,
+    "given: int=d\nrows: i8[n]<d\nfactor: f8[n,n]\nones: none | f8[n]",
+    group="spread",
+)
+record(
+    FeatureSpread,
+    """
+    features: @features{d=d} | function
+    factor: f8[w,w]
+    mean: f8[w]
+    noise, level: float
+    own: f8[_]
+    """,
+    group="spread",
+)
+machine(
+    GaussianProcess,
+    FITTED
+    + """
+    noise_: float
+    _expansion: @expansion{d=d}
+    _spread: @spread{d=d}
+    dual_coef_: f8[n] | f8[n,k]
+    intercept_: f8[k] | float
+    log_marginal_likelihood_value_: number
+    n_iter_: int
+    _weights: f8[n]
+    _targets: f8[n,k]
+    """,
+)

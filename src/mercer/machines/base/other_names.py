@@ -63,6 +63,13 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "alphas": "pass penalty='loo', penalties={value}: exact leave-one-out picks the best",
         "C": "the weight of the squared norm is penalty, 1 / C here",
     },
+    "GaussianProcess": {
+        "alpha": "it is called noise: noise={value}",
+        "penalty": "it is called noise: noise={value}, the variance of the noise",
+        "optimizer": "pass optimize=True to maximise the marginal likelihood, False to leave it",
+        "n_restarts_optimizer": "pass starts, one more than restarts",
+        "normalize_y": "pass bias=True for a constant beside f; scale y before the fit",
+    },
     "LogisticRegression": {
         "C": "the weight of the squared norm is penalty = 1 / C, with C={value}",
         "alpha": "the weight of the squared norm is penalty; with a mean of losses it is n * alpha",
@@ -159,6 +166,13 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "epochs": "it is called max_iter, passes with a batch_size: max_iter={value}",
         "solver": "batch_size=None is L-BFGS on all rows, a number Adam on so many at a time",
         "kernel": "the maps are networks; PCA takes a kernel",
+    },
+    "UnmixingMachine": {
+        "fun": "it is called contrast: contrast={value}",
+        "whiten": "components always have variance one",
+        "whiten_solver": "rows are whitened by PCA, which chooses by size",
+        "w_init": "starts are random; n_init says how many",
+        "kernel": "directions are sought in the space of the rows; transform them by PCA first",
     },
     "NaiveBayes": {
         "class_prior": "it is called prior: prior={value}",
