@@ -438,6 +438,9 @@ def _(problem: Any) -> Solver:
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
     (Scaling, Sinkhorn),
     (MinimumCut, MaximumFlow),
