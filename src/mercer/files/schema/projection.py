@@ -1,4 +1,5 @@
 """Principal and independent components, correlations, discriminants, whitening, autoencoders."""
+
 """Principal and independent components, canonical correlations, discriminants, autoencoders."""
 
 from typing import Any
