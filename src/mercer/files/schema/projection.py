@@ -1,5 +1,4 @@
 """Principal and independent components, correlations, discriminants, whitening, autoencoders."""
-"""Principal and independent components, canonical correlations, discriminants, autoencoders."""
 
 from typing import Any
 
