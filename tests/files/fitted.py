@@ -104,6 +104,12 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "GaussianProcess precomputed": lambda D: Case(
         mercer.GaussianProcess("precomputed", bias=True), D.K, D.targets, D.weights
     ),
+    "GaussianProcessClassifier": lambda D: Case(
+        mercer.GaussianProcessClassifier("1 * gaussian", optimize=True), D.X, D.three, D.weights
+    ),
+    "GaussianProcessClassifier precomputed": lambda D: Case(
+        mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
@@ -126,6 +132,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         mercer.FisherDiscriminant(kernel=Gaussian(1.0), penalty_on="coefficients"), D.X, D.three
     ),
     "FisherDiscriminant linear": lambda D: Case(mercer.FisherDiscriminant(), D.X, D.y),
+    "KMeans balanced": lambda D: Case(mercer.KMeans(2, balanced=True), D.X),
     "KMeans": lambda D: Case(mercer.KMeans(3), D.X),
     "KMeans kernel": lambda D: Case(mercer.KMeans(3, kernel=Gaussian(1.0)), D.X),
     "SpectralClustering": lambda D: Case(mercer.SpectralClustering(2, kernel=Gaussian(1.0)), D.X),

@@ -112,6 +112,7 @@ MACHINES = {
             "time_limit": ["1e-9"],
         },
     ),
+    "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",
         {
@@ -158,6 +159,7 @@ MACHINES = {
             "n_clusters": ["1", "2", "3", "5"],
             "n_init": ["1", "10"],
             "refine": ["False"],
+            "balanced": ["True"],
             "max_iter": ["1"],
         },
         seeded=True,

@@ -341,6 +341,7 @@ EVERY = {
     "GaussianClassifier": (blobs, {"shared": [True, False]}, None),
     "GaussianMixture": (blobs, {"n_components": [1, 2]}, None),
     "GaussianProcess": (blobs, {"noise": [0.1, 10.0]}, None),
+    "GaussianProcessClassifier": (blobs, {"kernel": [Linear(), Gaussian(1.0)]}, None),
     "ICA": (blobs, {"contrast": ["logcosh", "cube"]}, spread),
     "KMeans": (blobs, {"n_clusters": [2, 3], "random_state": [0]}, None),
     "KernelRidge": (blobs, {"penalty": [0.1, 10.0]}, None),
@@ -378,8 +379,11 @@ def machines():
     }
 
 
+WITH_TORCH = {"Autoencoder", "VariationalAutoencoder"}  # in tests/with_torch
+
+
 def test_the_list_has_every_machine():
-    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS
+    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS | WITH_TORCH
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

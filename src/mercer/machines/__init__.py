@@ -30,6 +30,7 @@ from mercer.machines.margin.svr import SVR
 from mercer.machines.neural.autoencoder import Autoencoder
 from mercer.machines.neural.variational_autoencoder import VariationalAutoencoder
 from mercer.machines.online.perceptron import Perceptron
+from mercer.machines.process.classifier import GaussianProcessClassifier
 from mercer.machines.process.gaussian_process import GaussianProcess
 from mercer.machines.projection.log_shift import LogShift
 from mercer.machines.projection.pca import PCA
@@ -56,6 +57,7 @@ __all__ = [
     "JointTable",
     "GaussianMixture",
     "GaussianProcess",
+    "GaussianProcessClassifier",
     "KMeans",
     "KernelRidge",
     "LogisticRegression",

@@ -10,6 +10,7 @@ from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVari
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
+from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
 from mercer.problems.correlation import (
@@ -41,6 +42,11 @@ from mercer.problems.mixture.topics import TopicMix, TopicParts
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.problems.process.classification import (
+    LaplaceEvidence,
+    LaplacePosterior,
+    ProcessClassification,
+)
 from mercer.problems.process.evidence import Evidence, LogParameters
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
@@ -57,6 +63,9 @@ from mercer.problems.spectral.scaling import Scales, Scaling
 __all__ = [
     "Evidence",
     "KernelParameters",
+    "LaplaceEvidence",
+    "LaplacePosterior",
+    "ProcessClassification",
     "LogParameters",
     "ProcessPosterior",
     "ProcessRegression",
@@ -67,6 +76,7 @@ __all__ = [
     "CONTRASTS",
     "ReducedSet",
     "Reduction",
+    "BalancedPartition",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",

@@ -24,6 +24,7 @@ from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
+    BalancedPartition,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -38,6 +39,7 @@ from mercer.problems import (
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
     LatentGaussian,
     LinearSystem,
     Many,
@@ -45,6 +47,7 @@ from mercer.problems import (
     MinimumCut,
     Partition,
     PathDuals,
+    ProcessClassification,
     ProcessRegression,
     Relevance,
     RidgePath,
@@ -60,6 +63,7 @@ from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
@@ -87,6 +91,7 @@ from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
 from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
@@ -299,6 +304,21 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
+def _(problem: LatentGaussian) -> Solver:
+    return LatentEM()
+
+
+@choose.register
+def _(problem: Partition) -> Solver:
+    return Lloyd()
+
+
+@choose.register
+def _(problem: BalancedPartition) -> Solver:
+    return BalancedLloyd()
+
+
+@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -418,6 +438,9 @@ def _(problem: Any) -> Solver:
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
     (Scaling, Sinkhorn),
     (MinimumCut, MaximumFlow),
@@ -436,6 +459,8 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (VariationalAutoencoding, NetworkLBFGS),
     (ProcessRegression, ExactPosterior),
     (Evidence, EvidenceAscent),
+    (ProcessClassification, LaplaceMode),
+    (LaplaceEvidence, LaplaceAscent),
 )
 for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

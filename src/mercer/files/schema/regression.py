@@ -2,9 +2,15 @@
 
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
-from mercer.machines import GaussianProcess, KernelRidge, LogisticRegression
+from mercer.machines import (
+    GaussianProcess,
+    GaussianProcessClassifier,
+    KernelRidge,
+    LogisticRegression,
+)
+from mercer.machines.process.latent import LaplaceSpread
 from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
-from mercer.problems import Coefficients, PathValue, ProcessPosterior
+from mercer.problems import Coefficients, LaplacePosterior, PathValue, ProcessPosterior
 from mercer.solvers.risk.annealed import SGDState
 from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
 
@@ -124,5 +130,37 @@ machine(
     n_iter_: int
     _weights: f8[n]
     _targets: f8[n,k]
+    """,
+)
+record(
+    LaplacePosterior,
+    """
+    coef, roots: f8[n,k]
+    factors: f8[k,n,n]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(
+    LaplaceSpread,
+    """
+    source: none | Source{n=n,d=d}
+    given: int
+    rows: i8[n]
+    roots: f8[n,k]
+    factors: f8[k,n,n]
+    """,
+)
+machine(
+    GaussianProcessClassifier,
+    FITTED
+    + """
+    classes_: labels[c]
+    _expansion: @expansion{d=d,k=k}
+    _spread: LaplaceSpread{d=d,k=k}
+    dual_coef_: f8[n,k]
+    log_marginal_likelihood_value_: number
+    n_iter_: int
     """,
 )

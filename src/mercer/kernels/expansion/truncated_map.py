@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -112,7 +111,7 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
     if not np.isfinite(size):
         raise ValueError("features: k(x, x) is beyond float64 for some row of X; scale the rows")
     least = _SMALLEST * size
-    real = isinstance(tol, Real) and type(tol) is not bool
+    real = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
     if not real or not 0.0 < float(tol) < np.inf or float(tol) < least:
         raise ValueError(
             f"features: tol={tol!r} must be a positive number, and at least {least:.1g}, the "
