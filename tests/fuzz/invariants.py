@@ -31,6 +31,7 @@ STARTS = {
     "ICA": lambda machine: int(machine.n_init) * len(machine.components_),
     "ProjectionPursuit": lambda machine: int(machine.n_init) * len(machine.components_),
     "GaussianProcess": lambda machine: int(machine.starts),
+    "GaussianProcessClassifier": lambda m: int(m.starts) * m.dual_coef_.shape[1],  # and class
 }
 CLOSE = 1e-6
 GAP_CLOSE = 1e-3  # a relative gap of 1e-6 leaves the root of it to the function
@@ -64,7 +65,7 @@ def solved_is_certified(trial):
     and the certificate still tries moves of single points. Anything else in it must hold.
     """
     status = _status(trial)
-    if trial.case.name == "KMeans" and not trial.machine.refine:
+    if trial.case.name == "KMeans" and not trial.machine.refine and not trial.machine.balanced:
         found = trial.machine.certificate_.quantities
         if found.empty == 0 and found.reassignment_gain <= trial.machine.certificate_.tol:
             return
