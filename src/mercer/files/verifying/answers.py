@@ -18,14 +18,20 @@ from mercer.problems import (
     Dual,
     Duals,
     Eigenproblem,
+    Evidence,
     GaussianClasses,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
+    LaplacePosterior,
     LinearSystem,
     Many,
     Modes,
     Partition,
     PathValue,
+    ProcessClassification,
+    ProcessPosterior,
+    ProcessRegression,
     RidgePath,
     Separation,
     SmoothRisk,
@@ -59,6 +65,10 @@ def _path(problem: Any, value: Any) -> bool:
     return _rows(problem, value.coef) and bool(value.scores.shape == shape)
 
 
+def _logs(problem: Any, value: Any) -> bool:
+    return value.logs is not None and bool(value.logs.shape == problem.lower.shape)
+
+
 def _pairs(problem: Any, value: Any) -> bool:
     return bool(len(value.coef_x) == problem.gram_x.shape[0] and len(value.values) == problem.count)
 
@@ -86,6 +96,10 @@ _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
     (Duals, (Many,), _many),
     (Coefficients, (LinearSystem, SmoothRisk), lambda p, v: _rows(p, v.coef)),
     (PathValue, (RidgePath,), _path),
+    (ProcessPosterior, (ProcessRegression,), lambda p, v: _rows(p, v.coef)),
+    (ProcessPosterior, (Evidence,), _logs),
+    (LaplacePosterior, (ProcessClassification,), lambda p, v: v.coef.shape == p.signs.shape),
+    (LaplacePosterior, (LaplaceEvidence,), _logs),
     (Modes, (Eigenproblem,), _modes),
     (Clusters, (Partition,), lambda p, v: len(v.labels) == p.gram.shape[0]),
     (CanonicalPairs, (Correlation,), _pairs),
