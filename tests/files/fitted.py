@@ -110,6 +110,17 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "GaussianProcessClassifier precomputed": lambda D: Case(
         mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
     ),
+    "MultiTaskGaussianProcess": lambda D: Case(
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), optimize=True, max_iter=10),
+        D.X,
+        D.two_targets,
+        D.weights,
+    ),
+    "MultiTaskGaussianProcess gaps": lambda D: Case(
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), task_covariance=[[1.0, 0.5], [0.5, 1.0]]),
+        D.X,
+        np.where(np.arange(len(D.X))[:, None] % 3 == [0, 1], np.nan, D.two_targets),
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),

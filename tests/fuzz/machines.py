@@ -112,6 +112,9 @@ MACHINES = {
             "time_limit": ["1e-9"],
         },
     ),
+    "MultiTaskGaussianProcess": Machine(
+        "targets", {"noise": PENALTIES, "optimize": ["['noise']"], "max_iter": ["20"]}
+    ),
     "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",

@@ -68,6 +68,7 @@ MACHINES = [
     mercer.SVR(),
     KernelRidge(),
     mercer.GaussianProcess(),
+    mercer.MultiTaskGaussianProcess(),
     mercer.GaussianProcessClassifier(),
     mercer.LogisticRegression(),
     mercer.PCA(1, kernel=Linear()),

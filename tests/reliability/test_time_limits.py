@@ -44,6 +44,7 @@ CASES = {
     "process": (mercer.GaussianProcess(G, noise=0.1), t, X),
     "process, learnt": (mercer.GaussianProcess(1.0 * G, optimize=True), t, X),
     "process, classes": (mercer.GaussianProcessClassifier(1.0 * G, optimize=True), three, X),
+    "tasks": (mercer.MultiTaskGaussianProcess(G, optimize=True), X[:, :2], X),
     "svc": (mercer.SVC(G), c, X),
     "svc, three": (mercer.SVC(G, probability=True), three, X),
     "svc, nu": (mercer.SVC(G, nu=0.3), c, X),

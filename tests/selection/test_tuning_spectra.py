@@ -347,6 +347,7 @@ EVERY = {
     "KernelRidge": (blobs, {"penalty": [0.1, 10.0]}, None),
     "LogShift": (counts, {"shift": [0.5, 1.0]}, spread),
     "LogisticRegression": (blobs, {"penalty": [0.1, 10.0]}, None),
+    "MultiTaskGaussianProcess": (blobs, {"noise": [0.1, 10.0]}, None),
     "MultinomialMixture": (counts, {"n_components": [1, 2]}, None),
     "NaiveBayes": (table, {"alpha": [0.1, 5.0]}, None),
     "NearestMean": (blobs, {"kernel": [Linear(), Gaussian(1.0)]}, None),

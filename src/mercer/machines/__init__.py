@@ -27,6 +27,7 @@ from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svr import SVR
+from mercer.machines.multitask.gaussian_process import MultiTaskGaussianProcess
 from mercer.machines.neural.autoencoder import Autoencoder
 from mercer.machines.neural.variational_autoencoder import VariationalAutoencoder
 from mercer.machines.online.perceptron import Perceptron
@@ -64,6 +65,7 @@ __all__ = [
     "LogShift",
     "NaiveBayes",
     "MaximumEntropy",
+    "MultiTaskGaussianProcess",
     "MultinomialMixture",
     "NearestMean",
     "NearestNeighbors",

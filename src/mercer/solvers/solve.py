@@ -54,6 +54,8 @@ from mercer.problems import (
     Scaling,
     Separation,
     SmoothRisk,
+    TaskEvidence,
+    TaskRegression,
     VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
@@ -88,6 +90,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
@@ -433,6 +437,8 @@ def _(problem: Relevance) -> Solver:
 @choose.register(VariationalAutoencoding)
 def _(problem: Any) -> Solver:
     return NetworkLBFGS()
+def _(problem: TaskRegression) -> Solver:
+    return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
 
 # problems that one solver alone answers
@@ -461,6 +467,7 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (Evidence, EvidenceAscent),
     (ProcessClassification, LaplaceMode),
     (LaplaceEvidence, LaplaceAscent),
+    (TaskEvidence, TaskAscent),
 )
 for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -70,6 +70,12 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "n_restarts_optimizer": "pass starts, one more than restarts",
         "normalize_y": "pass bias=True for a constant beside f; scale y before the fit",
     },
+    "MultiTaskGaussianProcess": {
+        "alpha": "it is called noise: noise={value}",
+        "penalty": "it is called noise: noise={value}, the variance of the noise",
+        "B": "it is called task_covariance",
+        "tasks": "the covariance of the tasks is task_covariance; y has one column for each task",
+    },
     "GaussianProcessClassifier": {
         "optimizer": "pass optimize=True to maximise the evidence, False to leave the kernel",
         "n_restarts_optimizer": "pass starts, one more than restarts",
