@@ -16,6 +16,7 @@ import mercer
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
 from mercer.selection import MultipleKernel, Tuned
+from mercer.solvers import GradientDescent
 
 
 class Data:
@@ -97,6 +98,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
+    ),
+    "LogisticRegression steps": lambda D: Case(
+        mercer.LogisticRegression(solver=GradientDescent(step=0.01, max_iter=3)), D.X, D.y
     ),
     "LogisticRegression": lambda D: Case(mercer.LogisticRegression(Gaussian(1.0)), D.X, D.three),
     "LogisticRegression linear": lambda D: Case(mercer.LogisticRegression(), D.X, D.y),

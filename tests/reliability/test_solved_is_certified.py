@@ -57,7 +57,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Tanimoto,
 )
-from mercer.solvers import SolverError, Status
+from mercer.solvers import GradientDescent, SolverError, Status
 
 Random = np.random.Generator
 
@@ -251,6 +251,9 @@ _CLASSES: list[Draw] = [
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
+    lambda r, k: LogisticRegression(
+        k, _power(r, -2, 2), solver=GradientDescent(_power(r, -2, 0), max_iter=200)
+    ),
     lambda r, k: NearestMean(k),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
     lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
