@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
+        MDS,
         PCA,
         SVC,
         SVR,
@@ -94,6 +95,7 @@ __all__ = [
     "OneClassSVM",
     "ParameterError",
     "Perceptron",
+    "MDS",
     "ProbabilisticPCA",
     "Solution",
     "SolverError",
@@ -153,6 +155,7 @@ _ROOMS = {
         "PCA",
         "ParameterError",
         "Perceptron",
+        "MDS",
         "ProbabilisticPCA",
         "SVC",
         "SVR",

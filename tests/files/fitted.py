@@ -137,6 +137,8 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
     ),
+    "MDS": lambda D: Case(mercer.MDS(2), D.X),
+    "MDS cityblock": lambda D: Case(mercer.MDS(1, metric="cityblock"), D.X),
     "ProbabilisticPCA": lambda D: Case(mercer.ProbabilisticPCA(2), D.X),
     "ProbabilisticPCA em": lambda D: Case(mercer.ProbabilisticPCA(1, method="em"), D.X),
     "NearestMean": lambda D: Case(mercer.NearestMean(Gaussian(1.0)), D.X, D.three),

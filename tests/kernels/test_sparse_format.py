@@ -79,6 +79,7 @@ MACHINES = [
     mercer.CCA(n_components=1),
     mercer.MultinomialMixture(2),
     mercer.BernoulliMixture(2),
+    mercer.MDS(1),
     mercer.ProbabilisticPCA(1),
     Perceptron(),
     NaiveBayes(kinds="count"),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mercer import (
     CCA,
+    MDS,
     PCA,
     SVC,
     SVR,
@@ -238,6 +239,7 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
     lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
+    lambda r, k: MDS(1),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
     lambda r, k: Whiten(),
     lambda r, k: compat.KernelPCA(2, kernel="rbf", gamma=_power(r, -4, 4)),

@@ -20,6 +20,7 @@ from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
 from mercer.machines.density.maximum_entropy import MaximumEntropy
 from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.embedding.mds import MDS
 from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
@@ -61,6 +62,7 @@ __all__ = [
     "FitWarning",
     "ParameterError",
     "Perceptron",
+    "MDS",
     "ProbabilisticPCA",
     "SpectralClustering",
     "Telling",
