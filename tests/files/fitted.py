@@ -96,6 +96,21 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "KernelRidge linear": lambda D: Case(
         mercer.KernelRidge([0.1, 1.0]), D.X, D.two_targets, D.weights
     ),
+    "GaussianProcess": lambda D: Case(
+        mercer.GaussianProcess("1 * gaussian", optimize=True), D.X, D.targets, D.weights
+    ),
+    "GaussianProcess linear": lambda D: Case(
+        mercer.GaussianProcess("linear", bias=True), D.X, D.two_targets
+    ),
+    "GaussianProcess precomputed": lambda D: Case(
+        mercer.GaussianProcess("precomputed", bias=True), D.K, D.targets, D.weights
+    ),
+    "GaussianProcessClassifier": lambda D: Case(
+        mercer.GaussianProcessClassifier("1 * gaussian", optimize=True), D.X, D.three, D.weights
+    ),
+    "GaussianProcessClassifier precomputed": lambda D: Case(
+        mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
@@ -139,6 +154,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     ),
     "MDS": lambda D: Case(mercer.MDS(2), D.X),
     "MDS cityblock": lambda D: Case(mercer.MDS(1, metric="cityblock"), D.X),
+    "ICA": lambda D: Case(mercer.ICA(2), D.X),
+    "ICA deflation": lambda D: Case(mercer.ICA(algorithm="deflation", contrast="exp"), D.X),
+    "ProjectionPursuit": lambda D: Case(mercer.ProjectionPursuit(1, contrast="cube"), D.X),
     "ProbabilisticPCA": lambda D: Case(mercer.ProbabilisticPCA(2), D.X),
     "ProbabilisticPCA em": lambda D: Case(mercer.ProbabilisticPCA(1, method="em"), D.X),
     "NearestMean": lambda D: Case(mercer.NearestMean(Gaussian(1.0)), D.X, D.three),

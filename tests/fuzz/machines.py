@@ -102,6 +102,17 @@ MACHINES = {
     "KernelRidge": Machine(
         "targets", {"penalty": [*PENALTIES, "'loo'"], "bias": ["False"], "time_limit": ["1e-9"]}
     ),
+    "GaussianProcess": Machine(
+        "targets",
+        {
+            "noise": PENALTIES,
+            "bias": ["True"],
+            "optimize": ["['noise']"],
+            "max_iter": ["20"],
+            "time_limit": ["1e-9"],
+        },
+    ),
+    "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",
         {
@@ -191,6 +202,23 @@ MACHINES = {
     "ProbabilisticPCA": Machine(
         None,
         {"n_components": ["1", "2"], "method": ["'em'"], "tol": ["1e-9"], "max_iter": ["1", "50"]},
+        (),
+        seeded=True,
+    ),
+    "ICA": Machine(
+        None,
+        {
+            "n_components": ["1", "2"],
+            "algorithm": ["'deflation'"],
+            "contrast": ["'cube'", "'exp'"],
+            "max_iter": ["1", "50"],
+        },
+        (),
+        seeded=True,
+    ),
+    "ProjectionPursuit": Machine(
+        None,
+        {"n_components": ["1"], "contrast": ["'cube'", "'exp'"], "max_iter": ["1", "50"]},
         (),
         seeded=True,
     ),

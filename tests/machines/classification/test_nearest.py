@@ -1,19 +1,22 @@
 """Nearest mean and nearest neighbours, with any kernel, against brute force and scikit-learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import NearestMean, NearestNeighbors, ParameterError, certify
-from mercer.gram import CenteredGram, Need, PrecomputedGram, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer import NearestMean, NearestNeighbors, ParameterError, Status, certify
+from mercer.gram import CenteredGram, Need, PrecomputedGram, exact, make_gram
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines.classification.nearest import smallest
+from mercer.points import to_dense
 from mercer.problems import ClassMeans, Means, Nearest, Neighbourhoods
 
 rng = np.random.default_rng(0)
@@ -291,3 +294,29 @@ def test_noise_columns_hurt():
         NearestNeighbors(n_neighbors="loo").fit(A, labels).loo_errors_.min() for A in (rows, noisy)
     )
     assert clean < 0.1 < spoilt
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0), Laplacian(1.0)], ids=str)
+@pytest.mark.parametrize("width", [1, 4, 40])
+def test_near_copies_are_judged_beside_a_row_far_away(width, kernel, kind):
+    """Around the mean of all rows, or by products, differences of 1e-12 would be rounding."""
+    rng = np.random.default_rng(width)
+    rows = np.eye(width)[np.arange(60) % min(width, 2)] + 1e-12 * rng.standard_normal((60, width))
+    rows[0] = 1e6
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        machine = NearestNeighbors(5, kernel=kernel).fit(kind(rows), np.arange(60) % 3)
+    solved = machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok == solved != any(w.category is ConvergenceWarning for w in said)
+    if not solved:
+        assert isinstance(kernel, Laplacian)  # searched around the mean, and said so in time
+        return
+    source = machine._search.source
+    rows, value = to_dense(source.X), machine.solution_.value
+    true = np.abs(rows[:, None] - rows).sum(axis=2)
+    wrong = value.index.copy()
+    wrong[:, 4] = np.argsort(true, axis=1)[:, 9]  # nearer ones are left out
+    asked = Nearest(exact(source), points=np.arange(60), count=5)
+    assert certify(asked, value).ok
+    assert not certify(asked, Neighbourhoods(wrong)).ok

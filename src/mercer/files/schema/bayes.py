@@ -197,4 +197,7 @@ machine(
     AxisAlignedRectangle,
     "classes_: labels[c]\nlow_, high_: F[d] | f4[d]\nn_inside_: int\nconsistent_: bool",
 )
-machine(BagOfWords, "full_: bool\nvocabulary_: none | dict(int)\nidf_?: f8[_]")
+machine(
+    BagOfWords,
+    "full_: bool\nvocabulary_: none | dict(int)\nidf_?: f8[_]\ntoken_pattern: pattern",
+)

@@ -313,9 +313,11 @@ class KMeans(
                 "precomputed kernel does not say. predict works; for distances pass the kernel "
                 "itself, kernel=..., and the rows."
             )
-        with np.errstate(over="ignore", invalid="ignore"):  # refused in words
-            squared = self._own(points)[:, None] - 2.0 * self._expansion(points)
-        return np.asarray(np.maximum(refuse_overflown(self, squared), 0.0))
+        own = self._own
+        squared = refuse_overflown(
+            self, lambda: own(points)[:, None] - 2.0 * self._expansion(points)
+        )
+        return np.asarray(np.maximum(squared, 0.0))
 
     def _merged(self, X: Points, weights: Array) -> DistinctRows:
         """Take equal rows together, unless there would be more clusters than rows."""

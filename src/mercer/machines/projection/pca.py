@@ -285,7 +285,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         if isinstance(self._subspace, MatrixSubspace):
             return self._subspace.squared_distances(np.asarray(X))
         points = new_rows(self, X, False)
-        return refuse_overflown(self, self._subspace.squared_distances(points))
+        return refuse_overflown(self, lambda: self._subspace.squared_distances(points))
 
     @property
     def explained_variance_ratio_(self) -> Array:
@@ -371,7 +371,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     def _scaled_scores(self, X: Any) -> Array:
         check_is_fitted(self)
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
-        return refuse_overflown(self, self._subspace.scores(points)) * self._stretch()
+        return refuse_overflown(self, lambda: self._subspace.scores(points) * self._stretch())
 
     def _stretch(self) -> Array:
         """Return the factors of the scores."""
