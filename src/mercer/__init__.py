@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
+        MDS,
         ICA,
         PCA,
         SVC,
@@ -106,6 +107,7 @@ __all__ = [
     "OneClassSVM",
     "ParameterError",
     "Perceptron",
+    "MDS",
     "ProbabilisticPCA",
     "Solution",
     "SolverError",
@@ -173,6 +175,7 @@ _ROOMS = {
         "PCA",
         "ParameterError",
         "Perceptron",
+        "MDS",
         "ProbabilisticPCA",
         "SVC",
         "SVR",

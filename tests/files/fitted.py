@@ -16,6 +16,7 @@ import mercer
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
 from mercer.selection import MultipleKernel, Tuned
+from mercer.solvers import GradientDescent
 
 
 class Data:
@@ -124,6 +125,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
+    "LogisticRegression steps": lambda D: Case(
+        mercer.LogisticRegression(solver=GradientDescent(step=0.01, max_iter=3)), D.X, D.y
+    ),
     "LogisticRegression": lambda D: Case(mercer.LogisticRegression(Gaussian(1.0)), D.X, D.three),
     "LogisticRegression linear": lambda D: Case(mercer.LogisticRegression(), D.X, D.y),
     "LogisticRegression stream": lambda D: Stream(
@@ -159,6 +163,8 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
     ),
+    "MDS": lambda D: Case(mercer.MDS(2), D.X),
+    "MDS cityblock": lambda D: Case(mercer.MDS(1, metric="cityblock"), D.X),
     "ICA": lambda D: Case(mercer.ICA(2), D.X),
     "ICA deflation": lambda D: Case(mercer.ICA(algorithm="deflation", contrast="exp"), D.X),
     "ProjectionPursuit": lambda D: Case(mercer.ProjectionPursuit(1, contrast="cube"), D.X),

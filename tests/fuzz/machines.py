@@ -199,6 +199,9 @@ MACHINES = {
         positive=True,
         seeded=True,
     ),
+    "MDS": Machine(
+        None, {"n_components": ["1", "3"], "metric": ["'cityblock'", "'chebyshev'"]}, ()
+    ),
     "ProbabilisticPCA": Machine(
         None,
         {"n_components": ["1", "2"], "method": ["'em'"], "tol": ["1e-9"], "max_iter": ["1", "50"]},

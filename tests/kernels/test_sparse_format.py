@@ -82,6 +82,7 @@ MACHINES = [
     mercer.CCA(n_components=1),
     mercer.MultinomialMixture(2),
     mercer.BernoulliMixture(2),
+    mercer.MDS(1),
     mercer.ProbabilisticPCA(1),
     mercer.ICA(1),
     Perceptron(),

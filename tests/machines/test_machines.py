@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from mercer import (
+    MDS,
     ICA,
     PCA,
     SVC,
@@ -159,6 +160,9 @@ c = labels(X)
         PCA(kernel="gaussian"),
         PCA(kernel=Polynomial(2)),
         PCA(kernel="precomputed"),
+        MDS(),
+        MDS(metric="cityblock"),
+        MDS(metric="precomputed"),
         ProbabilisticPCA(),
         ProbabilisticPCA(method="em"),
         ProbabilisticPCA(1, method="em"),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mercer import (
     CCA,
+    MDS,
     ICA,
     PCA,
     SVC,
@@ -62,7 +63,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Tanimoto,
 )
-from mercer.solvers import SolverError, Status
+from mercer.solvers import GradientDescent, SolverError, Status
 
 Random = np.random.Generator
 
@@ -254,6 +255,7 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
     lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
+    lambda r, k: MDS(1),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
     lambda r, k: ICA(
         algorithm=str(r.choice(["parallel", "deflation"])),
@@ -274,6 +276,9 @@ _CLASSES: list[Draw] = [
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
+    lambda r, k: LogisticRegression(
+        k, _power(r, -2, 2), solver=GradientDescent(_power(r, -2, 0), max_iter=200)
+    ),
     lambda r, k: GaussianProcessClassifier(_power(r, -6, 6) * k, time_limit=_SECONDS),
     lambda r, k: NearestMean(k),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),

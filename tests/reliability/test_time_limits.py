@@ -68,6 +68,7 @@ CASES = {
     "gaussian mixture": (mercer.GaussianMixture(3, n_init=10**6), None, X),
     "bernoulli mixture": (mercer.BernoulliMixture(3, n_init=10**6), None, counts > 1),
     "multinomial mixture": (mercer.MultinomialMixture(3, n_init=10**6), None, counts),
+    "mds": (mercer.MDS(), None, X),
     "probabilistic pca": (mercer.ProbabilisticPCA(2, method="em"), None, X),
     "ica": (mercer.ICA(n_init=10**6), None, X),
     "pursuit": (mercer.ProjectionPursuit(n_init=10**6), None, X),

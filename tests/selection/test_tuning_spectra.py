@@ -353,6 +353,7 @@ EVERY = {
     "NearestMean": (blobs, {"kernel": [Linear(), Gaussian(1.0)]}, None),
     "NearestNeighbors": (blobs, {"n_neighbors": [1, 9]}, None),
     "OneClassSVM": (blobs, {"nu": [0.1, 0.5], "kernel": [Gaussian(2.0)]}, share_inside),
+    "MDS": (blobs, {"n_components": [1, 3]}, spread),
     "PCA": (blobs, {"n_components": [1, 3]}, spread),
     "Perceptron": (blobs, {"answer": ["last", "averaged"]}, None),
     "ProbabilisticPCA": (blobs, {"n_components": [1, 2]}, None),

@@ -21,6 +21,7 @@ from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
 from mercer.machines.density.maximum_entropy import MaximumEntropy
 from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.embedding.mds import MDS
 from mercer.machines.independent.ica import ICA
 from mercer.machines.independent.pursuit import ProjectionPursuit
 from mercer.machines.margin.ball import EnclosingBall
@@ -73,6 +74,7 @@ __all__ = [
     "FitWarning",
     "ParameterError",
     "Perceptron",
+    "MDS",
     "ProbabilisticPCA",
     "SpectralClustering",
     "Telling",

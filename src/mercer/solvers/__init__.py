@@ -55,8 +55,10 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
+from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
 from mercer.solvers.solve import SolverError, solve
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
@@ -81,6 +83,9 @@ __all__ = [
     "SMO",
     "SMOPath",
     "AnnealedGradient",
+    "GradientDescent",
+    "StochasticGradient",
+    "UnpenalizedNewton",
     "Averages",
     "BandFolds",
     "BandLeaveOneOut",

@@ -108,6 +108,7 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
 from mercer.solvers.spectral.lanczos import Lanczos
@@ -390,7 +391,7 @@ def _(problem: ClassMeans) -> Solver:
 
 @choose.register
 def _(problem: SmoothRisk) -> Solver:
-    return NewtonRisk()
+    return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
 
 
 @choose.register

@@ -165,6 +165,15 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "doc_topic_prior": "it is called document_smoothing: document_smoothing={value}",
         "topic_word_prior": "it is called smoothing: smoothing={value}",
     },
+    "MDS": {
+        "dissimilarity": "it is called metric: metric='precomputed' for a matrix",
+        "metric_mds": "classical scaling is what there is: eigenvectors, no iteration",
+        "n_init": "classical scaling has one answer, and no starts",
+        "max_iter": "classical scaling has one answer, without iteration",
+        "eps": "classical scaling has one answer, without iteration",
+        "kernel": "similarities belong to PCA(kernel={value})",
+        "random_state": "the answer does not depend on chance, so that no seed is needed",
+    },
     "ProbabilisticPCA": {
         "kernel": "a model of densities lives in the space of the rows; PCA takes a kernel",
         "svd_method": "method='closed' (eigenpairs) or 'em' (which takes missing entries)",
