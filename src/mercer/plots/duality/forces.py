@@ -123,7 +123,9 @@ class ForcesDisplay(Display):
         walls = walls.T.reshape(-1, *xx0.shape)
         solution = program.solve()
         forces = program.forces(solution.x, solution.lam, solution.nu)
-        prices = ", ".join(f"{price:.3g}" for price in (*solution.lam, *solution.nu))
+        found = np.concatenate([solution.lam, solution.nu])
+        idle = np.abs(found) <= 1e-9 * np.abs(found).max(initial=0.0)
+        prices = ", ".join(f"{price:.3g}" for price in np.where(idle, 0.0, found))
         text = f"the forces balance at f = {solution.primal:.4g}; multipliers {prices or 'none'}"
         count = program.n_inequalities
         return cls(xx0, xx1, f, walls, count, solution.x, forces, text).plot(ax, **kwargs)
