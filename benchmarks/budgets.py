@@ -166,6 +166,12 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
             form,
             _supervised(mercer.KernelRidge(kernel=kernel, **options), "target"),
         )
+    process = mercer.GaussianProcess(kernel)
+    yield "GaussianProcess", "", _supervised(process, "target")
+    classes = mercer.GaussianProcessClassifier(kernel)
+    yield "GaussianProcessClassifier", "", _supervised(classes, "three")
+    process = mercer.GaussianProcess(1.0 * kernel, optimize=True)
+    yield "GaussianProcess", "learnt", _supervised(process, "target")
     for form, options in {
         "": {},
         "newton": {"solver": NewtonRisk()},
@@ -196,6 +202,8 @@ def _spectra() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
     yield "PCA", "learned preimages", _inverted(mercer.PCA(5, kernel=kernel, preimage="learned"))
     yield "ProbabilisticPCA", "closed", _alone(mercer.ProbabilisticPCA(2))
     yield "ProbabilisticPCA", "em", _alone(mercer.ProbabilisticPCA(2, method="em"))
+    yield "ICA", "", _alone(mercer.ICA(3))
+    yield "ProjectionPursuit", "", _alone(mercer.ProjectionPursuit(2))
     yield "Whiten", "", _alone(mercer.Whiten())
     for form, options in {"": {}, "rank": {"rank": 50}, "penalty 0.1": {"penalty": 0.1}}.items():
         machine = mercer.CCA(kernel_x=kernel, kernel_y=kernel, **options)

@@ -2,27 +2,27 @@
 
 Most projections of many columns look Gaussian (Diaconis and Freedman, Asymptotics of graphical
 projection pursuit, Annals of Statistics 12 (1984)), whatever the rows are: directions are
-interesting where they do not. Projection pursuit looks for these; here it is done by independent
-component analysis (scikit-learn's FastICA, from several starts), whose directions are sorted by how
-far from Gaussian the rows look along them.
+interesting where they do not. `ProjectionPursuit` looks for these, from several starts, and gives
+them one after another, the farthest from Gaussian first.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer.array_types import Array
-from mercer.machines import PCA, FisherDiscriminant
+from mercer.machines import PCA, FisherDiscriminant, ProjectionPursuit
 from mercer.points import is_sparse
+from mercer.problems.independent.contrasts import LogCosh
 
 KINDS = ("random", "principal", "discriminant", "non_gaussian")
-_MOST = 20  # principal components that independent ones are sought among: FastICA needs rows
-_STARTS = 5  # of the pursuit, which finds local optima; the best is taken
-_GAUSSIAN_LOGCOSH = 0.374567207491438  # E log cosh z of a standard Gaussian z
+_MOST = 20  # principal components that directions are sought among: more need more rows
+_SLOPE = 1e-4  # of the pursuit, radians: nobody sees less
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ def non_gaussianity(scores: Array) -> Array:
     """
     spread = scores.std(axis=0)
     z = (scores - scores.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    log_cosh = np.logaddexp(z, -z) - np.log(2.0)
-    return np.asarray((log_cosh.mean(axis=0) - _GAUSSIAN_LOGCOSH) ** 2)
+    excess = LogCosh().value(z).mean(axis=0) - LogCosh.gaussian
+    return np.asarray(excess**2)
 
 
 def _numbers(display: str, X: Any) -> Array:
@@ -126,21 +126,15 @@ def _non_gaussian(display: str, rows: Array, y: Any, count: int, seed: int) -> A
     values = machine.explained_variance_
     if not values[0] > 0:
         raise ValueError(f"{display}: all rows are equal, and look alike from everywhere")
-    kept = values > 1e-10 * values[0]
-    whitening = machine.components_[kept].T / np.sqrt(values[kept])
-    white = (rows - machine.mean_) @ whitening
-    turns = [_pursued(white, seed + start) for start in range(_STARTS)]
-    best = max(turns, key=lambda turn: float(non_gaussianity(white @ turn[:, :1])[0]))
-    names = [f"non-Gaussian direction {k + 1}" for k in range(best.shape[1])]
-    return machine.mean_, whitening @ best, names
-
-
-def _pursued(white: Array, seed: int) -> Array:
-    """Return directions one after another, each as far from Gaussian as its start led to."""
-    options = {"algorithm": "deflation", "whiten": False, "max_iter": 400, "tol": 1e-3}
-    turn = FastICA(random_state=seed, **options).fit(white).components_.T
-    order = np.argsort(-non_gaussianity(white @ turn), kind="stable")
-    return np.asarray(turn[:, order])
+    axes = machine.components_[values > 1e-10 * values[0]].T
+    with warnings.catch_warnings():
+        # of a search that was cut short: a picture needs a direction, not a proof
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        pursuit = ProjectionPursuit(min(count, axes.shape[1]), tol=_SLOPE, random_state=seed)
+        pursuit.fit((rows - machine.mean_) @ axes)
+    weights = axes @ pursuit.components_.T * np.sqrt(1.0 - 1.0 / len(rows))  # as whitening does
+    names = [f"non-Gaussian direction {k + 1}" for k in range(weights.shape[1])]
+    return machine.mean_, weights, names
 
 
 _FIND = dict(zip(KINDS, (_random, _principal, _discriminant, _non_gaussian), strict=True))

@@ -8,6 +8,7 @@ from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Wa
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow, minimum_cut
 from mercer.solvers.clustering.relaxation import Relaxation, Relaxed, relaxed
@@ -21,6 +22,7 @@ from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -33,7 +35,12 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_adam import NetworkAdam
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -57,8 +64,13 @@ from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 __all__ = [
+    "EvidenceAscent",
+    "ExactPosterior",
+    "LaplaceAscent",
+    "LaplaceMode",
     "EM",
     "EntropyNewton",
+    "FixedPointICA",
     "IterativeScaling",
     "LOBPCG",
     "SMO",
@@ -88,6 +100,7 @@ __all__ = [
     "Given",
     "KrylovFolds",
     "Lanczos",
+    "BalancedLloyd",
     "Lloyd",
     "Nonnegative",
     "ScaleDescent",
@@ -102,6 +115,8 @@ __all__ = [
     "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
+    "NetworkAdam",
+    "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
     "PrimalDiscriminant",

@@ -23,6 +23,8 @@ from mercer.gram import (
 from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
+    Autoencoding,
+    BalancedPartition,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -30,11 +32,14 @@ from mercer.problems import (
     Discriminant,
     Duals,
     Eigenproblem,
+    Evidence,
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    IndependentComponents,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
     LatentGaussian,
     LinearSystem,
     Many,
@@ -42,11 +47,14 @@ from mercer.problems import (
     MinimumCut,
     Partition,
     PathDuals,
+    ProcessClassification,
+    ProcessRegression,
     Relevance,
     RidgePath,
     Scaling,
     Separation,
     SmoothRisk,
+    VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
 from mercer.problems.mixture.mixture import Mixture
@@ -55,6 +63,7 @@ from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
@@ -66,6 +75,7 @@ from mercer.solvers.correlation.views import has_features
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -78,7 +88,11 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -160,7 +174,7 @@ def solve(
         raise SolverError(f"{solution.solver}: {status.value}")
     if not _finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
-    if warn and not solution.status.ok:
+    if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
         message = f"{solution.solver}: {solution.status.value}{_advice(status, solver)} ({seen})."
@@ -300,6 +314,11 @@ def _(problem: Partition) -> Solver:
 
 
 @choose.register
+def _(problem: BalancedPartition) -> Solver:
+    return BalancedLloyd()
+
+
+@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -408,3 +427,40 @@ def _(problem: KernelCombination) -> Solver:
 @choose.register
 def _(problem: Relevance) -> Solver:
     return ScaleDescent()
+
+
+@choose.register(Autoencoding)
+@choose.register(VariationalAutoencoding)
+def _(problem: Any) -> Solver:
+    return NetworkLBFGS()
+
+
+# problems that one solver alone answers
+_ONLY: tuple[tuple[type, type[Solver]], ...] = (
+    (LatentGaussian, LatentEM),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
+    (Partition, Lloyd),
+    (Scaling, Sinkhorn),
+    (MinimumCut, MaximumFlow),
+    (ClassMeans, Averages),
+    (SmoothRisk, NewtonRisk),
+    (Separation, Mistakes),
+    (Mixture, EM),
+    (ClassTables, Counting),
+    (GaussianClasses, GaussianLikelihood),
+    (Expectations, EntropyNewton),
+    (KernelAlignment, Nonnegative),
+    (KernelCombination, SimplexNewton),
+    (Relevance, ScaleDescent),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
+    (ProcessRegression, ExactPosterior),
+    (Evidence, EvidenceAscent),
+    (ProcessClassification, LaplaceMode),
+    (LaplaceEvidence, LaplaceAscent),
+)
+for _kind, _solver in _ONLY:
+    choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -168,7 +168,7 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     Returns
     -------
     Bound
-        An upper bound of the true mean; vacuous when it is not below `spread`.
+        An upper bound of the expected value; vacuous when it is not below `spread`.
 
     Examples
     --------
@@ -180,10 +180,11 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     if not check_nonnegative("observed", observed) <= spread:
         raise ValueError(f"observed={observed!r} must lie between 0 and spread={spread:g}")
     value = float(observed) + spread * math.sqrt(math.log(1 / delta) / (2 * n))
-    statement = f"with probability {1 - delta:g} the true mean is at most {min(value, spread):.4g}"
+    least = min(value, spread)
+    statement = f"with probability {1 - delta:g} the expected value is at most {least:.4g}"
     bounded = f"each observation lies between 0 and {spread:g}"
     fixed = "what is observed was not chosen by looking at these observations"
-    return Bound(min(value, spread), not value < spread, (INDEPENDENT, bounded, fixed), statement)
+    return Bound(least, not value < spread, (INDEPENDENT, bounded, fixed), statement)
 
 
 def finite_class_error(hypotheses: float, n: int, delta: float, observed: float = 0.0) -> Bound:

@@ -84,6 +84,8 @@ OTHERS = {
     "CCA": (mercer.CCA(n_components=2), BOTH),
     "CCA kernel": (mercer.CCA(n_components=2, kernel_x=Gaussian(2.0)), BOTH),
     "Whiten": (mercer.Whiten(), None),
+    "ICA": (mercer.ICA(2), None),
+    "ProjectionPursuit": (mercer.ProjectionPursuit(1), None),
     "KMeans": (mercer.KMeans(3), None),
     "KMeans kernel": (mercer.KMeans(3, kernel=Gaussian(2.0)), None),
     "GaussianMixture": (mercer.GaussianMixture(3), None),

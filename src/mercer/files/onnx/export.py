@@ -47,11 +47,12 @@ def to_onnx(
     ----------
     machine : fitted machine, Pipeline, Tuned or LibsvmModel
         SVC, SVR, OneClassSVM, EnclosingBall and their drop-ins; KernelRidge, LogisticRegression,
-        FisherDiscriminant, NearestMean, GaussianClassifier; PCA, CCA (its first view), Whiten;
-        KMeans, GaussianMixture; pipelines of those behind StandardScaler, MinMaxScaler and the
-        projections; pipelines and table models (`mercer.fit`) behind `TablePreparation`, whose
-        graph has one input for each column: (n, 1), doubles with NaN where missing, or texts with
-        the empty one where missing. Others are refused by name, and so are text and date columns.
+        FisherDiscriminant, NearestMean, GaussianClassifier; PCA, CCA (its first view), ICA,
+        ProjectionPursuit, Whiten; KMeans, GaussianMixture; pipelines of those behind
+        StandardScaler, MinMaxScaler and the projections; pipelines and table models (`mercer.fit`)
+        behind `TablePreparation`, whose graph has one input for each column: (n, 1), doubles with
+        NaN where missing, or texts with the empty one where missing. Others are refused by name,
+        and so are text and date columns.
     path : str or path, optional
         Where to write; the file takes its name when it is whole.
     rows_sample : array-like of shape (n_samples, n_features) or Table, optional

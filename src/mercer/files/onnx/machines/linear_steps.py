@@ -14,7 +14,7 @@ from mercer.files.onnx.errors import OnnxExportError
 from mercer.files.onnx.graph import Graph
 from mercer.files.onnx.outputs import LABELS, Output, exported, labels, second_if, transformed
 from mercer.fitting import TableModel
-from mercer.machines import LogShift, Whiten
+from mercer.machines import ICA, LogShift, ProjectionPursuit, Whiten
 from mercer.points import to_dense
 from mercer.selection import Tuned
 
@@ -44,6 +44,13 @@ def _(machine: Whiten, graph: Graph, x: str) -> str:
     return graph.matmul(away, machine.whitening_)
 
 
+@transformed.register(ICA)
+@transformed.register(ProjectionPursuit)
+def _(machine: Any, graph: Graph, x: str) -> str:
+    away = graph.sub(x, graph.constant(machine.mean_))
+    return graph.matmul(away, machine.components_.T)
+
+
 @transformed.register
 def _(machine: LogShift, graph: Graph, x: str) -> str:
     return graph.op("Log", graph.add(x, graph.constant(machine.shift_)))
@@ -52,6 +59,8 @@ def _(machine: LogShift, graph: Graph, x: str) -> str:
 @exported.register(StandardScaler)
 @exported.register(MinMaxScaler)
 @exported.register(Whiten)
+@exported.register(ICA)
+@exported.register(ProjectionPursuit)
 @exported.register(LogShift)
 def _(machine: Any, graph: Graph, x: str) -> list[Output]:
     return [Output("transformed", transformed(machine, graph, x), "transform")]

@@ -1,0 +1,1 @@
+"""Judgements of directions that are far from Gaussian."""

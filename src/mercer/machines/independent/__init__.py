@@ -1,0 +1,1 @@
+"""Independent components and projection pursuit."""
