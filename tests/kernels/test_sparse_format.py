@@ -81,6 +81,8 @@ MACHINES = [
     mercer.BernoulliMixture(2),
     mercer.ProbabilisticPCA(1),
     mercer.ICA(1),
+    mercer.LabelPropagation(),
+    mercer.LaplacianSVC(),
     Perceptron(),
     NaiveBayes(kinds="count"),
     compat.SVC(),

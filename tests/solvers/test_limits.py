@@ -119,6 +119,7 @@ OTHERS = {
     "GaussianMixture": (X,),
     "ICA": (X,),
     "KMeans": (X,),
+    "LaplacianSVC": None,  # an SVC inside, which is
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),
     "ProjectionPursuit": (X,),

@@ -27,12 +27,14 @@ from mercer.problems import (
     ClassMeans,
     ClassTables,
     Correlation,
+    DeformedKernel,
     Discriminant,
     Duals,
     Eigenproblem,
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    GraphLabels,
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
@@ -92,6 +94,9 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
 from mercer.solvers.spectral.lanczos import Lanczos
@@ -299,6 +304,17 @@ def _(problem: LatentGaussian) -> Solver:
 @choose.register
 def _(problem: IndependentComponents) -> Solver:
     return FixedPointICA()
+
+
+@choose.register
+def _(problem: GraphLabels) -> Solver:
+    few = problem.gram.csr is not None and problem.gram.shape[0] > LAPACK_ROWS
+    return GraphConjugateGradient() if few else GraphCholesky()
+
+
+@choose.register
+def _(problem: DeformedKernel) -> Solver:
+    return Deform()
 
 
 @choose.register
