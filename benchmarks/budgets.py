@@ -166,6 +166,12 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
             form,
             _supervised(mercer.KernelRidge(kernel=kernel, **options), "target"),
         )
+    process = mercer.GaussianProcess(kernel)
+    yield "GaussianProcess", "", _supervised(process, "target")
+    classes = mercer.GaussianProcessClassifier(kernel)
+    yield "GaussianProcessClassifier", "", _supervised(classes, "three")
+    process = mercer.GaussianProcess(1.0 * kernel, optimize=True)
+    yield "GaussianProcess", "learnt", _supervised(process, "target")
     for form, options in {
         "": {},
         "newton": {"solver": NewtonRisk()},

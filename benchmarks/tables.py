@@ -61,6 +61,7 @@ CASES = [
     Case("Chile", "vote", "classification", True),
     Case("credit_data", "Status", "classification", True),
     Case("wine_red", "y", "regression"),
+    Case("wine_white", "y", "regression"),
     Case("abalone", "y", "regression"),
     Case("california", "y", "regression"),
     Case("ames", "Sale_Price", "regression", True),

@@ -39,6 +39,7 @@ PURPOSE = {
     "certificates": "is it right? from problem and answer alone",
     "solvers": "how a problem is answered: one algorithm per file",
     "problems": "what is asked: frozen values",
+    "approximation": "features in place of a kernel: landmarks, frequencies, sketches",
     "gram": "how K is held, and when",
     "kernels": "what similarity is: expressions",
     "backends": "where arithmetic runs: NumPy, C++",

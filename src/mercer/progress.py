@@ -10,7 +10,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -81,6 +81,26 @@ class Bar:
         self.bar.stop()
 
 
+class Heard:
+    """A function that is told, now and then, beside whoever shows progress already."""
+
+    def __init__(self, before: Display | None, listener: Callable[[str], Any]) -> None:
+        self.before, self.listener = before, listener
+        self.told = -math.inf
+
+    def show(self, text: str, share: float | None) -> None:
+        """Tell, not too often."""
+        if self.before is not None:
+            self.before.show(text, share)
+        now = time.monotonic()
+        if now >= self.told + _REDRAWN:
+            self.told = now
+            self.listener(text)
+
+    def close(self) -> None:
+        """Do nothing: what it is beside is closed by others."""
+
+
 _shown: ContextVar[Display | None] = ContextVar("mercer_progress", default=None)
 _solvers: ContextVar[bool] = ContextVar("mercer_progress_of_solvers", default=False)
 
@@ -102,6 +122,18 @@ def shown(name: str, *, solvers: bool = True) -> Iterator[None]:
         _shown.reset(token)
         _solvers.reset(asked)
         display.close()
+
+
+@contextmanager
+def heard(listener: Callable[[str], Any]) -> Iterator[None]:
+    """Tell a function where the work inside stands, steps of solvers included."""
+    display = Heard(_shown.get(), listener)
+    token, asked = _shown.set(display), _solvers.set(True)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+        _solvers.reset(asked)
 
 
 def _display(name: str) -> Display:

@@ -39,6 +39,7 @@ from mercer.problems import (
     SmoothRisk,
     SquaredLoss,
     TanhLoss,
+    TiedBernoulliMix,
     TopicMix,
 )
 from mercer.problems.margin import svm
@@ -124,6 +125,9 @@ CASES = {
     "scaling": Scaling(dense()),
     "gaussian mixture": GaussianMix(blobs, np.ones(300), 3, Full(), 1e-6),
     "bernoulli mixture": BernoulliMix((counts > 3).astype(float), ones, 2),
+    "tied bernoulli mixture": TiedBernoulliMix(
+        (counts > 4 * codes[:, None]).astype(float), ones, 2
+    ),
     "multinomial mixture": MultinomialMix(counts, ones, 3),
     "topics": TopicMix(sparse.csr_array(counts), ones, 2, 0.5, 0.5),
     "entropy": Expectations(np.arange(6.0)[:, None], np.array([3.2]), np.full(6, 1 / 6)),

@@ -1,5 +1,7 @@
 """From a table to a model and back, through every command that reads or writes one."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -236,17 +238,43 @@ def test_a_model_like_a_constant_is_said_to_be_one(mercer, tmp_path):
     assert "not shown to be better than a constant answer" in said
 
 
+def printed(program):
+    """Run what --python wrote, and look at what it says."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(program, {})
+    assert said.getvalue().startswith("verified")
+
+
+def test_certify_a_machine_of_numbers(mercer, tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    rows = [f"{a!r},{b!r},7,{int(a > b)}" for a, b in X.tolist()]
+    (tmp_path / "n.csv").write_text("\n".join(["a,b,other,y", *rows]))
+    machine = library.SVC("gaussian(1)").fit(X, (X[:, 0] > X[:, 1]).astype(float))
+    library.save(machine, tmp_path / "n.mercer")
+    asked = ("certify", "n.mercer", "n.csv", "--drop", "other", "--target", "y")
+    assert mercer(*asked, "--json").json["ok"]
+    printed(mercer(*asked, "--python").out)
+
+
 def test_certify_models_without_a_target(mercer, tmp_path):
     rows = [f"{i % 2 * 9 + i % 5},{'uv'[i % 2]},a" for i in range(40)]
     (tmp_path / "rows.csv").write_text("\n".join(["x,word,other", *rows]))
     for name in ("cluster", "project"):
         mercer(name, "rows.csv", "--drop", "other", "--model", "m.mercer", "--quiet")
-        assert mercer("certify", "m.mercer", "rows.csv").out.startswith("certified")
+        found = mercer("certify", "m.mercer", "rows.csv", "--json").json
+        assert found["ok"] and not found["notes"]
+        printed(mercer("certify", "m.mercer", "rows.csv", "--python").out)
+        refused = mercer("certify", "m.mercer", "rows.csv", "--drop", "x", code=2)
+        assert "knows its columns" in refused.err
     texts = ["text,n", *(f"the red wine number {i % 7} is good and dry,{i}" for i in range(30))]
     (tmp_path / "texts.csv").write_text("\n".join(texts))
     topics = ("topics", "texts.csv", "--column", "text", "-k", "2", "--stop-words", "none")
     mercer(*topics, "--model", "t.mercer", "--quiet")
-    assert mercer("certify", "t.mercer", "texts.csv").out.startswith("certified")
+    found = mercer("certify", "t.mercer", "texts.csv", "--json").json
+    assert found["ok"] and not found["notes"]
+    printed(mercer("certify", "t.mercer", "texts.csv", "--python").out)
+    (tmp_path / "texts.csv").write_text("\n".join([*texts, "another one,3"]))
+    assert "digest is another" in mercer("certify", "t.mercer", "texts.csv", code=3).out
 
 
 def test_remedies_are_options(mercer, tmp_path):
@@ -264,6 +292,14 @@ def test_models_cut_short_are_refused(mercer, table, model):
         model.write_bytes(content[:size])
         for command in ("predict", "evaluate", "certify"):
             assert mercer(command, model, "labelled.csv", code=1).err.startswith("mercer: ")
+
+
+def test_a_refused_file_gives_no_output(mercer, table, model, tmp_path):
+    (tmp_path / "bad.csv").write_text("age,town,income\n1,Ulm,2\noops,Ulm,3\n")
+    ended = mercer("predict", model, "bad.csv", code=1)
+    assert ended.out == "" and "line 3" in ended.err
+    (tmp_path / "none.csv").write_text("age,town,income\n")
+    assert mercer("predict", model, "none.csv", "--spreadsheet").out == "rich\n"
 
 
 def test_predict_into_a_closed_pipe(shell, table, model):
@@ -302,6 +338,9 @@ def test_evaluate(mercer, table, model):
 def test_certify_our_model(mercer, table, model):
     assert mercer("certify", model, "people.csv", "--json").json["ok"]
     assert "--cost is for" in mercer("certify", model, "people.csv", "--cost", "1", code=2).err
+    for wrong in (("--drop", "age"), ("--target", "age")):
+        assert wrong[0] in mercer("certify", model, "people.csv", *wrong, code=2).err
+    printed(mercer("certify", model, "people.csv", "--python").out)
     mercer("certify", model, "labelled.csv", code=3)
 
 

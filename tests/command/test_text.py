@@ -67,3 +67,12 @@ def test_names_of_models(data, stem):
 def test_pairs_are_refused_in_words():
     with pytest.raises(Exception, match="must be NAME=VALUE"):
         pairs(["zip"], "--kind")
+
+
+def test_formulas_of_spreadsheets():
+    labels = np.array(["=1+1", "+x", "-x", "@x", "\tx", "x=1", '="a"'], object)
+    assert [row[0] for row in back(csv_block([labels]))] == labels.tolist()
+    safe = [row[0] for row in back(csv_block([labels], spreadsheet=True))]
+    assert safe == ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "x=1", '\'="a"']
+    assert csv_block([np.array([-1.5]), np.array([-2])], spreadsheet=True) == b"-1.5,-2\n"
+    assert csv_header(["=x", "y"], spreadsheet=True) == b"'=x,y\n"

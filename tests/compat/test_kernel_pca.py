@@ -1,6 +1,7 @@
 """The drop-in `KernelPCA` equals scikit-learn's: signature, attributes, values, signs, errors."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -157,3 +158,11 @@ def test_a_dense_solver_that_was_asked_for_is_no_wish_for_less():
     with pytest.warns(ConvergenceWarning, match="not certified"):
         machine = KernelPCA(kernel="sigmoid", coef0=1.0, eigen_solver="dense").fit(X)
     assert machine.solution_.status is Status.INACCURATE
+
+
+@pytest.mark.parametrize("copy_X", [True, False])
+def test_copies_answer_the_same_bits(copy_X):
+    rows = np.random.default_rng(0).uniform(0, 1, (45, 5))
+    machine = KernelPCA(2, kernel="poly", degree=2.5, copy_X=copy_X).fit(rows)
+    copy = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(machine.transform(rows), copy.transform(rows))

@@ -1,6 +1,7 @@
 """The drop-in KernelRidge against scikit-learn's."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -79,3 +80,16 @@ def test_kernels_of_mercer_and_sparse_rows():
 def test_refusals_name_the_parameter(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         KernelRidge(**options).fit(X, Y)
+
+
+@pytest.mark.parametrize("options", [{"degree": 1e-300}, {"kernel": "poly", "degree": 2.5}])
+def test_copies_answer_the_same_bits(options):
+    """Also to the very array of the fit, and whatever becomes of it."""
+    rows = np.random.default_rng(0).uniform(0, 1, (45, 5))
+    machine = KernelRidge(**options).fit(rows, rows[:, 0])
+    copy = pickle.loads(pickle.dumps(machine))
+    found = machine.predict(rows)
+    np.testing.assert_array_equal(found, copy.predict(rows))
+    asked = rows.copy()
+    rows[:] = 0
+    np.testing.assert_array_equal(found, machine.predict(asked))

@@ -81,3 +81,12 @@ def test_copies_are_theirs_too():
     np.testing.assert_array_equal(twin.predict_proba(X), machine.predict_proba(X))
     assert twin.certificate_.ok
     assert machine.sparsify().predict(X).shape == (150,)
+
+
+def test_line_searches_that_fail_are_told_in_scikit_learn_s_words(recwarn):
+    """SciPy warns of every step; what counts is how the solver ended."""
+    rng = np.random.default_rng(422016)
+    rows = np.vstack([rng.standard_normal((5, 8))[:2], 9 + rng.standard_normal((5, 8))])[:5]
+    rows[-1] = 1e14
+    LogisticRegression(C=np.inf, solver="newton-cg", max_iter=1000).fit(rows, [0, 1, 0, 1, 0])
+    assert all(issubclass(said.category, UserWarning) for said in recwarn)

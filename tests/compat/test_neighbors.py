@@ -58,8 +58,67 @@ def test_no_certificate_where_there_is_no_machine():
     X = np.random.default_rng(0).standard_normal((20, 2))
     one_class = KNeighborsClassifier().fit(X, np.zeros(20))
     few_rows = KNeighborsClassifier(n_neighbors=5).fit(X[:2], [0, 1])
-    huge = KNeighborsClassifier(n_neighbors=1).fit(1e200 * X, np.arange(20) % 2)
+    huge = KNeighborsClassifier(n_neighbors=1).fit(1e152 * X, np.arange(20) % 2)
     for machine in (one_class, few_rows, huge):
         assert not hasattr(machine, "certificate_")
         assert not hasattr(machine, "solution_")
     assert (one_class.predict(X) == 0).all()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    [({}, 1e200), ({"metric": "euclidean"}, 1e300), ({"p": 1}, 1e308)],
+)
+def test_distances_beyond_float64_are_refused(options, scale, kind):
+    rows = np.random.default_rng(0).uniform(0.5, 1, (20, 3))
+    machine = KNeighborsClassifier(**options)
+    with pytest.raises(ValueError, match="distances between rows of X overflow"):
+        machine.fit(kind(rows * scale), np.arange(20) % 2)
+    assert not hasattr(machine, "classes_")
+    machine.fit(kind(rows), np.arange(20) % 2)
+    for ask in (machine.predict, machine.predict_proba, machine.kneighbors):
+        with pytest.raises(ValueError, match="distances between rows of X overflow"):
+            ask(kind(rows * scale))
+    largest = {"metric": "chebyshev", "algorithm": "ball_tree"}
+    assert KNeighborsClassifier(**largest).fit(rows * 1e300, np.arange(20) % 2).predict(rows).size
+
+
+@pytest.mark.parametrize("p", [None, 2**70, 1e300])
+def test_powers_that_no_distance_has_are_refused(p):
+    with pytest.raises(ValueError, match="KNeighborsClassifier: p must be"):
+        KNeighborsClassifier(p=p).fit([[0.0], [1.0]], [0, 1])
+    near = KNeighborsClassifier(1, p=p, metric="euclidean").fit([[0.0], [1.0]], [0, 1])
+    assert near.predict([[0.2]]).tolist() == [0]  # where it is not used, it may be anything
+
+
+def test_votes_of_distances_next_to_none():
+    """The reciprocal of 5e-324 is infinite: such a row counts like an equal one, and in silence."""
+    options = {"n_neighbors": 3, "weights": "distance", "metric": "manhattan"}
+    rows = sparse.csr_array(np.array([[0.0], [5e-324], [1.0], [2.0]]))
+    machine = KNeighborsClassifier(**options).fit(rows, [0, 0, 1, 1])
+    assert machine.predict_proba(sparse.csr_array([[1e-323]])).tolist() == [[1.0, 0.0]]
+    assert machine.predict(sparse.csr_array([[1e-323]])).tolist() == [0]
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "euclidean", "chebyshev"])
+def test_copies_break_ties_alike_whatever_the_order_of_bytes(metric):
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 4, (40, 15)).astype(">f8"), rng.integers(0, 2, 40)
+    options = {"weights": "distance", "metric": metric, "algorithm": "brute"}
+    machine = KNeighborsClassifier(**options).fit(rows, labels)
+    copy = pickle.loads(pickle.dumps(machine))
+    for asked in (rows, 3.0 * rows + 1):
+        assert_array_equal(machine.kneighbors(asked)[1], copy.kneighbors(asked)[1])
+
+
+@pytest.mark.parametrize("asked", [None, True])
+def test_counts_that_are_none(asked):
+    machine = KNeighborsClassifier(asked, algorithm="kd_tree").fit([[0.0], [1.0]], [0, 1])
+    if asked:
+        assert machine.predict([[0.2]]).tolist() == [0]
+        return
+    for ask in (machine.predict, machine.predict_proba, machine.kneighbors):
+        with pytest.raises(ValueError, match="n_neighbors must be an integer"):
+            ask([[0.2]])
+    assert machine.kneighbors([[0.2]], 1)[1].tolist() == [[0]]

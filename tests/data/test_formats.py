@@ -190,6 +190,38 @@ def test_libsvm_text_that_is_wrong(word, match):
     assert match in str(error) and error.line == 3 and error.column in (2, 3)
 
 
+def test_arff_is_read_as_it_comes():
+    head = b"@relation r\n@attribute a numeric\n@attribute b {u,v}\n@attribute c string\n@data\n"
+    schema = read(io.BytesIO(head + b"1,u,x\n2,v,y\n3,u,z\n"), format="arff").schema.drop("c")
+
+    class Endless(io.RawIOBase):
+        """Rows that never end."""
+
+        taken = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            Endless.taken += 1
+            assert Endless.taken < 100, "the file is held whole"
+            data = (head if Endless.taken == 1 else b"7,v,?\n" * 20_000)[: len(buffer)]
+            buffer[: len(data)] = data
+            return len(data)
+
+    blocks = read_blocks(io.BufferedReader(Endless(), 1 << 17), schema, 1000, format="arff")
+    some = [next(blocks) for _ in range(5)]
+    assert [block.shape for block in some] == [(1000, 2)] * 5
+    assert some[4]["a"].tolist() == [7.0] * 1000 and some[4].columns == ["a", "b"]
+    late = head + b"1,u,x\n" * 2500 + b"1,w,x\n"
+    found = read_blocks(io.BytesIO(late), schema, 1000, format="arff")
+    assert [len(next(found)), len(next(found))] == [1000, 1000]
+    with pytest.raises(DataError, match=r"line 2506.*'w' is none of the values"):
+        next(found)
+    with pytest.raises(DataError, match="no rows"):
+        list(read_blocks(io.BytesIO(head), schema, format="arff"))
+
+
 # --- npz and Parquet -------------------------------------------------------------------------
 
 
@@ -218,18 +250,24 @@ def test_npz():
     assert abs(table(held.getvalue()).csr - matrix).max() == 0
 
 
+def headed(head):
+    """Return a file of one array that has a header and no more."""
+    head = head.ljust(117) + b"\n"
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    return held.getvalue()
+
+
 def test_npz_that_is_wrong():
     assert "not taken" in str(refused(saved(a=np.array([{}, []], dtype=object))))
     assert "no one table" in str(refused(saved(a=np.zeros((3, 2)), b=np.zeros((4, 2)))))
     assert "more than 1000 bytes" in str(
         refused(saved(a=np.zeros(10**6)), limits=Limits(bytes=1000))
     )
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:  # a header that promises what is not there
-        head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
-        head += b" " * (117 - len(head)) + b"\n"
-        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
-    assert "does not fit" in str(refused(held.getvalue()))
+    promise = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
+    assert "does not fit" in str(refused(headed(promise)))
+    assert "cannot be read" in str(refused(headed(b"{'descr': '<f8', 'shape': (")))
     broken = sparse.csr_array((np.ones(2), [0, 7], [0, 1, 2]), shape=(2, 8))
     parts = {"data": broken.data, "indices": np.array([0, 9]), "indptr": broken.indptr}
     data = saved(**parts, shape=np.array([2, 8]), format=np.array("csr"))

@@ -97,6 +97,21 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "KernelRidge linear": lambda D: Case(
         mercer.KernelRidge([0.1, 1.0]), D.X, D.two_targets, D.weights
     ),
+    "GaussianProcess": lambda D: Case(
+        mercer.GaussianProcess("1 * gaussian", optimize=True), D.X, D.targets, D.weights
+    ),
+    "GaussianProcess linear": lambda D: Case(
+        mercer.GaussianProcess("linear", bias=True), D.X, D.two_targets
+    ),
+    "GaussianProcess precomputed": lambda D: Case(
+        mercer.GaussianProcess("precomputed", bias=True), D.K, D.targets, D.weights
+    ),
+    "GaussianProcessClassifier": lambda D: Case(
+        mercer.GaussianProcessClassifier("1 * gaussian", optimize=True), D.X, D.three, D.weights
+    ),
+    "GaussianProcessClassifier precomputed": lambda D: Case(
+        mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
@@ -108,13 +123,18 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "PCA": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0)), D.X),
     "PCA linear": lambda D: Case(mercer.PCA(0.9), D.X),
     "PCA whiten": lambda D: Case(mercer.PCA(2, kernel=Polynomial(2), whiten=True), D.X),
+    "PCA about the origin": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0), center=False), D.X),
     "PCA sparse": lambda D: Case(mercer.PCA(2), D.thin),
     "CCA": lambda D: Case(mercer.CCA(1, kernel_x=Gaussian(2.0)), D.X, D.view),
     "CCA linear": lambda D: Case(mercer.CCA(2, penalty=0.1), D.X, D.view),
     "FisherDiscriminant": lambda D: Case(
         mercer.FisherDiscriminant(kernel=Gaussian(1.0)), D.X, D.three
     ),
+    "FisherDiscriminant coefficients": lambda D: Case(
+        mercer.FisherDiscriminant(kernel=Gaussian(1.0), penalty_on="coefficients"), D.X, D.three
+    ),
     "FisherDiscriminant linear": lambda D: Case(mercer.FisherDiscriminant(), D.X, D.y),
+    "KMeans balanced": lambda D: Case(mercer.KMeans(2, balanced=True), D.X),
     "KMeans": lambda D: Case(mercer.KMeans(3), D.X),
     "KMeans kernel": lambda D: Case(mercer.KMeans(3, kernel=Gaussian(1.0)), D.X),
     "SpectralClustering": lambda D: Case(mercer.SpectralClustering(2, kernel=Gaussian(1.0)), D.X),
@@ -125,6 +145,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     ),
     "GaussianMixture shared": lambda D: Case(mercer.GaussianMixture(2, covariance="shared"), D.X),
     "BernoulliMixture": lambda D: Case(mercer.BernoulliMixture(2), D.bits),
+    "BernoulliMixture tied": lambda D: Case(mercer.BernoulliMixture(2, tied=True), D.bits),
     "MultinomialMixture": lambda D: Case(mercer.MultinomialMixture(2), D.counts),
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
@@ -153,6 +174,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "NearestNeighbors": lambda D: Case(mercer.NearestNeighbors(3), D.X, D.three),
     "NearestNeighbors kernel": lambda D: Case(
         mercer.NearestNeighbors("loo", kernel=Gaussian(1.0), votes="similarity"), D.X, D.y
+    ),
+    "NearestNeighbors similar": lambda D: Case(
+        mercer.NearestNeighbors(3, by="similarity", votes="signed"), D.X, D.three
     ),
     "NaiveBayes": lambda D: Case(mercer.NaiveBayes(), D.bits, D.y),
     "NaiveBayes gaussian": lambda D: Case(mercer.NaiveBayes(kinds="gaussian"), D.X, D.three),

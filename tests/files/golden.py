@@ -28,6 +28,8 @@ NAMES = (
     "EnclosingBall",
     "KernelRidge loo",
     "KernelRidge linear",
+    "GaussianProcess",
+    "GaussianProcessClassifier",
     "LogisticRegression",
     "LogisticRegression stream",
     "PCA",
@@ -62,6 +64,7 @@ NAMES = (
     "compat.KNeighborsClassifier",
     "compat.LinearSVC",
 )
+WITH_TORCH = ("Autoencoder", "VariationalAutoencoder")  # made by tests/with_torch/make_golden.py
 
 
 def path_of(name: str, ending: str) -> Path:

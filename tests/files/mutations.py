@@ -120,11 +120,14 @@ def edited(data: bytes, rng: Any) -> bytes:
 
 
 def _places(node: Any) -> Any:
-    items = node.items() if isinstance(node, dict) else enumerate(node)
-    for key, value in list(items):
-        yield node, key
-        if isinstance(value, dict | list):
-            yield from _places(value)
+    left = [node]
+    while left:  # as yield from inside yield from takes time for each level
+        node = left.pop()
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+        for key, value in items:
+            yield node, key
+            if isinstance(value, dict | list):
+                left.append(value)
 
 
 def _change(holder: Any, key: Any, places: list, rng: Any) -> None:

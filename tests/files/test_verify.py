@@ -30,7 +30,7 @@ def test_what_was_saved_is_verified(name, tmp_path):
     found = verify(loaded, *case.data)
     assert found.ok, str(found)
     assert (found.certificate is None) == (name in REFITTED)
-    assert "follows from the data" in found.statement
+    assert "all that is stored follows from" in found.statement
 
 
 CHANGES = {
@@ -123,3 +123,32 @@ def test_models_of_tables_say_what_to_pass():
 def test_it_prints_what_was_found():
     machine = mercer.SVC(Gaussian(1.0)).fit(DATA.X, DATA.y)
     assert str(verify(machine, DATA.X, DATA.y)).startswith("verified: ")
+
+
+@pytest.mark.parametrize("name", ["compat.GaussianNB", "compat.GaussianMixture"])
+def test_what_was_fitted_again_is_said(name):
+    case = MACHINES[name](DATA)
+    found = verify(case.fit(), *case.data)
+    assert found.ok and "was fitted again, since" in found.statement
+    assert "follows from this fit" in found.statement
+
+
+def test_what_was_judged_as_it_is_stored_was_not_fitted_again():
+    machine = mercer.SVC(Gaussian(1.0)).fit(DATA.X, DATA.y)
+    assert "fitted again" not in verify(machine, DATA.X, DATA.y).statement
+
+
+SIZED = ("KernelRidge linear", "NaiveBayes", "MaximumEntropy", "SVC", "GaussianMixture",
+         "MultinomialMixture", "MultipleKernel")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_data_of_another_size(name):
+    case = MACHINES[name](DATA)
+    machine, (X, *rest) = case.fit(), case.data
+    n = X.shape[0]
+    few = [one[:-5] if getattr(one, "shape", (0,))[0] == n else one for one in rest]
+    assert not verify(machine, X[:-5], *few).ok
+    if name != "MaximumEntropy":  # whose columns are checked against its targets first
+        with pytest.raises(ValueError, match=r"columns, and .* was fitted to"):
+            verify(machine, X[:, :-1], *rest)

@@ -103,6 +103,17 @@ MACHINES = {
     "KernelRidge": Machine(
         "targets", {"penalty": [*PENALTIES, "'loo'"], "bias": ["False"], "time_limit": ["1e-9"]}
     ),
+    "GaussianProcess": Machine(
+        "targets",
+        {
+            "noise": PENALTIES,
+            "bias": ["True"],
+            "optimize": ["['noise']"],
+            "max_iter": ["20"],
+            "time_limit": ["1e-9"],
+        },
+    ),
+    "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",
         {
@@ -115,7 +126,12 @@ MACHINES = {
     ),
     "PCA": Machine(
         None,
-        {"n_components": ["1", "2", "5", "0.9"], "whiten": ["True"], "tol": ["1e-9"]},
+        {
+            "n_components": ["1", "2", "5", "0.9"],
+            "whiten": ["True"],
+            "center": ["False"],
+            "tol": ["1e-9"],
+        },
         seeded=True,
     ),
     "CCA": Machine(
@@ -133,6 +149,7 @@ MACHINES = {
         "labels",
         {
             "penalty": ["0.0", "1e-12", "1e-6", "1.0"],
+            "penalty_on": ["'coefficients'"],
             "weighting": ["'classes'"],
             "rule": ["'mahalanobis'"],
         },
@@ -143,6 +160,7 @@ MACHINES = {
             "n_clusters": ["1", "2", "3", "5"],
             "n_init": ["1", "10"],
             "refine": ["False"],
+            "balanced": ["True"],
             "max_iter": ["1"],
         },
         seeded=True,
@@ -169,7 +187,9 @@ MACHINES = {
         (),
         seeded=True,
     ),
-    "BernoulliMixture": Machine(None, {"smoothing": ["0.0", "1.0"], **MIXTURE}, (), seeded=True),
+    "BernoulliMixture": Machine(
+        None, {"smoothing": ["0.0", "1.0"], "tied": ["True"], **MIXTURE}, (), seeded=True
+    ),
     "MultinomialMixture": Machine(
         None,
         {**MIXTURE, "source": ["'documents'"], "smoothing": ["1e-3", "1.0"]},
@@ -211,7 +231,12 @@ MACHINES = {
     ),
     "NearestMean": Machine("labels"),
     "NearestNeighbors": Machine(
-        "labels", {"n_neighbors": ["1", "2", "5", "'loo'"], "votes": ["'similarity'"]}
+        "labels",
+        {
+            "n_neighbors": ["1", "2", "5", "'loo'"],
+            "votes": ["'similarity'", "'signed'"],
+            "by": ["'similarity'"],
+        },
     ),
     "NaiveBayes": Machine(
         "labels",

@@ -155,7 +155,7 @@ def pca(trial):
     if not np.isfinite(K).all():
         return
     q = s / s.sum()
-    C = K - q @ K - (K @ q)[:, None] + q @ K @ q
+    C = K - q @ K - (K @ q)[:, None] + q @ K @ q if machine.center else K
     values = np.sort(np.linalg.eigvalsh(np.sqrt(s)[:, None] * C * np.sqrt(s)))[::-1]
     found = np.asarray(machine.eigenvalues_)
     top = max(abs(values).max(), 1e-300)
@@ -194,6 +194,7 @@ def fisher(trial):
     """Ratios are those of the dense generalised eigenproblem, in the columns."""
     machine = trial.machine
     plain = isinstance(machine.kernel_, Linear) and machine.weighting == "counts"
+    plain = plain and machine.penalty_on == "function"
     if not trial.certified or not plain or not trial.case.tame or machine.penalty_ <= 0:
         return
     X, s = trial.X.astype(float), trial.weights / trial.weights.sum()
@@ -214,7 +215,7 @@ def kmeans(trial):
     """The inertia is that of the labels; a certified answer is at least as good as its moves."""
     machine, s = trial.machine, trial.weights
     K = gram(trial)
-    if not np.isfinite(K).all():
+    if not np.isfinite(K).all() or (machine.balanced and s.max() > 1):  # copies that part
         return
     scatter = functools.cache(lambda own: _scatter(trial, s, np.array(own)))
     own = _inertia(scatter, machine.labels_)
@@ -292,18 +293,20 @@ def probabilistic_pca(trial):
 
 
 def nearest(trial):
-    """The nearest row decides."""
+    """The nearest, or most similar, row decides."""
     machine = trial.machine
     if (
         not trial.case.tame
         or machine.n_neighbors_ != 1
+        or machine.votes == "signed"
         or ("predict", "X_new") not in trial.answers
     ):
         return
     kernel, X, new = machine.kernel_, trial.names["X"], trial.names["X_new"]
     if isinstance(kernel, Precomputed) or not trial.case.psd:
         return
-    d = trial.quietly(lambda: kernel.diag(X) - 2 * kernel(new, X))
+    lengths = kernel.diag(X) if machine.by == "distance" else 0.0
+    d = trial.quietly(lambda: lengths - 2 * kernel(new, X))
     d = np.where(trial.weights > 0, d, np.inf)
     order = np.sort(d, axis=1)
     clear = order[:, 1] - order[:, 0] > 1e-9 * abs(order[:, 1])

@@ -1,8 +1,9 @@
 """Mutated files of every format: each is a table or a DataError, never anything else.
 
 Run ``cd tests && python -m fuzz.readers --count 100000 --seed 1 [--format csv]``. One case again:
-``--seed S --first I --count 1 --format F --show``. A case that takes more than ten seconds is a
-finding, too; a crash of the process names the last case that was begun in ``--trace FILE``.
+``--seed S --first I --count 1 --format F --show``. A case that takes more than ten seconds of
+processor time is a finding, too; a crash of the process names the last case that was begun in
+``--trace FILE``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import lzma
 import signal
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +146,35 @@ def mutated(rng: np.random.Generator, files: list[bytes]) -> bytes:
     return data[: 1 << 20]
 
 
+def case(kind: str, rng: np.random.Generator, files: list[bytes]) -> bytes:
+    """Return a mutated file; every other one that has a checksum is right by its checksum."""
+    if kind not in REPACKED or rng.random() < 0.5:
+        return mutated(rng, files)
+    return REPACKED[kind](rng, files)
+
+
+def _zipped_again(rng: np.random.Generator, files: list[bytes]) -> bytes:
+    """Change arrays inside a zip file."""
+    held = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(files[rng.integers(len(files))])) as old,
+        zipfile.ZipFile(held, "w") as new,
+    ):
+        inside = {name: old.read(name) for name in old.namelist()}
+        for name, data in inside.items():
+            changed = rng.random() < 0.4
+            new.writestr(name, mutated(rng, [*inside.values(), data]) if changed else data)
+    return held.getvalue()
+
+
+def _packed_again(rng: np.random.Generator, files: list[bytes]) -> bytes:
+    """Change a text, and compress it."""
+    return PACKERS[rng.integers(len(PACKERS))](mutated(rng, [CSV, LINES]))
+
+
+REPACKED = {"npz": _zipped_again, "compressed": _packed_again}
+
+
 def tried(data: bytes, kind: str, schemas: list[object]) -> bool:
     """Read a file, look at the table, and return whether it was one."""
     asked = None if kind == "compressed" else kind
@@ -189,29 +220,32 @@ def run(
     ]
     tables, wrong = 0, []
     started = time.monotonic()
-    old = signal.signal(signal.SIGALRM, _too_long)
+    old = {one: signal.signal(one, _too_long) for one in (signal.SIGALRM, signal.SIGPROF)}
     try:
-        for case in range(first, first + count):
-            data = mutated(np.random.default_rng([seed, case]), files)
-            if trace is not None and case % 100 == 0:
-                trace.write_text(f"{kind} {seed} {case}\n")
-            signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        for number in range(first, first + count):
+            data = case(kind, np.random.default_rng([seed, number]), files)
+            if trace is not None and number % 100 == 0:
+                trace.write_text(f"{kind} {seed} {number}\n")
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: others may use it
+            signal.setitimer(signal.ITIMER_REAL, 30 * SECONDS)
             try:
                 tables += tried(data, kind, schemas)
             except (Exception, KeyboardInterrupt) as error:
                 if isinstance(error, KeyboardInterrupt):
                     raise
                 wrong.append(
-                    f"{kind} --seed {seed} --first {case}: {type(error).__name__}: {error}"[:300]
+                    f"{kind} --seed {seed} --first {number}: {type(error).__name__}: {error}"[:300]
                 )
             finally:
+                signal.setitimer(signal.ITIMER_PROF, 0.0)
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
-            if not quiet and (case + 1 - first) % 10_000 == 0:
-                rate = (case + 1 - first) / (time.monotonic() - started)
-                done = f"{kind}: {case + 1 - first} cases, {tables} tables"
+            if not quiet and (number + 1 - first) % 10_000 == 0:
+                rate = (number + 1 - first) / (time.monotonic() - started)
+                done = f"{kind}: {number + 1 - first} cases, {tables} tables"
                 print(f"{done}, {len(wrong)} wrong, {rate:.0f}/s", flush=True)
     finally:
-        signal.signal(signal.SIGALRM, old)
+        for one, before in old.items():
+            signal.signal(one, before)
     return tables, wrong
 
 
@@ -232,7 +266,7 @@ def main() -> int:
     found = []
     for kind in given.format or seeds():
         if given.show:
-            print(mutated(np.random.default_rng([given.seed, given.first]), seeds()[kind]))
+            print(case(kind, np.random.default_rng([given.seed, given.first]), seeds()[kind]))
         tables, wrong = run(
             kind, given.count, given.seed, given.first, trace=given.trace, quiet=False
         )

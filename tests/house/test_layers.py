@@ -20,6 +20,7 @@ LAYERS = [
     {"certificates"},
     {"solvers"},
     {"problems"},
+    {"approximation"},
     {"gram"},
     {"kernels"},
     {"backends"},

@@ -67,6 +67,8 @@ MACHINES = [
     SVC(Linear()),
     mercer.SVR(),
     KernelRidge(),
+    mercer.GaussianProcess(),
+    mercer.GaussianProcessClassifier(),
     mercer.LogisticRegression(),
     mercer.PCA(1, kernel=Linear()),
     mercer.KMeans(2),

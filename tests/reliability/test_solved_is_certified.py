@@ -29,6 +29,8 @@ from mercer import (
     GaussianClassifier,
     GaussianMixture,
     HarmonicRegressor,
+    GaussianProcess,
+    GaussianProcessClassifier,
     KernelRidge,
     KMeans,
     LabelPropagation,
@@ -198,6 +200,17 @@ def _ridge(random: Random, kernel: Kernel) -> Any:
     return KernelRidge(penalty, kernel=kernel, bias=bool(random.random() < 0.7))
 
 
+def _process(random: Random, kernel: Kernel) -> Any:
+    return GaussianProcess(
+        kernel,
+        noise=_power(random, -12, 12),
+        bias=bool(random.random() < 0.5),
+        optimize=bool(random.random() < 0.5) and ["noise"],
+        max_iter=20,
+        time_limit=_SECONDS,
+    )
+
+
 def _logistic(random: Random, kernel: Kernel) -> Any:
     return LogisticRegression(
         kernel,
@@ -240,7 +253,10 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: KMeans(int(r.integers(1, 4)), k, n_init=2, random_state=0, time_limit=_SECONDS),
     _spectral,
     _mixture,
+    lambda r, k: PCA(2, kernel=k, center=False),
+    lambda r, k: KMeans(2, k, balanced=True, n_init=1),
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
+    lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
     lambda r, k: ICA(
@@ -261,6 +277,8 @@ _CLASSES: list[Draw] = [
     _logistic,
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
+    lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
+    lambda r, k: GaussianProcessClassifier(_power(r, -6, 6) * k, time_limit=_SECONDS),
     lambda r, k: NearestMean(k),
     lambda r, k: LabelPropagation(k, time_limit=_SECONDS),
     lambda r, k: LabelSpreading(k, alpha=float(r.uniform(0.01, 0.99)), time_limit=_SECONDS),
@@ -268,6 +286,7 @@ _CLASSES: list[Draw] = [
         k, _power(r, -3, 4), intrinsic_penalty=_power(r, -4, 4), time_limit=_SECONDS
     ),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
+    lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
     lambda r, k: Perceptron(k, max_epochs=20),
     lambda r, k: GaussianClassifier(str(r.choice(["full", "diagonal", "spherical"]))),
     lambda r, k: NaiveBayes(),
@@ -278,6 +297,7 @@ _CLASSES: list[Draw] = [
 _REGRESSION: list[Draw] = [
     _ridge,
     _ridge,
+    _process,
     _svr,
     _svr,
     _cca,
@@ -395,6 +415,38 @@ def test_squared_slack_of_rows_that_hardly_count(seed: int) -> None:
     machine.fit(X, y, sample_weight=weights)
     assert machine.solution_.status is Status.SOLVED
     assert machine.certificate_.ok
+
+
+def _tight(seed: int) -> Case:
+    """Draw a support vector fit whose tolerance, or objective, is next to rounding."""
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(4, 60)), int(random.integers(1, 8))
+    X, kernel = random.normal(size=(n, d)), [Gaussian(2.0), Linear(), Cosine() ** 2][seed % 3]
+    tol = 10.0 ** random.uniform(-13, -3)
+    if seed % 2:
+        nu = float(10.0 ** random.uniform(-3, -0.5))
+        return Case(SVC(kernel, nu=nu, tol=tol), X, np.arange(n) % 2, None, "tight")
+    y = random.normal() + 10.0 ** random.uniform(-18, 0) * random.normal(size=n) * (seed % 4 > 0)
+    criterion = str(random.choice(["gap", "violation"]))
+    machine = SVR(kernel, epsilon=0.0, tol=tol, criterion=criterion, max_iter=2000)
+    return Case(machine, X, y, None, "tight")
+
+
+@pytest.mark.parametrize("first", range(0, 100, 50))
+def test_support_vectors_next_to_rounding(first: int) -> None:
+    """Certificates count the rounding of their sums: a fit that ends near it asks them first."""
+    found = {seed: outcome(_tight(seed)) for seed in range(first, first + 50)}
+    assert not [f"{seed}: {end.said}" for seed, end in found.items() if end.broken]
+    assert sum(end.status is Status.SOLVED for end in found.values()) > 15
+
+
+def test_targets_that_are_all_alike_are_met_exactly() -> None:
+    """An objective of zero leaves a relative gap no size; no rounding must be counted in it."""
+    X = np.random.default_rng(0).normal(size=(44, 3))
+    for y in (1.0, 0.1, -1e9, 1e-300):
+        machine = SVR(Gaussian(1.0), epsilon=0.0, criterion="gap", tol=1e-6).fit(X, np.full(44, y))
+        assert machine.solution_.status is Status.SOLVED
+        assert machine.certificate_.ok and machine.certificate_.quantities.gap == 0
 
 
 def test_a_verdict_read_later_takes_solved_back() -> None:

@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from mercer import SVC, LogisticRegression, NearestMean, Whiten
+from mercer import SVC, KernelRidge, LogisticRegression, NearestMean, Whiten
 from mercer.data import Kind, Table
 from mercer.selection import choose
 from mercer.selection.choosing.candidates import of_numbers, of_strings
-from mercer.selection.choosing.choice import Comparison, is_labels
+from mercer.selection.choosing.choice import Comparison
 from mercer.selection.choosing.table_candidates import of_table
 
 RNG = np.random.default_rng(0)
@@ -67,11 +67,9 @@ def test_targets_get_a_regression():
 
 
 def test_whole_numbers_of_many_values_are_targets():
-    assert is_labels(np.array([0, 1, 1, 2]))
-    assert is_labels(np.array(["a", "b"]))
-    assert is_labels(np.array([True, False]))
-    assert not is_labels(np.arange(100))
-    assert not is_labels(np.array([0.5, 1.5, 2.0]))
+    counts = np.repeat(np.arange(5, 30), 4)
+    found = choose(DISC[:100], counts, cv=2)
+    assert isinstance(found.machine[-1], KernelRidge)
 
 
 MIXED = pd.DataFrame(

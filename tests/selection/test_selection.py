@@ -18,8 +18,6 @@ from mercer.selection import (
     bias_variance,
     choose_threshold,
     cross_validate,
-    description_length,
-    gaussian_log_likelihood,
     learning_curve,
     roc,
 )
@@ -156,32 +154,6 @@ def test_flexible_machines_vary_and_stiff_ones_miss():
     assert 0 <= parts.error <= 1
     with pytest.raises(ValueError, match="size=0"):
         bias_variance(KernelRidge(), X, y, X, y, size=0)
-
-
-# --- description length --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3, 4])
-def test_the_degree_of_a_polynomial_is_recovered(degree):
-    draw = np.random.default_rng(degree)
-    x = draw.uniform(-1, 1, 400)
-    target = np.polynomial.legendre.legval(x, np.ones(degree + 1)) + 0.3 * draw.standard_normal(400)
-    lengths = []
-    for d in range(8):
-        fit = np.polynomial.Polynomial.fit(x, target, d)
-        lengths.append(description_length(gaussian_log_likelihood(target - fit(x)), d + 2, 400))
-    assert int(np.argmin(lengths)) == degree
-
-
-def test_description_length_is_half_of_bic_in_bits():
-    assert description_length(-50.0, 4, 100) == pytest.approx(
-        (2 * 50 + 4 * np.log(100)) / 2 / np.log(2)
-    )
-    for bad in ((np.nan, 1, 10), (0.0, -1, 10), (0.0, 1, 0)):
-        with pytest.raises(ValueError, match="must be"):
-            description_length(*bad)
-    with pytest.raises(ValueError, match="finite"):
-        gaussian_log_likelihood([np.nan])
 
 
 # --- thresholds ----------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ def kinds(machine, X, y, grid, scoring=None):
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss", "f1_macro"])
+@pytest.mark.filterwarnings("ignore:NearestNeighbors. .* negative similarity:UserWarning")
 @pytest.mark.parametrize("votes", ["plain", "similarity"])
 def test_all_numbers_of_neighbours_from_one_search(scoring, votes):
     X, y = blobs()
@@ -339,6 +340,8 @@ EVERY = {
     "FisherDiscriminant": (blobs, {"penalty": [1e-3, 1.0]}, None),
     "GaussianClassifier": (blobs, {"shared": [True, False]}, None),
     "GaussianMixture": (blobs, {"n_components": [1, 2]}, None),
+    "GaussianProcess": (blobs, {"noise": [0.1, 10.0]}, None),
+    "GaussianProcessClassifier": (blobs, {"kernel": [Linear(), Gaussian(1.0)]}, None),
     "ICA": (blobs, {"contrast": ["logcosh", "cube"]}, spread),
     "KMeans": (blobs, {"n_clusters": [2, 3], "random_state": [0]}, None),
     "HarmonicRegressor": (blobs, {"neighbors": [2, 5]}, None),
@@ -381,8 +384,11 @@ def machines():
     }
 
 
+WITH_TORCH = {"Autoencoder", "VariationalAutoencoder"}  # in tests/with_torch
+
+
 def test_the_list_has_every_machine():
-    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS
+    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS | WITH_TORCH
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

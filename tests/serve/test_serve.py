@@ -4,6 +4,7 @@ import asyncio
 import bz2
 import csv
 import gzip
+import http.client
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from html.parser import HTMLParser
@@ -18,11 +20,12 @@ from html.parser import HTMLParser
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 import mercer
-from mercer.serve import ServeLimits, application, run
+from mercer.serve import ServeLimits, application, connections, run
 from mercer.serve.guard import Guard
 
 HOST = "127.0.0.1:8000"
@@ -336,6 +339,42 @@ def test_the_command_serves_until_it_is_interrupted(model, tmp_path):
     finally:
         server.kill()
         server.stderr.close()
+
+
+@pytest.fixture
+def listening(model, monkeypatch):
+    """Return the port of a server in this process, which waits a fifth of a second for a head."""
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+    app = application(model, token=TOKEN, hosts=["any"])
+    config = uvicorn.Config(
+        app, port=0, http=connections.PromptProtocol, log_level="critical", limit_concurrency=9
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(timeout=60)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /health HTTP/1.1\r\nHost: a"])
+def test_silent_connections_are_closed(listening, sent):
+    held = [socket.create_connection(("127.0.0.1", listening), timeout=60) for _ in range(9)]
+    for one in held:
+        one.sendall(sent)
+    assert [one.recv(1) for one in held] == [b""] * 9
+    for one in held:
+        one.close()
+    again = http.client.HTTPConnection("127.0.0.1", listening, timeout=60)
+    for _ in range(3):  # of one connection
+        again.request("GET", "/health", headers={"Host": "any"})
+        answer = again.getresponse()
+        assert answer.status == 200
+        answer.read()
+    assert again.sock.recv(1) == b""  # and closed when nothing more comes
+    again.close()
 
 
 def test_nobody_without_the_token_takes_a_place(model):

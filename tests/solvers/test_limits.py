@@ -114,9 +114,13 @@ def test_a_limit_is_one_for_each_problem():
 
 
 OTHERS = {
+    "Autoencoder": None,  # these train with torch: tests/with_torch
+    "VariationalAutoencoder": None,
     "BernoulliMixture": (COUNTS > 1,),
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
+    "GaussianProcess": None,
+    "GaussianProcessClassifier": None,
     "ICA": (X,),
     "KMeans": (X,),
     "LaplacianSVC": None,  # an SVC inside, which is

@@ -8,6 +8,7 @@ from mercer.certificates.bayes.column_gaussians import ColumnGaussiansQuantities
 from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
 from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
+from mercer.certificates.clustering.balanced import BalancedQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
@@ -24,6 +25,11 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.neural.autoencoding import AutoencodingQuantities
+from mercer.certificates.neural.variational import VariationalQuantities
+from mercer.certificates.process.classification import LaplaceQuantities
+from mercer.certificates.process.regression import ProcessQuantities
+from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
@@ -38,6 +44,9 @@ from mercer.certificates.spectral.eigenproblem import EigenQuantities
 from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
+    "AutoencodingQuantities",
+    "VariationalQuantities",
+    "BalancedQuantities",
     "BoxQPQuantities",
     "Certificate",
     "ClassMeansQuantities",
@@ -54,6 +63,7 @@ __all__ = [
     "EntropyQuantities",
     "KernelAlignmentQuantities",
     "KernelCombinationQuantities",
+    "LaplaceQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
     "ManifoldQuantities",
@@ -61,7 +71,9 @@ __all__ = [
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
+    "ProcessQuantities",
     "MinimumCutQuantities",
+    "ReductionQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",

@@ -14,31 +14,39 @@ import numpy as np
 from mercer.array_types import Array
 
 _QUOTED = (",", '"', "\n", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
 
 
-def csv_field(value: Any) -> str:
+def csv_field(value: Any, spreadsheet: bool = False) -> str:
     """Write one entry; quoted where it has to be, empty where there is none.
+
+    For a spreadsheet, text that would be taken for a formula has an apostrophe in front.
 
     Examples
     --------
     >>> csv_field('a "b", c')
     '"a ""b"", c"'
+    >>> csv_field("=1+1", spreadsheet=True)
+    "'=1+1"
     """
     if value is None:
         return ""
     text = repr(value) if isinstance(value, float) else str(value)
     if text == "nan":
         return ""
+    if spreadsheet and isinstance(value, str) and text.startswith(_FORMULA):
+        text = "'" + text
     quoted = any(sign in text for sign in _QUOTED) or text != text.strip()
     return '"' + text.replace('"', '""') + '"' if quoted else text
 
 
-def csv_header(names: Sequence[str]) -> bytes:
+def csv_header(names: Sequence[str], spreadsheet: bool = False) -> bytes:
     """Write the first line."""
-    return (",".join(map(csv_field, names)) + "\n").encode("utf-8", "surrogateescape")
+    fields = (csv_field(name, spreadsheet) for name in names)
+    return (",".join(fields) + "\n").encode("utf-8", "surrogateescape")
 
 
-def csv_block(columns: Sequence[Array]) -> bytes:
+def csv_block(columns: Sequence[Array], spreadsheet: bool = False) -> bytes:
     r"""Write rows, given as columns of equal length.
 
     Examples
@@ -46,13 +54,13 @@ def csv_block(columns: Sequence[Array]) -> bytes:
     >>> csv_block([np.array(["a", "b"], object), np.array([0.1, 1e300])])
     b'a,0.1\nb,1e+300\n'
     """
-    texts = [_texts(np.asarray(column)) for column in columns]
+    texts = [_texts(np.asarray(column), spreadsheet) for column in columns]
     rows = texts[0] if len(texts) == 1 else map(",".join, zip(*texts, strict=True))
     body = "\n".join(rows)
     return (body + "\n").encode("utf-8", "surrogateescape") if len(columns[0]) else b""
 
 
-def _texts(column: Array) -> list[str]:
+def _texts(column: Array, spreadsheet: bool) -> list[str]:
     """Return the entries of one column as fields."""
     values = column.tolist()
     if column.dtype.kind == "f":
@@ -64,5 +72,7 @@ def _texts(column: Array) -> list[str]:
         return list(map(str, values))
     if column.dtype.kind == "M":
         return ["" if text == "NaT" else text for text in np.datetime_as_string(column).tolist()]
-    fields = {value: csv_field(value) for value in set(values)}  # labels: few, often repeated
+    fields = {
+        value: csv_field(value, spreadsheet) for value in set(values)
+    }  # labels: few, often repeated
     return list(map(fields.__getitem__, values))

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from mercer.fitting import TableModel
 
 TARGET, GROUP = "target", "qid"  # columns that the reader of LIBSVM's text makes
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "arff", "libsvm", "npz")  # help imports no reader
 DATA = click.argument("data", type=click.Path(allow_dash=True))
 
 _OPTIONS = [
     click.option(
         "--format",
+        type=click.Choice(FORMATS),
         metavar="NAME",
         help="csv, tsv, parquet, jsonl, arff, libsvm or npz; by default what name and content say.",
     ),
@@ -71,7 +73,7 @@ def reading(function: Any) -> Any:
 def read_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `mercer.data.read` that are not its defaults."""
     found = {name: options[name] for name in ("format", "delimiter", "decimal")}
-    found["kinds"] = pairs(options["kind"], "--kind")
+    found["kinds"] = kinds_of(options)
     found["header"] = False if options["no_header"] else None
     if options["missing"]:
         from mercer.data.cells import MISSING  # noqa: PLC0415  help needs none of it
@@ -80,11 +82,31 @@ def read_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, {})}
 
 
+def kinds_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kinds of columns that are asked for; a kind that there is not is wrong use."""
+    found = pairs(options["kind"], "--kind")
+    if found:
+        from mercer.data import Kind  # noqa: PLC0415  help needs none of it
+
+        known = [kind.value for kind in Kind]
+        for name, kind in found.items():
+            if kind.lower() not in known:
+                entry, hint = f"{name}={kind}", did_you_mean(kind, known)
+                raise click.UsageError(f"--kind {entry!r}: there is no kind {kind!r}; {hint}")
+    return found
+
+
 def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table:
     """Read a table; `-` is standard input."""
     from mercer.data import read  # noqa: PLC0415  help needs none of it
 
-    table = read(standard_input() if source == "-" else source, **arguments)
+    try:
+        table = read(standard_input() if source == "-" else source, **arguments)
+    except KeyError as error:  # of a column that is not there
+        kinds = arguments.get("kinds", {}).values()
+        if not any(isinstance(kind, str) for kind in kinds):  # those of a model are no texts
+            raise
+        raise click.UsageError(f"--kind: {error.args[0]}") from error
     for name in drop:
         table = table.drop(column_of(table.columns, name, "--drop"))
     return table

@@ -47,7 +47,40 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no ty
         return seconds
 
 
-SIZE, SECONDS = Size(), Seconds()
+class KernelText(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
+    """A kernel, or a family of kernels, by its text."""
+
+    name = "kernel"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return the text, of which it is known that it can be read."""
+        from mercer.kernels import resolve  # noqa: PLC0415  help needs none of it
+
+        try:
+            if value != "sum over kinds of columns":  # a family that is no kernel
+                resolve(str(value))
+        except ValueError as error:
+            self.fail(f"{value!r}: {str(error).splitlines()[0]}", param, ctx)
+        return str(value)
+
+
+class Score(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
+    """The name of a score of scikit-learn."""
+
+    name = "score"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return the name, if there is such a score."""
+        from mercer.selection.running.task_setup import refuse_unknown_score  # noqa: PLC0415
+
+        try:
+            refuse_unknown_score(str(value))
+        except ValueError as error:
+            self.fail(str(error).partition(" (")[0], param, ctx)
+        return str(value)
+
+
+SIZE, SECONDS, KERNEL, SCORE = Size(), Seconds(), KernelText(), Score()
 
 
 def _flag(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:

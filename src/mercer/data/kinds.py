@@ -2,8 +2,9 @@
 
 Numbers are numbers, of which two different ones are binary. Words are binary if there are two
 different ones, text if there are many and most entries are of several words, categories if there
-are few, and otherwise identifiers: names of the rows, which tell nothing about other rows. Whole
-numbers are identifiers only if no two are equal *and* the column is named like one.
+are few or each comes several times, and otherwise identifiers: names of the rows, which tell
+nothing about other rows. Whole numbers are identifiers only if no two are equal *and* the column is
+named like one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from mercer.array_types import Array
 
 FEW = 20  # different words that are categories in any table
-SHARE = 0.05  # of the rows: as many different words are categories in large tables
+REPEATED = 4  # times that a word comes on average: more different words are categories, too
 WORDS = 2.5  # in a typical entry: running text
 WORD = re.compile(r"(?u)\b\w\w+\b")  # what counts as a word, as scikit-learn has it
 SAMPLE = 10_000  # entries that the number of words is measured on
@@ -101,7 +102,8 @@ def kind_of(name: str, values: Array) -> Kind:
         return Kind.BINARY
     if different > FEW and words_of_an_entry(present) >= WORDS:
         return Kind.TEXT
-    return Kind.CATEGORY if different <= max(FEW, SHARE * len(values)) else Kind.IDENTIFIER
+    repeated = len(present) >= REPEATED * different
+    return Kind.CATEGORY if different <= FEW or repeated else Kind.IDENTIFIER
 
 
 def words_of_an_entry(present: list[str]) -> float:

@@ -119,11 +119,14 @@ def candidates_of(
 
 def _kernel(one: Any, rows: Any, known: dict[str, Any]) -> Kernel:
     try:
-        return resolve(one, rows)
+        found = resolve(one, rows)
+        found(rows[:1], rows[:1])  # a kernel of other rows is refused before any fit
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"fit: kernels: {one!r} is neither a family ({', '.join(known)}) nor a kernel ({error})"
+            f"fit: kernels: {one!r} is neither a family ({', '.join(known)}) nor a kernel on these "
+            f"rows ({error})"
         ) from error
+    return found
 
 
 def prepared_columns(preparation: TablePreparation) -> dict[str, list[int]]:

@@ -90,7 +90,8 @@ def fit(
     journal : path or None
         A folder that remembers the comparison, so that the same call takes up what was interrupted.
     callback : callable or None
-        Called with `FitProgress`; a true return value ends the comparison with what was judged.
+        Called with `FitProgress`; a true return value ends the comparison with what was judged
+        (the fit that follows is ended by `time_limit` alone).
 
     Returns
     -------

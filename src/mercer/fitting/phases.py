@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from mercer.progress import show, shown
+from mercer.progress import heard, show, shown
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,21 @@ class Phases:
             # steps of solvers are shown in the fit itself, not in those of a comparison
             with shown(f"fit, {name}", solvers=name == "train"):
                 self.tell(text)
-                yield
+                with self._steps(name):
+                    yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def _steps(self, name: str) -> AbstractContextManager[None]:
+        """Let the callback hear the steps of the solver; it cannot end them."""
+        callback = self.callback
+        if callback is None or name != "train":
+            return nullcontext()
+
+        def told(text: str) -> None:
+            callback(FitProgress(name, text, None, time.perf_counter() - self.begun))
+
+        return heard(told)
 
     def tell(self, text: str, share: float | None = None, detail: Any = None) -> bool:
         """Tell whoever listens; return whether they ask to stop."""

@@ -32,7 +32,6 @@ from mercer.fitting.targets import Target, read_target, target_values
 from mercer.fitting.training import Trained, Training, threshold_of, train
 
 _FEWEST_HELD_OUT = 20  # rows: a share of fewer says next to nothing
-_REPEATED = 4  # times that a word comes on average in a column of categories
 _PACKAGES = ("mercer", "numpy", "scipy", "scikit-learn")
 
 
@@ -91,14 +90,12 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
     seed = options.random_state
     with phases.phase("check", "the table is checked"):
         whole = read_table(table, options.kinds, options.drop)
-        kinds, said = repeated_words(whole, target, options.kinds)
-        whole = whole.with_kinds(kinds) if kinds else whole
         wanted = read_target(whole, target, options.task)
         other = _test_table(wanted, options)
         lost = [Finding("warning", "left-out", (target,), said) for said in wanted.left_out]
         findings = Findings([*lost, *check(wanted.table, target, other)])
     classes, more = _classes(wanted, options.positive)
-    notes = [*wanted.notes, *more, *said]
+    notes = [*wanted.notes, *more]
     notes += [one.message for one in findings if one.level == "error" or one.code == "leak"]
     with phases.phase("split", "rows are held out"):
         parts, share, said = _parts(wanted, options, other)
@@ -121,7 +118,7 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
             f"those of the fit to {len(parts.train)} of them."
         )
     program = model_program(
-        pipeline[-1], source=whole.source, kinds=words_of({**options.kinds, **kinds}),
+        pipeline[-1], source=whole.source, kinds=words_of(options.kinds),
         drop=options.drop, target=target, task=wanted.task, test=share, random_state=seed,
         threshold=decider.threshold, labels=classes,
     )  # fmt: skip
@@ -147,26 +144,6 @@ def read_table(table: Any, kinds: Mapping[str, Any], drop: Sequence[str]) -> Tab
     if kinds:
         found = found.with_kinds(dict(kinds))
     return found.drop(*drop) if drop else found
-
-
-def repeated_words(
-    table: Table, target: str | None, given: Mapping[str, Any]
-) -> tuple[dict[str, Kind], list[str]]:
-    """Return columns of many words that repeat, which are categories rather than names of rows."""
-    found, notes = {}, []
-    for name, kind in table.kinds.items():
-        values = table[name] if kind is Kind.IDENTIFIER and name not in (target, *given) else None
-        if values is None or values.dtype != object:
-            continue
-        words = [entry for entry in values.tolist() if entry is not None]
-        different = len(set(words))
-        if len(words) >= _REPEATED * different:
-            found[name] = Kind.CATEGORY
-            notes.append(
-                f"{name!r} has {different} different words, each {len(words) / different:.1f} "
-                f"times on average: taken for categories; drop=[{name!r}] leaves it out."
-            )
-    return found, notes
 
 
 def versions() -> dict[str, str]:

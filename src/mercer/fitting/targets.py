@@ -9,15 +9,16 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.data import Kind
+from mercer.data.labels import FEW, ROWS, are_labels
 
 if TYPE_CHECKING:
     from mercer.data import Table
 
 TASKS = ("classification", "regression")
-_FEW = 10  # different whole numbers that are taken for classes
 _MOST_CLASSES = 200  # words: more are names or text
-_SMALLEST = 3  # rows of a class: two to learn from, one to judge by
+_SMALLEST = ROWS  # of a class: two to learn from, one to judge by
 _SHOWN = 6  # classes in a sentence
+_LONGEST = 1000  # characters of a label
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,16 @@ def target_values(table: Table, name: str, task: str) -> Array:
         return np.asarray(values, dtype=np.float64)
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
         return np.asarray(values, dtype=np.int64)
-    return np.asarray(values.astype(str) if values.dtype == object else values)
+    if values.dtype != object:
+        return np.asarray(values)
+    # NumPy gives every entry the room of the longest: few long ones would take all memory
+    longest = max(map(len, values.tolist()), default=0)
+    if longest > _LONGEST:
+        raise ValueError(
+            f"fit: the target {name!r} has a label of {longest} characters, more than {_LONGEST}: "
+            "that is text, and no class; give it a short name"
+        )
+    return np.asarray(values.astype(str))
 
 
 def missing_of(values: Array) -> Array:
@@ -132,12 +142,11 @@ def _guessed(table: Table, name: str) -> tuple[str, str]:
             "such as days until an event"
         )
     if values.dtype.kind in "biuf" and kind is Kind.NUMBER:
-        different = np.unique(values)
-        if len(different) > _FEW or (different != np.rint(different)).any():
+        if not are_labels(values):
             return "regression", f"{name!r} is a column of numbers: regression."
         return "classification", (
-            f"{name!r} has {len(different)} different whole numbers, which are taken for classes; "
-            "task='regression' takes them for a quantity."
+            f"{name!r} has {len(np.unique(values))} different whole numbers, which are taken "
+            "for classes; task='regression' takes them for a quantity."
         )
     return "classification", f"{name!r} is a column of kind {kind.value}: classification."
 
@@ -158,7 +167,7 @@ def _check_numbers(table: Table, name: str) -> list[str]:
             f"fit: the target {name!r} is {values[0].item()!r} in every row; there is nothing to "
             "learn"
         )
-    if different <= min(_FEW, len(values) // 2):
+    if different <= min(FEW, len(values) // 2):
         return [f"{name!r} has only {different} different values; predictions lie between them."]
     return []
 

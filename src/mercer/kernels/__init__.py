@@ -16,8 +16,9 @@ combine by rules that keep them valid:
 ==========================  ===============================================
 
 `k(X, Y)` is the matrix, `k.diag(X)` its diagonal, `k.features(d)` the finite feature map if there
-is one. `parse` reads a kernel from text, `resolve` from whatever a user passes as `kernel=`, and
-`is_valid` looks at a function of one's own on data.
+is one, `k.features(X, tol)` one with a bound on its error. `parse` reads a kernel from text,
+`resolve` from whatever a user passes as `kernel=`, and `is_valid` looks at a function of one's own
+on data. `eigenfunctions` is Mercer's theorem, `mercer_condition` its test of a kernel.
 
 >>> from mercer.kernels import Gaussian, Polynomial
 >>> k = Gaussian(scale=2.0) + 0.5 * Polynomial(degree=2).on([0, 1])
@@ -27,6 +28,17 @@ is one. `parse` reads a kernel from text, `resolve` from whatever a user passes 
 
 from mercer.kernels.algebra import exp, polynomial
 from mercer.kernels.base import Kernel
+from mercer.kernels.expansion.condition import MercerCondition, integral_form, mercer_condition
+from mercer.kernels.expansion.densities import (
+    BoxDensity,
+    Density,
+    NormalDensity,
+    SampleDensity,
+    UniformDensity,
+)
+from mercer.kernels.expansion.eigenfunctions import eigenfunctions
+from mercer.kernels.expansion.nystrom import Eigenfunctions
+from mercer.kernels.expansion.truncated_map import TruncatedFeatureMap
 from mercer.kernels.families.dot import (
     AllSubsets,
     Anova,
@@ -81,6 +93,18 @@ __all__ = [
     "resolve",
     # looking
     "FeatureMap",
+    "TruncatedFeatureMap",
     "is_valid",
     "Validity",
+    # Mercer's theorem
+    "eigenfunctions",
+    "Eigenfunctions",
+    "mercer_condition",
+    "MercerCondition",
+    "integral_form",
+    "Density",
+    "NormalDensity",
+    "UniformDensity",
+    "BoxDensity",
+    "SampleDensity",
 ]

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
 from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels.columns import column_names, shared_names
+from mercer.kernels.expansion.truncated_map import truncated_feature_map
 from mercer.kernels.features import FeatureMap, feature_map
 from mercer.kernels.language import text
 from mercer.kernels.language.text import Binding
@@ -104,9 +105,47 @@ class Kernel(NamedArguments, ABC):
         expression = bind_columns(self.expression(), column_names(X))
         return choose_backend().diagonal(expression, rows, _dtype(rows))
 
-    def features(self, n_features: int) -> FeatureMap | None:
-        """Return phi with k(x, y) = <phi(x), phi(y)> for rows of this length; or None."""
-        return feature_map(self.expression(), n_features)
+    @overload
+    def features(self, rows: int) -> FeatureMap | None: ...
+
+    @overload
+    def features(self, rows: Any, tol: float) -> FeatureMap: ...
+
+    def features(self, rows: Any, tol: float | None = None) -> FeatureMap | None:
+        """Return phi with k(x, y) = <phi(x), phi(y)>, exactly or within `tol`.
+
+        Parameters
+        ----------
+        rows : int, or array-like of shape (n, d)
+            How long rows are; with `tol` rows themselves, which say how far out x and y may lie.
+        tol : float, optional
+            Bound on |k(x, y) - <phi(x), phi(y)>|, for kernels with infinitely many features: the
+            Gaussian and the rational quadratic kernel, exponentials, and what is made of them. What
+            a series leaves out is a kernel, so that the error of x and y is at most that of x with
+            itself, or of y.
+
+        Returns
+        -------
+        FeatureMap or None
+            Without `tol` the finite map, None if there is none; with it a `TruncatedFeatureMap`
+            where there is none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import Gaussian
+        >>> Gaussian(1.0).features(2) is None
+        True
+        >>> X = np.random.default_rng(0).uniform(-1, 1, size=(100, 2))
+        >>> phi = Gaussian(1.0).features(X, tol=1e-3)
+        >>> phi.dimension
+        36
+        >>> bool(np.abs(phi(X) @ phi(X).T - Gaussian(1.0)(X)).max() < 1e-3)
+        True
+        """
+        if tol is not None:
+            return truncated_feature_map(self.expression(), rows, tol)
+        return feature_map(self.expression(), rows)
 
     # --- parameters --------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ def dimension(e: Expression, d: int) -> int | None:
 
 @dimension.register
 def _(e: ex.Dot, d: int) -> int | None:
-    return _width(e.steps, d)
+    return width(e.steps, d)
 
 
 @dimension.register
@@ -132,15 +132,16 @@ def _(e: ex.Pow, d: int) -> int | None:
 
 @dimension.register
 def _(e: ex.SubsetProduct, d: int) -> int | None:
-    return int(2 ** _width(e.steps, d))
+    return int(2 ** width(e.steps, d))
 
 
 @dimension.register
 def _(e: ex.SymmetricSum, d: int) -> int | None:
-    return comb(_width(e.steps, d), e.degree)
+    return comb(width(e.steps, d), e.degree)
 
 
-def _width(steps: ex.Steps, d: int) -> int:
+def width(steps: ex.Steps, d: int) -> int:
+    """Count the columns that are left of d by steps."""
     for step in steps:
         d = _width_after(step, d)
     return d

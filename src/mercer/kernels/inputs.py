@@ -91,7 +91,7 @@ class Normalized(Kernel):
     def expression(self) -> Expression:
         """Divide by the norms of both rows in feature space."""
         k = self.kernel.expression()
-        if _is_homogeneous(k):
+        if is_homogeneous(k):
             k = ex.rebuild(k, lambda steps: (*steps, ex.NearOne()))
         return ex.multiply(k, ex.RowProduct(ex.SelfValue(k, -0.5)))
 
@@ -99,10 +99,10 @@ class Normalized(Kernel):
         return f"{in_parentheses(self.kernel, Binding.ATOM)}.normalized()"
 
 
-def _is_homogeneous(e: Expression) -> bool:
+def is_homogeneous(e: Expression) -> bool:
     """Return whether a multiple of x only multiplies e(x, y), which normalising takes back."""
     if isinstance(e, ex.Mul | ex.Pow):
-        return all(_is_homogeneous(part) for part in ex.children(e))
+        return all(is_homogeneous(part) for part in ex.children(e))
     return isinstance(e, ex.Dot | ex.SymmetricSum | ex.Constant)
 
 

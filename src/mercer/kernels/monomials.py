@@ -7,7 +7,7 @@ degree q, one block of columns after the other: no index arrays, no loop over ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import comb
 
@@ -34,6 +34,33 @@ def symmetric_power(F: Array, degree: int) -> Array:
     roots = _root_multinomials(m, degree).astype(F.dtype)
     tails = [[_tail(m, i, q) for i in range(m)] for q in range(1, degree)]
     return _in_blocks(F, len(roots), lambda block: _grown(block, tails) * roots)
+
+
+def symmetric_powers(F: Array, degree: int) -> Iterator[Array]:
+    """Return `symmetric_power` of the degrees 0, 1, ..., `degree`, one after another.
+
+    The roots of the multinomials are multiplied in as the degree grows, so that rows of length one
+    give features of length one at any degree: nothing overflows on the way.
+
+    Examples
+    --------
+    >>> [block.round(3).tolist() for block in symmetric_powers(np.array([[0.6, 0.8]]), 2)]
+    [[[1.0]], [[0.6, 0.8]], [[0.36, 0.679, 0.64]]]
+    """
+    m = F.shape[1]
+    level, runs = np.ones((len(F), 1)), np.zeros(1)
+    yield level
+    for q in range(1, degree + 1):
+        out, leading, end = np.empty((len(F), _tail(m, 0, q))), np.ones(_tail(m, 0, q)), 0
+        for i in range(m):
+            length = _tail(m, i, q - 1)
+            start, end = end, end + length
+            same = length - (_tail(m, i + 1, q - 1) if i + 1 < m else 0)  # led by i already
+            leading[start : start + same] += runs[len(runs) - length :][:same] if q > 1 else 0.0
+            np.multiply(level[:, level.shape[1] - length :], F[:, i : i + 1], out=out[:, start:end])
+            out[:, start:end] *= np.sqrt(q / leading[start:end])
+        level, runs = out, leading
+        yield level
 
 
 def set_products(F: Array, degree: int) -> Array:

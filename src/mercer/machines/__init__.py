@@ -15,6 +15,7 @@ from mercer.machines.classification.rectangle import AxisAlignedRectangle
 from mercer.machines.clustering.disconnected import DisconnectedWarning
 from mercer.machines.clustering.kmeans import KMeans
 from mercer.machines.clustering.spectral import SpectralClustering
+from mercer.machines.compression.compress import compress
 from mercer.machines.correlation.cca import CCA
 from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
@@ -26,7 +27,11 @@ from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svr import SVR
+from mercer.machines.neural.autoencoder import Autoencoder
+from mercer.machines.neural.variational_autoencoder import VariationalAutoencoder
 from mercer.machines.online.perceptron import Perceptron
+from mercer.machines.process.classifier import GaussianProcessClassifier
+from mercer.machines.process.gaussian_process import GaussianProcess
 from mercer.machines.projection.log_shift import LogShift
 from mercer.machines.projection.pca import PCA
 from mercer.machines.projection.probabilistic_pca import ProbabilisticPCA
@@ -43,6 +48,7 @@ __all__ = [
     "PCA",
     "SVC",
     "SVR",
+    "Autoencoder",
     "AxisAlignedRectangle",
     "BagOfWords",
     "BayesDecision",
@@ -54,6 +60,8 @@ __all__ = [
     "Independence",
     "JointTable",
     "GaussianMixture",
+    "GaussianProcess",
+    "GaussianProcessClassifier",
     "KMeans",
     "KernelRidge",
     "LogisticRegression",
@@ -70,6 +78,7 @@ __all__ = [
     "ProbabilisticPCA",
     "SpectralClustering",
     "Telling",
+    "VariationalAutoencoder",
     "ICA",
     "ProjectionPursuit",
     "HarmonicRegressor",
@@ -78,4 +87,5 @@ __all__ = [
     "LaplacianRidge",
     "LaplacianSVC",
     "Whiten",
+    "compress",
 ]

@@ -8,8 +8,9 @@ from mercer.problems.bayes.class_means import ClassMeans, Means
 from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
 from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.problems.bayes.nearest import Nearest, Neighbourhoods
+from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
+from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
 from mercer.problems.correlation import (
@@ -36,7 +37,20 @@ from mercer.problems.mixture.latent import LatentGaussian, Plane
 from mercer.problems.mixture.mixture import Mixture
 from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
+from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
+from mercer.problems.neural.network import Network
+from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.problems.process.classification import (
+    LaplaceEvidence,
+    LaplacePosterior,
+    ProcessClassification,
+)
+from mercer.problems.process.evidence import Evidence, LogParameters
+from mercer.problems.process.kernel_parameters import KernelParameters
+from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
+from mercer.problems.reduction import ReducedSet, Reduction
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
@@ -49,11 +63,26 @@ from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
+    "Evidence",
+    "KernelParameters",
+    "LaplaceEvidence",
+    "LaplacePosterior",
+    "ProcessClassification",
+    "LogParameters",
+    "ProcessPosterior",
+    "ProcessRegression",
+    "Autoencoding",
+    "Network",
+    "NetworkParameters",
+    "VariationalAutoencoding",
     "CONTRASTS",
     "Deformation",
     "DeformedKernel",
     "GraphLabels",
     "GraphValues",
+    "ReducedSet",
+    "Reduction",
+    "BalancedPartition",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",
@@ -66,6 +95,7 @@ __all__ = [
     "Mixture",
     "MultinomialMix",
     "TableParts",
+    "TiedBernoulliMix",
     "TopicMix",
     "TopicParts",
     "Bipartition",
@@ -106,6 +136,7 @@ __all__ = [
     "MinimumCut",
     "Modes",
     "ColumnMoments",
+    "MostSimilar",
     "Nearest",
     "Neighbourhoods",
     "Norm",

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from mercer.array_types import Array
 
-_REDUNDANT = 1e-13  # share of the largest spread of points below which a direction is none
+_REDUNDANT = 1e-13  # of the largest gap: what sums of gaps are known to, whatever their rounding
 
 
 class InfeasibleError(ValueError):
@@ -124,7 +125,9 @@ def span(problem: Expectations, used: Array) -> tuple[Array, Array]:
     """Return directions in which some points differ, and what rounding may hide of expectations.
 
     Asked of the points, not of a distribution: where one point holds nearly all of it there is next
-    to no variance in any direction, and the way back must still be found.
+    to no variance in any direction, and the way back must still be found. Features that repeat
+    others, up to what rounding has done to them, are left out, the least accurate ones: a feature
+    that is known to a few digits must not pull at the expectations of those that are known to all.
 
     Parameters
     ----------
@@ -136,19 +139,28 @@ def span(problem: Expectations, used: Array) -> tuple[Array, Array]:
     Returns
     -------
     ways : (m, r) array
-        Orthonormal directions of gaps in which these points differ by more than rounding.
+        Independent directions of gaps in which these points differ by more than rounding; rows of
+        features that repeat others are zero.
     hidden : (m,) array
         How far expectations, in units of the features, may seem off target by rounding alone.
     """
     G, noise = problem.gaps[used], problem.noise
-    triangle = np.asarray(np.linalg.qr(G - G.mean(axis=0), mode="r"))
-    ways, sizes, _ = np.linalg.svd(triangle.T)
-    found = np.zeros(len(noise))
-    found[: len(sizes)] = sizes
-    rounding = np.abs(ways).T @ noise
-    least = np.maximum(_REDUNDANT * found[0], rounding * np.sqrt(len(G)))
-    dropped = ways[:, found <= least]
-    return ways[:, found > least], noise + np.abs(dropped) @ rounding[found <= least]
+    unit = np.where(noise > 0, np.maximum(noise, _REDUNDANT), np.inf)
+    # in units of its own rounding, so that pivots come in the order of what is known of them, and
+    # no later feature needs a multiple of an earlier one that is less accurate than itself
+    triangle = np.linalg.qr((G - G.mean(axis=0)) / unit, mode="r")
+    triangle, order = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
+    left = np.abs(np.diag(triangle))
+    least = (1.0 + np.arange(len(left))) * np.sqrt(len(G))
+    rank = int(np.argmin(left > least)) if (left <= least).any() else len(left)
+    ways = np.zeros((len(noise), rank))
+    kept = order[:rank]
+    ways[kept] = scipy.linalg.solve_triangular(
+        triangle[:rank, :rank], np.eye(rank), check_finite=False
+    ) / unit[kept, None]  # fmt: skip
+    repeats = np.ones(len(noise), dtype=bool)
+    repeats[kept] = False
+    return ways, np.where(repeats & (noise > 0), 2.0 * (1.0 + rank) * unit, noise)
 
 
 def tilted(log_prior: Array, gaps: Array, multipliers: Array) -> tuple[float, Array]:

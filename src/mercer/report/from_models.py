@@ -52,7 +52,8 @@ def with_table(model: Any, X: Any) -> Any:
     table = Table.of(X)
     if isinstance(model, TableModel):
         kept = rows_with_target(table, model.target, task=model.task)
-    else:
+    else:  # of a table with more columns, those that were learnt from
+        table = table[[name for name in table.columns if name in model.schema.names]]
         kept = table
     if table.digest != model.settings.digest:
         other = (

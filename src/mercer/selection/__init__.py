@@ -14,7 +14,11 @@ from mercer.selection.default_grids import default_grid
 from mercer.selection.grids import Grid
 from mercer.selection.judging.artificial_outliers import ArtificialOutliers
 from mercer.selection.judging.bias_variance import BiasVariance, bias_variance
-from mercer.selection.judging.description import description_length, gaussian_log_likelihood
+from mercer.selection.judging.description import (
+    description_length,
+    gaussian_log_likelihood,
+    regression_description_length,
+)
 from mercer.selection.judging.nested import Nested, nested_cross_validate
 from mercer.selection.judging.thresholds import Roc, Threshold, choose_threshold, roc
 from mercer.selection.judging.validation import (
@@ -80,6 +84,7 @@ __all__ = [
     "learn_scales",
     "learning_curve",
     "nested_cross_validate",
+    "regression_description_length",
     "roc",
     "tune",
 ]

@@ -11,7 +11,8 @@ from mercer.serve.limits import ServeLimits
 
 _LIMITS = ServeLimits()
 _HEADER = 16 << 10  # bytes of the head of a request
-_IDLE = 5  # seconds that a connection without a request is kept
+_IDLE = 2  # seconds that a connection is kept after an answer
+_CONNECTIONS = 512  # open ones; what they ask for at the same time is limited by `ServeLimits`
 
 
 def new_token() -> str:
@@ -50,6 +51,8 @@ def run(
         )
     import uvicorn  # noqa: PLC0415  an extra
 
+    from mercer.serve.connections import PromptProtocol  # noqa: PLC0415  of the same extra
+
     hosts = [f"{name}:{port}" for name in LOOPBACK] + (list(LOOPBACK) if port == 80 else [])
     asked = application(model, token=token or new_token(), hosts=hosts, limits=limits)
     uvicorn.run(
@@ -59,9 +62,10 @@ def run(
         log_level="warning",
         access_log=False,
         server_header=False,
+        http=PromptProtocol,
         timeout_keep_alive=_IDLE,
         timeout_graceful_shutdown=_IDLE,  # Ctrl-C waits for no dawdling client
-        limit_concurrency=8 * limits.at_once,
+        limit_concurrency=_CONNECTIONS,
         h11_max_incomplete_event_size=_HEADER,
     )
 

@@ -8,6 +8,7 @@ from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Wa
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow, minimum_cut
 from mercer.solvers.clustering.relaxation import Relaxation, Relaxed, relaxed
@@ -34,7 +35,12 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_adam import NetworkAdam
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -61,6 +67,10 @@ from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 __all__ = [
+    "EvidenceAscent",
+    "ExactPosterior",
+    "LaplaceAscent",
+    "LaplaceMode",
     "EM",
     "EntropyNewton",
     "FixedPointICA",
@@ -96,6 +106,7 @@ __all__ = [
     "Given",
     "KrylovFolds",
     "Lanczos",
+    "BalancedLloyd",
     "Lloyd",
     "Nonnegative",
     "ScaleDescent",
@@ -110,6 +121,8 @@ __all__ = [
     "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
+    "NetworkAdam",
+    "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
     "PrimalDiscriminant",

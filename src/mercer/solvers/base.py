@@ -28,6 +28,10 @@ class Status(Enum):
     ITERATION_LIMIT = "the iteration limit was reached before the tolerance. Scale the features"
     TIME_LIMIT = "the time limit was reached before the tolerance. Raise time_limit"
     STOPPED = "the callback asked to stop"
+    EARLY_STOPPED = (
+        "rows held out stopped gaining before the tolerance was reached; what served them best was "
+        "kept, as early_stopping asks"
+    )
     SINGULAR = (
         "the system is singular to working precision; the answer of least norm was taken. Use a "
         "larger penalty, or remove duplicate rows"

@@ -23,6 +23,8 @@ from mercer.gram import (
 from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
+    Autoencoding,
+    BalancedPartition,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -31,6 +33,7 @@ from mercer.problems import (
     Discriminant,
     Duals,
     Eigenproblem,
+    Evidence,
     FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
@@ -38,6 +41,7 @@ from mercer.problems import (
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
     LatentGaussian,
     LinearSystem,
     Many,
@@ -45,11 +49,14 @@ from mercer.problems import (
     MinimumCut,
     Partition,
     PathDuals,
+    ProcessClassification,
+    ProcessRegression,
     Relevance,
     RidgePath,
     Scaling,
     Separation,
     SmoothRisk,
+    VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
 from mercer.problems.mixture.mixture import Mixture
@@ -58,6 +65,7 @@ from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
@@ -82,7 +90,11 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -167,7 +179,7 @@ def solve(
         raise SolverError(f"{solution.solver}: {status.value}")
     if not _finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
-    if warn and not solution.status.ok:
+    if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
         seen = f"{solution.iterations} iterations" + (solution.detail and f"; {solution.detail}")
         message = f"{solution.solver}: {solution.status.value}{_advice(status, solver)} ({seen})."
@@ -302,8 +314,8 @@ def _(problem: LatentGaussian) -> Solver:
 
 
 @choose.register
-def _(problem: IndependentComponents) -> Solver:
-    return FixedPointICA()
+def _(problem: Partition) -> Solver:
+    return Lloyd()
 
 
 @choose.register
@@ -320,6 +332,8 @@ def _(problem: DeformedKernel) -> Solver:
 @choose.register
 def _(problem: Partition) -> Solver:
     return Lloyd()
+def _(problem: BalancedPartition) -> Solver:
+    return BalancedLloyd()
 
 
 @choose.register
@@ -431,3 +445,40 @@ def _(problem: KernelCombination) -> Solver:
 @choose.register
 def _(problem: Relevance) -> Solver:
     return ScaleDescent()
+
+
+@choose.register(Autoencoding)
+@choose.register(VariationalAutoencoding)
+def _(problem: Any) -> Solver:
+    return NetworkLBFGS()
+
+
+# problems that one solver alone answers
+_ONLY: tuple[tuple[type, type[Solver]], ...] = (
+    (LatentGaussian, LatentEM),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
+    (Partition, Lloyd),
+    (Scaling, Sinkhorn),
+    (MinimumCut, MaximumFlow),
+    (ClassMeans, Averages),
+    (SmoothRisk, NewtonRisk),
+    (Separation, Mistakes),
+    (Mixture, EM),
+    (ClassTables, Counting),
+    (GaussianClasses, GaussianLikelihood),
+    (Expectations, EntropyNewton),
+    (KernelAlignment, Nonnegative),
+    (KernelCombination, SimplexNewton),
+    (Relevance, ScaleDescent),
+    (IndependentComponents, FixedPointICA),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
+    (ProcessRegression, ExactPosterior),
+    (Evidence, EvidenceAscent),
+    (ProcessClassification, LaplaceMode),
+    (LaplaceEvidence, LaplaceAscent),
+)
+for _kind, _solver in _ONLY:
+    choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -127,6 +127,30 @@ def rectangle_sample_size(error: float, delta: float, dimension: int = 2) -> Bou
     return Bound(size, False, (INDEPENDENT, inside), statement)
 
 
+def finite_class_dimension(hypotheses: float) -> Bound:
+    """Bound the VC dimension of N hypotheses by log2 N: d points have 2^d labellings.
+
+    Parameters
+    ----------
+    hypotheses : float
+        How many there are, N.
+
+    Returns
+    -------
+    Bound
+        Its value is a whole number.
+
+    Examples
+    --------
+    >>> finite_class_dimension(3**10).value
+    15
+    """
+    _log_count(hypotheses, 0.5)  # checks
+    value = math.floor(hypotheses).bit_length() - 1  # exact, however many digits
+    statement = f"so many hypotheses shatter at most {value} points"
+    return Bound(value, False, (f"there are no more than 2^{value + 1} - 1 of them",), statement)
+
+
 def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) -> Bound:
     """Bound a mean from n observations: observed + spread sqrt(ln(1/delta) / (2 n)).
 
@@ -144,7 +168,7 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     Returns
     -------
     Bound
-        An upper bound of the true mean; vacuous when it is not below `spread`.
+        An upper bound of the expected value; vacuous when it is not below `spread`.
 
     Examples
     --------
@@ -156,10 +180,11 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     if not check_nonnegative("observed", observed) <= spread:
         raise ValueError(f"observed={observed!r} must lie between 0 and spread={spread:g}")
     value = float(observed) + spread * math.sqrt(math.log(1 / delta) / (2 * n))
-    statement = f"with probability {1 - delta:g} the true mean is at most {min(value, spread):.4g}"
+    least = min(value, spread)
+    statement = f"with probability {1 - delta:g} the expected value is at most {least:.4g}"
     bounded = f"each observation lies between 0 and {spread:g}"
     fixed = "what is observed was not chosen by looking at these observations"
-    return Bound(min(value, spread), not value < spread, (INDEPENDENT, bounded, fixed), statement)
+    return Bound(least, not value < spread, (INDEPENDENT, bounded, fixed), statement)
 
 
 def finite_class_error(hypotheses: float, n: int, delta: float, observed: float = 0.0) -> Bound:

@@ -1,19 +1,22 @@
 """Nearest mean and nearest neighbours, with any kernel, against brute force and scikit-learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import NearestMean, NearestNeighbors, ParameterError, certify
-from mercer.gram import CenteredGram, Need, PrecomputedGram, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer import NearestMean, NearestNeighbors, ParameterError, Status, certify
+from mercer.gram import CenteredGram, Need, PrecomputedGram, exact, make_gram
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines.classification.nearest import smallest
+from mercer.points import to_dense
 from mercer.problems import ClassMeans, Means, Nearest, Neighbourhoods
 
 rng = np.random.default_rng(0)
@@ -32,6 +35,7 @@ KERNELS = [Linear(), Gaussian(1.2), Polynomial(2), Gaussian(2.0) + 0.5 * Linear(
         NearestNeighbors(kernel=Gaussian(1.0), votes="similarity"),
         NearestNeighbors(n_neighbors="loo"),
         NearestNeighbors(kernel=Precomputed()),
+        NearestNeighbors(by="similarity", votes="signed"),
     ]
 )
 def test_scikit_learn_protocol(estimator, check):
@@ -116,6 +120,7 @@ def test_wrong_means_are_refused_by_the_certificate():
 # --- neighbours ------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:NearestNeighbors. .* negative similarity:UserWarning")
 @pytest.mark.parametrize("k", [1, 4, 7])
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_votes_by_brute_force(kernel, k):
@@ -143,7 +148,8 @@ def test_linear_neighbours_are_those_of_scikit_learn():
     )
 
 
-@pytest.mark.parametrize("votes", ["plain", "similarity"])
+@pytest.mark.filterwarnings("ignore:NearestNeighbors. .* negative similarity:UserWarning")
+@pytest.mark.parametrize("votes", ["plain", "similarity", "signed"])
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)], ids=repr)
 def test_leave_one_out_is_n_refits(kernel, votes):
     small, labels = X[:30], y[:30]
@@ -264,7 +270,7 @@ def test_wrong_neighbours_are_refused_by_the_certificate():
         ({"n_neighbors": np.nan}, "n_neighbors=nan"),
         ({"n_neighbors": 81}, "at most the total weight of the rows; n_samples = 80"),
         ({"max_neighbors": 2.5}, "max_neighbors=2.5"),
-        ({"votes": "loud"}, "votes='loud' must be 'plain' or 'similarity'"),
+        ({"votes": "loud"}, "votes='loud' must be 'plain' or 'similarity' or 'signed'"),
     ],
 )
 def test_parameters_out_of_range_are_named(options, message):
@@ -288,3 +294,29 @@ def test_noise_columns_hurt():
         NearestNeighbors(n_neighbors="loo").fit(A, labels).loo_errors_.min() for A in (rows, noisy)
     )
     assert clean < 0.1 < spoilt
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0), Laplacian(1.0)], ids=str)
+@pytest.mark.parametrize("width", [1, 4, 40])
+def test_near_copies_are_judged_beside_a_row_far_away(width, kernel, kind):
+    """Around the mean of all rows, or by products, differences of 1e-12 would be rounding."""
+    rng = np.random.default_rng(width)
+    rows = np.eye(width)[np.arange(60) % min(width, 2)] + 1e-12 * rng.standard_normal((60, width))
+    rows[0] = 1e6
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        machine = NearestNeighbors(5, kernel=kernel).fit(kind(rows), np.arange(60) % 3)
+    solved = machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok == solved != any(w.category is ConvergenceWarning for w in said)
+    if not solved:
+        assert isinstance(kernel, Laplacian)  # searched around the mean, and said so in time
+        return
+    source = machine._search.source
+    rows, value = to_dense(source.X), machine.solution_.value
+    true = np.abs(rows[:, None] - rows).sum(axis=2)
+    wrong = value.index.copy()
+    wrong[:, 4] = np.argsort(true, axis=1)[:, 9]  # nearer ones are left out
+    asked = Nearest(exact(source), points=np.arange(60), count=5)
+    assert certify(asked, value).ok
+    assert not certify(asked, Neighbourhoods(wrong)).ok

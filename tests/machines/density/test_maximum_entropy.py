@@ -348,3 +348,18 @@ def test_features_near_the_largest_number_are_not_taken_for_their_targets():
     machine = MaximumEntropy().fit(X, b)
     off = np.abs(machine.probabilities_ @ X - b) / np.ptp(X)
     assert machine.certificate_.ok and off[0] < 1e-6
+
+
+@pytest.mark.parametrize("method", ["newton", "scaling"])
+@pytest.mark.parametrize("seed", range(4))
+def test_features_known_to_few_digits_do_not_pull_at_those_known_to_all(seed, method):
+    """Next to a common part of 1e8 columns keep 0 to 16 digits, and some repeat others."""
+    rng = np.random.default_rng(seed)
+    line = np.linspace(-1, 1, 3 + seed)[:, None] ** np.arange(1, 8)
+    X = np.abs(line * 10.0 ** rng.uniform(-8, 8, 7) + 1e8)
+    b = rng.dirichlet(np.ones(len(X))) @ X
+    machine = MaximumEntropy(method=method).fit(X, b)
+    off = np.abs(machine.probabilities_ @ X - b)
+    known = 1e-5 * np.ptp(X, axis=0) + 1e-13 * np.abs(X).max(axis=0)
+    assert machine.certificate_.ok and machine.solution_.status is Status.SOLVED
+    assert (off <= known).all()

@@ -327,7 +327,7 @@ def test_numbers_that_lead_to_a_collapse_are_not_chosen(name, criterion):
     assert not fitted.collapsed_.any()
     value = fitted.bic(X) if criterion == "bic" else fitted.description_length(X)
     assert fitted.criteria_[fitted.n_components_ - 1] == pytest.approx(value)
-    if name == "full":
+    if name == "full" and criterion == "bic":  # the length of few rows passes them over by itself
         assert fitted.criteria_.argmin() + 1 > fitted.n_components_
 
 

@@ -1,4 +1,4 @@
-"""Are these the nearest points? All distances from the asked points, anew in float64."""
+"""Are these the nearest, or most similar, points? All from the asked points, anew in float64."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, exact
 from mercer.gram.definite import NEGATIVE
-from mercer.gram.graphs.neighbours import nearness
-from mercer.problems import Nearest, Neighbourhoods
+from mercer.gram.graphs.neighbours import ROUNDINGS, nearness
+from mercer.problems import MostSimilar, Nearest, Neighbourhoods
 from mercer.resources import rows_at_once
 
 _TOL = 1e-9
@@ -28,8 +28,8 @@ class NearestQuantities:
     points : int
         How many points were looked at.
     nearer_outside : float
-        Largest amount by which a point left out is nearer than one taken in, beyond rounding and
-        relative to its own distance; zero where all are right.
+        Largest amount by which a point left out is nearer (or more similar) than one taken in,
+        beyond rounding and relative to its own distance (or similarity); zero where all are right.
     invalid : int
         Numbers that are no points, or occur twice in a neighbourhood.
     smallest_distance : float
@@ -65,6 +65,28 @@ def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Cert
         else f"for {found.points} points, no other point is nearer than the {problem.count} given"
         if ok
         else "a nearer point was left out, or the neighbourhoods are not what was asked for"
+    )
+    return Certificate(bool(ok), found, tol, statement)
+
+
+@certify.register
+def _(problem: MostSimilar, value: Neighbourhoods, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    gram, worst = exact(problem.gram), 0.0
+    invalid = _invalid(value.index, gram.shape[0])
+    largest = float(np.abs(gram.diag()).max(initial=0.0))
+    step = rows_at_once(gram.shape[0], _AT_ONCE, arrays=_ARRAYS)
+    for first in range(0, 0 if invalid else len(problem.points), step):
+        part = slice(first, first + step)
+        similarity = np.asarray(gram.rows(problem.points[part]), dtype=np.float64)
+        rounding = ROUNDINGS * max(largest, float(np.abs(similarity).max(initial=0.0)))
+        worst = max(worst, float(_excess(-similarity, value.index[part], rounding).max(initial=0)))
+    ok = worst <= tol and not invalid and value.index.shape == (len(problem.points), problem.count)
+    found = NearestQuantities(len(problem.points), worst, invalid)
+    statement = (
+        f"for {found.points} points, no other point is more similar than the {problem.count} given"
+        if ok
+        else "a more similar point was left out, or the neighbourhoods are not what was asked for"
     )
     return Certificate(bool(ok), found, tol, statement)
 

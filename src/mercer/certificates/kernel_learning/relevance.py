@@ -58,9 +58,7 @@ def _(problem: Relevance, value: Scaled, tol: float | None = None) -> Certificat
     K = exact(Source(expression, problem.X)).dense()
     error = float(abs(another_way(problem.measure, problem, K, value.penalty) - reached))
     logs = value.logs
-    rounding = 1e-12 * (1.0 + np.abs(logs))
-    near = np.where(logs <= problem.lower + rounding, problem.lower, logs)
-    near = np.where(logs >= problem.upper - rounding, problem.upper, near)
+    near = problem.at_bounds(logs)
     steepest = float(np.abs(problem.uphill(near, gradient)).max())
     free = problem.lower < problem.upper
     quantities = RelevanceQuantities(

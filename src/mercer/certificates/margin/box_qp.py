@@ -33,7 +33,6 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
-from mercer.gram.accurate_products import EPS
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
@@ -167,7 +166,7 @@ def measure(
     if rounding is None:
         Kb, rounding = _resolved(problem, b, Kb, offset)
     else:
-        rounding = _counted(problem, rounding, offset)
+        rounding = _counted(problem, Kb, rounding, offset)
     F = problem.linear - Kb
     shift = problem.unwrapped.shift
     lost = float(problem.epsilons @ np.abs(b))
@@ -203,21 +202,30 @@ def measure(
 
 def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array]:
     """Return K b and what slopes are known to, by sums without rounding where that matters."""
-    rounding = _counted(problem, problem.product_rounding(b), offset)
+    rounding = _counted(problem, Kb, problem.product_rounding(b), offset)
     if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
         return Kb, rounding
     found = problem.accurate_product(b)
-    return (Kb, rounding) if found is None else (found[0], _counted(problem, found[1], offset))
+    return (Kb, rounding) if found is None else (found[0], _counted(problem, *found, offset))
 
 
-def _counted(problem: BoxQP, rounding: Array, offset: Array) -> Array:
-    """Return what slopes are known to, given the rounding of K b.
+def _counted(problem: BoxQP, Kb: Array, rounding: Array, offset: Array) -> Array:
+    """Return what slopes are known to, given K b and its rounding.
 
-    None is counted where no slack is allowed: there an answer is one to rounding (`_rounded`).
+    Beside it, two differences are rounded, and by how much is known: of targets that are all met
+    nothing is lost, and their objective of zero is one. None is counted where no slack is allowed:
+    there an answer is one to rounding (`_rounded`).
     """
     up, down = _hard(problem)
-    fixed = EPS * (np.abs(problem.linear) + np.abs(offset))
-    return np.where(up | down, 0.0, rounding + fixed)
+    lost = np.abs(_lost(problem.linear, Kb)) + np.abs(_lost(problem.linear - Kb, offset))
+    return np.where(up | down, 0.0, rounding + lost)
+
+
+def _lost(first: Array, second: Array) -> Array:
+    """Return what rounding takes from a difference, exactly (Knuth, 1969)."""
+    difference = first - second
+    back = difference - first
+    return np.asarray((first - (difference - back)) - (second + back))
 
 
 def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:

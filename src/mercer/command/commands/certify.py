@@ -74,23 +74,37 @@ def _of_libsvm(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list
 
 
 def _of_mercer(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list[str]]:
-    from mercer.files import load, verify  # noqa: PLC0415
-    from mercer.fitting import TableModel  # noqa: PLC0415
+    from mercer.files import load, verify  # noqa: PLC0415  help needs none of it
 
     model = load(path)
+    _refuse_columns(model, options)
     more = {} if options["tol"] is None else {"tol": options["tol"]}
-    if isinstance(model, TableModel):
+    if hasattr(model, "target"):
         rows, y, notes = training_rows(model, data, **_reader(options, ""))
         return verify(model.pipeline, rows, y, **more), notes
     if hasattr(model, "schema"):  # groups, coordinates or topics of a table
         table, notes = training_table(model, data, **_reader(options, ""))
-        if type(model).__name__ == "TopicModel":  # learnt from a list of texts, not from a table
+        if hasattr(model, "topics"):  # learnt from a list of texts, not from a table
             texts = [text or "" for text in table[table.columns[0]].tolist()]
-            return verify(model.pipeline, texts, **more), []
+            return verify(model.pipeline, texts, **more), notes
         return verify(model.pipeline, table, **more), notes
     table = read_table(data, options["drop"], **_reader(options, ""))
     X, y = _numbers(table, options["target"])
     return verify(model, X, y, **more), []
+
+
+def _refuse_columns(model: Any, options: dict[str, Any]) -> None:
+    """Refuse columns where the model itself knows which ones it was fitted to."""
+    if not hasattr(model, "schema"):
+        return
+    if options["drop"]:
+        raise click.UsageError(
+            "--drop is for models without column names; this one knows its columns, and others of "
+            "the table are left out"
+        )
+    target = getattr(model, "target", None)
+    if options["target"] not in (None, target):
+        raise click.UsageError(f"--target {options['target']!r}: that of the model is {target!r}")
 
 
 def _reader(options: dict[str, Any], format: str) -> dict[str, Any]:
@@ -125,12 +139,28 @@ def _program(model: str, data: str, options: dict[str, Any]) -> list[str]:
             f"X, y = table.drop({target or TARGET!r}).matrix(), table[{target or TARGET!r}]",
             f"print(certify_libsvm_model(read_libsvm_model({model!r}), X, y{given}))",
         ]
-    return [
-        "import mercer",
-        "from mercer.command.models import training_rows",
-        "from mercer.files import verify",
-        "",
-        f"model = mercer.load({model!r})",
-        f"rows, y, _ = training_rows(model, {data!r})",
-        "print(verify(model.pipeline, rows, y))",
-    ]
+    from mercer.files import load  # noqa: PLC0415  help needs none of it
+
+    found = load(model)
+    _refuse_columns(found, options)
+    reader = "".join(f", {name}={value!r}" for name, value in _reader(options, "").items())
+    tol = "" if options["tol"] is None else f", tol={options['tol']!r}"
+    begin = ["import mercer", "from mercer.files import verify"]
+    loaded = f"model = mercer.load({model!r})"
+    if hasattr(found, "target"):
+        begin.append("from mercer.command.models import training_rows")
+        return [*begin, "", loaded, f"rows, y, _ = training_rows(model, {data!r}{reader})",
+                f"print(verify(model.pipeline, rows, y{tol}))"]  # fmt: skip
+    if hasattr(found, "schema"):
+        begin.append("from mercer.command.models import training_table")
+        rows = [f"table, _ = training_table(model, {data!r}{reader})"]
+        if hasattr(found, "topics"):
+            rows.append("table = [text or '' for text in table[table.columns[0]].tolist()]")
+        return [*begin, "", loaded, *rows, f"print(verify(model.pipeline, table{tol}))"]
+    drop = f".drop({', '.join(map(repr, options['drop']))})" if options["drop"] else ""
+    rows = ["X, y = table.matrix(), None"]
+    if target is not None:
+        rows = [f"X, y = table.drop({target!r}).matrix(), table[{target!r}]"]
+    return [*begin, "from mercer.data import read", "", loaded,
+            f"table = read({data!r}{reader}){drop}", *rows,
+            f"print(verify(model, X, y{tol}))"]  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from mercer.command.session import Session
-from mercer.command.tables import DATA, pairs, read_arguments, read_table
+from mercer.command.tables import DATA, kinds_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.work import Work
+from mercer.command.work import KERNEL, Work
 
 METHODS = ("kmeans", "spectral", "mixture")
 
@@ -26,7 +26,7 @@ METHODS = ("kmeans", "spectral", "mixture")
 @DATA
 @click.option("--clusters", "-k", type=click.IntRange(min=1), help="How many.")
 @click.option("--method", type=click.Choice(METHODS), default="kmeans", show_default=True)
-@click.option("--kernel", metavar="KERNEL", help="For kmeans and spectral.")
+@click.option("--kernel", type=KERNEL, metavar="KERNEL", help="For kmeans and spectral.")
 @click.option("--max-clusters", type=click.IntRange(min=2), help="The most that are tried, 10.")
 @unsupervised
 @click.pass_obj
@@ -62,7 +62,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
         "clusters": options["clusters"],
         "method": None if options["method"] == "kmeans" else options["method"],
         "kernel": options["kernel"],
-        "kinds": pairs(options["kind"], "--kind") or None,
+        "kinds": kinds_of(options) or None,
         "drop": options["drop"] or None,
         "max_clusters": options["max_clusters"],
         "random_state": options["seed"] or None,

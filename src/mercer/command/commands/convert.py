@@ -152,7 +152,7 @@ def _write_libsvm(
     if values is not None and values.dtype.kind == "O":  # LIBSVM's labels are numbers
         if any(one is None for one in values.tolist()):
             raise ValueError(f"column {target!r} has gaps; leave those rows out")
-        classes, values = np.unique(values.astype(str), return_inverse=True)
+        classes, values = np.unique(values, return_inverse=True)
         found["labels"] = {str(name): code for code, name in enumerate(classes.tolist())}
         session.note(f"labels: {', '.join(f'{v} is {k}' for k, v in found['labels'].items())}")
     write_libsvm_data(rows, values, output)

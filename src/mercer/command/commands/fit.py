@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import click
 from mercer.command.names import refuse_overwriting, stem_of
 from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, pairs, read_arguments, read_table, reading
+from mercer.command.tables import DATA, column_of, kinds_of, read_arguments, read_table, reading
 from mercer.command.text import printable
-from mercer.command.work import Work, python, seed, strict, time_limit
+from mercer.command.work import KERNEL, SCORE, Work, python, seed, strict, time_limit
 
 MACHINES = {
     "svc": "SVC",
@@ -49,7 +50,7 @@ _OPTIONS = [
         help=f"{', '.join(MACHINES)}; by default svc for classes, ridge or svr for numbers.",
     ),
     click.option(
-        "--kernel", metavar="KERNEL", multiple=True,
+        "--kernel", type=KERNEL, metavar="KERNEL", multiple=True,
         help="Compare these alone; see `mercer kernels`. May be repeated.",
     ),
     click.option("--test", type=click.Path(), metavar="FILE", help="Judge by this table instead."),
@@ -63,7 +64,9 @@ _OPTIONS = [
         "--costs", type=(float, float), metavar="FP FN",
         help="Costs of a false positive and a false negative.",
     ),
-    click.option("--scoring", metavar="NAME", help="What to compare by, as in scikit-learn."),
+    click.option(
+        "--scoring", type=SCORE, metavar="NAME", help="What to compare by, as in scikit-learn."
+    ),
     click.option("--folds", type=click.IntRange(min=2), help="Folds of the comparison, 5."),
     click.option(
         "--resume/--no-resume", default=True, show_default=True,
@@ -121,6 +124,10 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
         model = fit_table(table, **_arguments(options, test), journal=files.journal)
     except JournalError as error:
         raise ValueError(f"{error}; --no-resume removes the journal and starts anew") from error
+    except BaseException:  # Ctrl-C as well
+        if not _has_results(files.journal):  # there is nothing to go on from
+            shutil.rmtree(files.journal, ignore_errors=True)
+        raise
     save(model, files.model)
     if files.report is not None:
         from mercer.report import write_report  # noqa: PLC0415
@@ -153,10 +160,21 @@ def _files(data: str, options: Mapping[str, Any]) -> Files:
 
 def _take_up(session: Session, journal: Path, resume: bool) -> None:
     """Say that a journal is there, or remove it."""
-    if journal.exists() and resume:
+    if resume and _has_results(journal):
         session.note(f"going on from {printable(str(journal))}; --no-resume starts anew")
-    elif journal.exists():
+    elif journal.exists() and not resume:
         shutil.rmtree(journal)
+
+
+def _has_results(journal: Path) -> bool:
+    """Return whether a journal holds more than the first lines of its files."""
+    if not journal.is_dir():
+        return journal.exists()
+    for file in journal.iterdir():
+        with file.open("rb") as lines:
+            if len(list(islice(lines, 2))) == 2:
+                return True
+    return False
 
 
 def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
@@ -171,7 +189,7 @@ def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
     found |= {
         "machine": machine and getattr(machines, MACHINES[machine])(),
         "kernels": list(options["kernel"]) or None,
-        "kinds": pairs(options["kind"], "--kind") or None,
+        "kinds": kinds_of(options) or None,
         "drop": options["drop"] or None,
         "cv": options["folds"],
         "refit": options["refit"] or None,

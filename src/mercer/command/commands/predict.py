@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 @DATA
 @click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write the CSV here.")
 @click.option("--proba", is_flag=True, help="Probabilities as well.")
+@click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="Put ' before labels that a spreadsheet would take for formulas, such as =1+1.",
+)
 @reading_rows
 @python
 @click.pass_obj
@@ -48,6 +53,7 @@ def predict(
     data: str,
     output: str | None,
     proba: bool,
+    spreadsheet: bool,
     python: bool,
     **options: Any,
 ) -> None:
@@ -69,7 +75,7 @@ def predict(
         if output is None and session.json:
             session.result(_collected(opened, opened.blocks(data, **reader), proba), "")
             return
-        counted = Counted()
+        counted = Counted(spreadsheet)
         parts = counted.parts(opened, opened.blocks(data, **reader), proba)
         if output is None:
             _print(parts)
@@ -84,7 +90,8 @@ def predict(
 class Counted:
     """Predictions as parts of a CSV file, and how many there were."""
 
-    def __init__(self) -> None:
+    def __init__(self, spreadsheet: bool) -> None:
+        self.spreadsheet = spreadsheet
         self.rows, self.seconds = 0, 0.0
 
     def parts(self, opened: Opened, blocks: Iterator[Table], proba: bool) -> Iterator[bytes]:
@@ -93,12 +100,16 @@ class Counted:
         from mercer.progress import show  # noqa: PLC0415
 
         begun = time.perf_counter()
-        yield csv_header(opened.names(proba))
+        # with the first block, so that a file that is refused at once gives no output at all
+        head = csv_header(opened.names(proba), self.spreadsheet)
         for rows in blocks:
-            yield csv_block(opened.answers(rows, proba))
+            yield head + csv_block(opened.answers(rows, proba), self.spreadsheet)
+            head = b""
             self.rows += len(rows)
             self.seconds = time.perf_counter() - begun
             show(f"{self.rows} rows, {self.rows / max(self.seconds, 1e-9):.0f} a second")
+        if head:
+            yield head
 
 
 def _print(parts: Iterator[bytes]) -> None:

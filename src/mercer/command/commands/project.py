@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from mercer.command.session import Session
-from mercer.command.tables import DATA, pairs, read_arguments, read_table
+from mercer.command.tables import DATA, kinds_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.work import Work
+from mercer.command.work import KERNEL, Work
 
 
 @click.command(
@@ -23,7 +23,7 @@ from mercer.command.work import Work
 )
 @DATA
 @click.option("--components", "-k", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("--kernel", metavar="KERNEL", default="linear", show_default=True)
+@click.option("--kernel", type=KERNEL, metavar="KERNEL", default="linear", show_default=True)
 @unsupervised
 @click.pass_obj
 def project(session: Session, /, data: str, **options: Any) -> None:
@@ -58,7 +58,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     found = {
         "components": None if options["components"] == 2 else options["components"],
         "kernel": None if options["kernel"] == "linear" else options["kernel"],
-        "kinds": pairs(options["kind"], "--kind") or None,
+        "kinds": kinds_of(options) or None,
         "drop": options["drop"] or None,
         "random_state": options["seed"] or None,
     }

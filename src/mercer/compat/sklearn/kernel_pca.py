@@ -169,7 +169,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         X = rows_with_gaps(self, X, gaps=False, fitting=True, sparse=self.kernel != "precomputed")
         self.gamma_ = 1.0 / X.shape[1] if self.gamma is None else self.gamma
         known = self._known_kernel()
-        rows = X if known is not None else self._symmetric(self._matrix(X, X))
+        rows = X if known is not None else self._symmetric(self._matrix(X, None))
         count = None if self.n_components is None else min(int(self.n_components), X.shape[0])
         options: dict[str, Any] = {"tol": float(self.tol) or _EXACT, "solver": self._solver(X)}
         machine = PCA(count, known or Precomputed(), random_state=self.random_state, **options)

@@ -112,10 +112,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
         refuse_nonfinite(self, X)
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
         known = known_kernel(self, gamma)
-        rows = X if known is not None else kernel_matrix(self, X, X, self.gamma)
+        rows = X if known is not None else kernel_matrix(self, X, None, self.gamma)
         machine = machines.KernelRidge(self._penalty(), known or Precomputed(), bias=False)
         self.machine_ = machine.fit(rows, y, sample_weight)
-        self.dual_coef_, self.X_fit_ = machine.dual_coef_, X
+        # what predictions are made from is not changed with the caller's array
+        self.dual_coef_, self.X_fit_ = machine.dual_coef_, X if known is not None else X.copy()
         self._known = known is not None
         return self
 

@@ -147,7 +147,10 @@ class LogisticRegression(WrappedMachine, ScikitLogisticRegression):
         return bool(smooth and plain and enough and not watched and not elsewhere)
 
     def _by_scikit_learn(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        ScikitLogisticRegression.fit(self, X, y, sample_weight)
+        with warnings.catch_warnings():
+            # SciPy warns of single steps; how the solver ended scikit-learn says in its own words
+            warnings.filterwarnings("ignore", "(?i).*line search", RuntimeWarning)
+            ScikitLogisticRegression.fit(self, X, y, sample_weight)
         return self
 
     def _weights(self, X: Any, y: Array, classes: Array, sample_weight: Any) -> Array:

@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer import machines
 from mercer.array_types import Array
 from mercer.certificates import Certificate
+from mercer.compat.sklearn.base.distances import check_power, refuse_overflow
 from mercer.gram import Source
 from mercer.kernels import Linear
+from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.classification.nearest import RowSearch
 from mercer.points import is_sparse
 from mercer.solvers import Solution
@@ -78,6 +80,7 @@ class KNeighborsClassifier(ScikitNeighbors):
     ([0], True)
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows.
 
@@ -93,7 +96,11 @@ class KNeighborsClassifier(ScikitNeighbors):
         self
             The fitted machine.
         """
+        check_power(type(self).__name__, self.metric, self._power())
         super().fit(X, y)
+        if not self._fit_X.dtype.isnative:  # a pickled copy would be, and break ties otherwise
+            self._fit_X = self._fit_X.astype(self._fit_X.dtype.newbyteorder("="))
+        self._refuse_overflow(self._fit_X)
         for name in ("_search", "_machine"):  # of an earlier fit
             self.__dict__.pop(name, None)
         euclidean = self.effective_metric_ == "euclidean" and self.algorithm in _ANYHOW
@@ -124,9 +131,10 @@ class KNeighborsClassifier(ScikitNeighbors):
             Numbers of rows.
         """
         check_is_fitted(self)
-        count = self.n_neighbors if n_neighbors is None else n_neighbors
+        count = self._count(n_neighbors)
+        self._refuse_overflow(X)
         if not self._is_here(X, count):
-            return super().kneighbors(X, n_neighbors, return_distance)
+            return super().kneighbors(X, count, return_distance)
         rows = self._rows
         if X is None:
             asked, index = rows, self._search.among(int(count)).index
@@ -156,7 +164,11 @@ class KNeighborsClassifier(ScikitNeighbors):
         check_is_fitted(self)
         plain = self.weights in ("uniform", None) and not self.outputs_2d_
         if not plain or not self._is_here(X, self.n_neighbors):
-            return super().predict_proba(X)
+            self._count()
+            self._refuse_overflow(X)
+            # the reciprocal of a distance that is next to none is infinite, and counts as such
+            with np.errstate(over="ignore"):
+                return super().predict_proba(X)
         return self._shares(X)
 
     def predict(self, X: Any) -> Any:
@@ -175,7 +187,11 @@ class KNeighborsClassifier(ScikitNeighbors):
         check_is_fitted(self)
         plain = self.weights in ("uniform", None) and not self.outputs_2d_
         if not plain or not self._is_here(X, self.n_neighbors):
-            return super().predict(X)
+            self._count()
+            self._refuse_overflow(X)
+            # the reciprocal of a distance that is next to none is infinite, and counts as such
+            with np.errstate(over="ignore"):
+                return super().predict(X)
         return self.classes_[self._shares(X).argmax(axis=1)]
 
     @property
@@ -204,6 +220,21 @@ class KNeighborsClassifier(ScikitNeighbors):
     def certificate_(self) -> Certificate:
         """Whether these are right."""
         return self.machine_.certificate_
+
+    def _count(self, asked: Any = None) -> Any:
+        """Return how many neighbours are asked for; a truth value is a number, as in Python."""
+        count = self.n_neighbors if asked is None else asked
+        if count is None:
+            raise ValueError(
+                f"{type(self).__name__}: n_neighbors must be an integer, at least 1, not None"
+            )
+        return int(count) if isinstance(count, Integral) else count
+
+    def _power(self) -> Any:
+        return (self.metric_params or {}).get("p", self.p)
+
+    def _refuse_overflow(self, X: Any) -> None:
+        refuse_overflow(type(self).__name__, X, self.effective_metric_, self._power())
 
     def _is_here(self, X: Any, count: Any) -> bool:
         """Return whether Mercer's search answers; what is wrong, scikit-learn's says."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.data.checking.findings import Finding
-from mercer.data.checking.target import are_labels
+from mercer.data.labels import are_labels
 from mercer.data.table import Table
 
 

@@ -11,10 +11,10 @@ from mercer.array_types import Array
 from mercer.data.checking.findings import Finding
 from mercer.data.column import as_words, missing_of
 from mercer.data.kinds import Kind
+from mercer.data.labels import are_labels
 from mercer.data.table import Table
 
 FEW = 10  # rows of a class, for five folds with two in each
-MANY = 30  # different whole numbers: more are a quantity, not labels, as `choose` has it
 LEAK = 0.999  # of the answers that one column alone gets right, or of their rank correlation
 _LEAST = 30  # rows from which on that cannot be chance
 
@@ -39,18 +39,10 @@ def check_target(table: Table, names: list[str], target: str) -> Iterator[Findin
     if are_labels(present):
         yield from _classes(as_words(present).tolist(), target)
         if len(present) >= _LEAST:
-            codes = np.unique(present.astype(str), return_inverse=True)[1]
+            codes = np.unique(present, return_inverse=True)[1]
             yield from _leaks_of_labels(rows, names, target, codes)
     elif len(present) >= _LEAST and present.dtype.kind == "f":
         yield from _leaks_of_numbers(rows, names, target, present)
-
-
-def are_labels(present: Array) -> bool:
-    """Tell labels from a quantity, as `choose` does."""
-    if present.dtype.kind != "f":
-        return present.dtype.kind == "O"
-    whole = bool((present == np.floor(present)).all())
-    return whole and len(np.unique(present)) <= MANY
 
 
 def _classes(labels: list[object], target: str) -> Iterator[Finding]:

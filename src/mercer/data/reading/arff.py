@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mercer.data.errors import DataError, shorten
 from mercer.data.frames import refuse_twins
 from mercer.data.kinds import Kind
 from mercer.data.reading.chunks import LineStream, Records, lines_of
-from mercer.data.reading.columns import cut, finished
+from mercer.data.reading.columns import finished, known, refuse_lacking
 from mercer.data.reading.convert import Cells, NotANumberError, numbers_from
 from mercer.data.reading.options import Options
 from mercer.data.reading.source import Bytes, utf8
@@ -57,37 +58,74 @@ class Attribute:
     levels: tuple[str, ...] = ()
     pattern: str = ""
 
+    @property
+    def column_kind(self) -> Kind | None:
+        """The kind of a nominal column; that of others follows from the entries."""
+        if self.kind != "nominal":
+            return None
+        return Kind.BINARY if len(self.levels) == 2 else Kind.CATEGORY
+
 
 def read_arff(data: Bytes, options: Options) -> Table:
     """Read all rows; entries must be what their attribute declares."""
-    options.refuse_text_options("ARFF")
-    stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
-    lines = _lines(stream)
-    attributes = _header(lines, data.name, options)
-    width = len(attributes)
-    columns: list[list[str]] = [[] for _ in attributes]
-    numbers: list[int] = []
-    for number, text in lines:
-        row = _row(text, attributes, data.name, number)
-        for column, field in zip(columns, row, strict=True):
-            column.append(field)
-        numbers.append(number)
-        options.limits.check("rows", len(numbers), data.name)
-        options.limits.check("bytes", 8 * width * len(numbers), data.name)  # rows may be sparse
-    if not numbers:
+    file = ArffFile(data, options)
+    records = file.records()
+    if not len(records):
         raise DataError("the file has no rows", source=data.name)
-    cells = Cells(frozenset(options.missing) - {""}, ".")
-    records = Records(columns, numbers)
     found = {
-        attribute.name: _column(attribute, column, records, cells, data.name)
-        for attribute, column in zip(attributes, columns, strict=True)
+        one.name: Column.of(one.name, file.values(one, records), one.column_kind)
+        for one in file.attributes
     }
     return finished(found, options, data.name, "arff")
 
 
 def arff_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
-    """Read rows as the columns of a schema; the file is held whole meanwhile."""
-    yield from cut(read_arff(data, options), schema, rows)
+    """Read rows as the columns of a schema, block by block."""
+    file = ArffFile(data, options)
+    by_name = {attribute.name: attribute for attribute in file.attributes}
+    refuse_lacking(schema, list(by_name), data.name)
+    while len(records := file.records(rows)):
+        arrays = {name: file.values(by_name[name], records) for name in schema.names}
+        yield Table(
+            {n: known(n, arrays[n], schema, data.name, records.lines) for n in schema.names},
+            source=data.name,
+            schema=schema,
+        )
+    if not file.rows:
+        raise DataError("the file has no rows", source=data.name)
+
+
+class ArffFile:
+    """A file whose attributes are known, and whose rows come in pieces."""
+
+    def __init__(self, data: Bytes, options: Options) -> None:
+        options.refuse_text_options("ARFF")
+        self.name, self.options = data.name, options
+        stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
+        self._lines = _lines(stream)
+        self.attributes = _header(self._lines, data.name, options)
+        self.rows = 0  # that were read
+        self._cells = Cells(frozenset(options.missing) - {""}, ".")
+
+    def records(self, most: int | None = None) -> Records:
+        """Cut the next rows into fields, at most so many."""
+        limits, width = self.options.limits, len(self.attributes)
+        columns: list[list[str]] = [[] for _ in self.attributes]
+        numbers: list[int] = []
+        for number, text in islice(self._lines, most):
+            row = _row(text, self.attributes, self.name, number)
+            for column, field in zip(columns, row, strict=True):
+                column.append(field)
+            numbers.append(number)
+            limits.check("rows", self.rows + len(numbers), self.name)
+            limits.check("bytes", 8 * width * len(numbers), self.name)  # rows may be sparse
+        self.rows += len(numbers)
+        return Records(columns, numbers)
+
+    def values(self, attribute: Attribute, records: Records) -> Array:
+        """Return the entries of a column as numbers, dates or words."""
+        fields = records.columns[self.attributes.index(attribute)]
+        return _values(attribute, fields, records, self._cells, self.name)
 
 
 def _lines(stream: LineStream) -> Iterator[tuple[int, str]]:
@@ -249,13 +287,13 @@ def _sparse_row(text: str, attributes: list[Attribute], source: str, line: int) 
     return row
 
 
-def _column(
+def _values(
     attribute: Attribute, fields: list[str], records: Records, cells: Cells, source: str
-) -> Column:
+) -> Array:
     name = attribute.name
     if attribute.kind == "number":
         try:
-            return Column.of(name, numbers_from(fields, cells, name, records))
+            return numbers_from(fields, cells, name, records)
         except NotANumberError as odd:
             raise DataError(
                 f"{shorten(odd.word)!r} is not a number",
@@ -268,19 +306,18 @@ def _column(
     values = np.empty(len(fields), dtype=object)
     values[:] = [None if field == "?" else field for field in fields]
     if attribute.kind == "date":
-        return Column.of(name, _dates(attribute, values, records, source))
+        return _dates(attribute, values, records, source)
     if attribute.kind == "nominal":
-        known = {None, *attribute.levels}
+        declared = {None, *attribute.levels}
         for row, entry in enumerate(values.tolist()):
-            if entry not in known:
+            if entry not in declared:
                 raise DataError(
                     f"{shorten(entry)!r} is none of the values that are declared",
                     source=source,
                     line=records.lines[row],
                     column=name,
                 )
-        return Column.of(name, values, Kind.BINARY if len(attribute.levels) == 2 else Kind.CATEGORY)
-    return Column.of(name, values)
+    return values
 
 
 def _dates(attribute: Attribute, values: Array, records: Records, source: str) -> Array:

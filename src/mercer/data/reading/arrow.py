@@ -114,7 +114,7 @@ def arrow_columns(
 
 def _numbers(column: Any) -> Array | None:
     values: Array = column.to_numpy()
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         finite = np.isfinite(values).all() if column.null_count else np.isfinite(values.sum())
     if finite:
         return values

@@ -6,9 +6,11 @@ import io
 import lzma
 import struct
 import sys
+import warnings
 import zipfile
 import zlib
 from math import prod
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -148,7 +150,9 @@ def _array(content: bytes, name: str, source: str) -> Array:
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
-        shape, fortran, dtype = head(stream)
+        with warnings.catch_warnings():  # of a file written by Python 2, which is read all the same
+            warnings.simplefilter("ignore")
+            shape, fortran, dtype = head(stream)
         if dtype.hasobject or dtype.kind not in "biufUSM" or dtype.itemsize == 0:
             raise ValueError(f"entries of type {dtype} are not taken")
         rest = content[stream.tell() :]
@@ -164,6 +168,7 @@ def _array(content: bytes, name: str, source: str) -> Array:
         KeyError,
         TypeError,
         SyntaxError,
+        TokenError,  # NumPy takes a broken header to pieces as if Python 2 had written it
         OverflowError,
         RecursionError,
         EOFError,

@@ -133,8 +133,8 @@ def read_blocks(
     Parameters
     ----------
     source : path, "-" or binary stream
-        As in `read`. Delimited text, JSON lines, LIBSVM text and Parquet are read as they come;
-        ARFF and npz are held whole.
+        As in `read`. All are read as they come but npz, which is held whole: what its arrays are
+        stands at the end of the file.
     schema : Schema
         Of the training table, without the target: ``table.drop("y").schema``.
     rows : int

@@ -17,6 +17,7 @@ from mercer.machines.bayes.class_counts import ClassCounts, Layout
 from mercer.machines.bayes.lazy_solution import LazySolution
 from mercer.machines.bayes.values import Values
 from mercer.machines.classification.nearest import MatrixSearch, RowSearch
+from mercer.machines.classification.similar import MatrixSimilarity, RowSimilarity
 from mercer.problems.bayes.class_means import Means
 from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
@@ -118,6 +119,8 @@ record(Neighbourhoods, "index: i8[_,_]", group="answer")
 record(DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]", make=_make_distinct)
 record(RowSearch, "source: Source{n=n,d=d}", group="search")
 record(MatrixSearch, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")
+record(RowSimilarity, "source: Source{n=n,d=d}", group="search")
+record(MatrixSimilarity, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")
 
 machine(
     JointTable,
@@ -180,6 +183,7 @@ machine(
     NearestNeighbors,
     FITTED
     + """
+    by?: param
     classes_: labels[c]
     _search: @search{d=d,n=n}
     _weights: f8[n]
@@ -193,4 +197,7 @@ machine(
     AxisAlignedRectangle,
     "classes_: labels[c]\nlow_, high_: F[d] | f4[d]\nn_inside_: int\nconsistent_: bool",
 )
-machine(BagOfWords, "full_: bool\nvocabulary_: none | dict(int)\nidf_?: f8[_]")
+machine(
+    BagOfWords,
+    "full_: bool\nvocabulary_: none | dict(int)\nidf_?: f8[_]\ntoken_pattern: pattern",
+)

@@ -41,6 +41,7 @@ record(ByCentre, "centres: f8[m,_]\nowner: i8[m]\nlevel: F[_]", group="grouping"
 
 MEANS = """
     _store?: none
+    balanced?: param
     _expansion: @expansion{d=d,k=k}
     _own: none | @lengths
     inertia_: float

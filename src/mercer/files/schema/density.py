@@ -12,6 +12,7 @@ from mercer.problems.entropy import GibbsAnswer
 from mercer.problems.mixture.covariance import Diagonal, Full, Shared, Spherical
 from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
+from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
 
 for _kind in (Full, Shared, Diagonal, Spherical):
@@ -35,6 +36,7 @@ record(
 _ROWS = "X: rows[n,d]\nweights: f8[n]\ncount: int\n"
 record(GaussianMix, _ROWS + "shape: @covariance\nfloor: float\nlog_volume: float", group="mixture")
 record(BernoulliMix, _ROWS + "smoothing: float", group="mixture")
+record(TiedBernoulliMix, _ROWS + "smoothing: float", group="mixture")
 record(MultinomialMix, _ROWS + "smoothing: float", group="mixture")
 record(TopicMix, _ROWS + "smoothing, document_smoothing: float", group="mixture")
 
@@ -61,7 +63,16 @@ machine(
     covariances_: f8[k,d,d] | f8[d,d] | f8[k,d] | f8[k]
     """,
 )
-machine(BernoulliMixture, _MIXTURE + "_level: none | float\nmeans_: f8[k,d]")
+machine(
+    BernoulliMixture,
+    _MIXTURE
+    + """
+    tied?: param
+    _level: none | float
+    means_: f8[k,d]
+    coins_?: f8[k]
+    """,
+)
 machine(MultinomialMixture, _MIXTURE + "components_: f8[k,d]")
 
 record(GibbsAnswer, "multipliers: f8[m]\nprobabilities: f8[n]\ndirection: f8[m]", group="answer")

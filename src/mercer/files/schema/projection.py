@@ -1,4 +1,6 @@
-"""Principal and independent components, canonical correlations, discriminants, whitening."""
+"""Principal and independent components, correlations, discriminants, whitening, autoencoders."""
+
+from typing import Any
 
 from mercer.files.schema.machine import FITTED, JUDGED, machine
 from mercer.files.schema.record import record
@@ -6,17 +8,24 @@ from mercer.machines import (
     CCA,
     ICA,
     PCA,
+    Autoencoder,
     FisherDiscriminant,
     LogShift,
     ProbabilisticPCA,
     ProjectionPursuit,
+    VariationalAutoencoder,
     Whiten,
 )
 from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
+from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
+from mercer.machines.projection.reduced_subspace import ReducedSubspace
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
+from mercer.machines.projection.uncentred import OriginSubspace
 from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
+from mercer.problems.neural.autoencoding import NetworkParameters
+from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout
 
 record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(
@@ -42,6 +51,12 @@ record(
     group="subspace",
 )
 record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(OriginSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(
+    ReducedSubspace,
+    "source: Source{n=m,d=d}\ncoef: f8[m,k]\nmean: f8[m]\nspread: number",
+    group="subspace",
+)
 record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
 record(Impossible, "reason: text", group="inverse")
 record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")
@@ -56,6 +71,7 @@ machine(
     FITTED
     + """
     _store?: none
+    center?: param
     _found: number
     n_components_: int=k
     eigenvalues_, explained_variance_: f8[k]
@@ -114,6 +130,7 @@ record(
     "machine: text\nprecomputed, flat: bool\nwidth: none | int\nnames: none | tuple(text)",
 )
 record(Regression, "slopes: f8[k,t]\ncentre: f8[t]")
+record(Route, "rows, from_variates: Regression{k=k,t=t}\nvariates: Regression{k=k,t=k}")
 machine(
     CCA,
     JUDGED
@@ -130,6 +147,7 @@ machine(
     _y: FittedView{k=k}
     dual_coef_x_, dual_coef_y_: f8[n,k]
     _regression: none | Regression{k=k}
+    _routes?: tuple(Route{k=k})
     """,
 )
 
@@ -141,6 +159,7 @@ machine(
     FisherDiscriminant,
     FITTED
     + """
+    penalty_on?: param
     classes_: labels[c]
     prior_: f8[c]
     _origin: none | f8[d]
@@ -153,3 +172,44 @@ machine(
     _directions?: f8[d,_]
     """,
 )
+
+# --- autoencoders: the shape of their networks, and all weights in one vector ---------------------
+
+record(NetworkLayout, "encoder, decoder: tuple(int)\nactivation: text")
+record(NetworkParameters, "parameters: f8[_]", group="answer")
+
+
+def _whole(more: int, codes: int) -> Any:
+    """Return a check that the weights are as many as the layers ask for, and end in rows."""
+
+    def check(built: Any) -> None:
+        layout, d = built._layout, len(built.mean_)
+        ends = (layout.encoder[0], layout.encoder[-1], layout.decoder[0], layout.decoder[-1])
+        q = built.n_components_
+        if ends != (d, codes * q, q, d) or min(*layout.encoder, *layout.decoder) < 1:
+            raise ValueError(f"layers {layout.encoder} and {layout.decoder} for {d} columns")
+        if layout.activation not in ACTIVATIONS:
+            raise ValueError(f"an activation {layout.activation!r:.60}")
+        count = len(built.solution_.value.parameters)
+        if count != layout.size + more:
+            raise ValueError(f"{count} weights for layers of {layout.size + more}")
+
+    return check
+
+
+_COMMON = """
+    solution_: Solution
+    certificate_: Certificate
+    mean_: f8[d]
+    unit_: float
+    n_components_: int=k
+    n_iter_: int
+    _layout: NetworkLayout
+    _seed: int
+"""
+machine(
+    Autoencoder,
+    _COMMON + "code_mean_: f8[k]\ncode_covariance_: f8[k,k]\n",
+    check=_whole(0, 1),
+)
+machine(VariationalAutoencoder, _COMMON + "noise_variance_: number\n", check=_whole(1, 2))

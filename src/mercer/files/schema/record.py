@@ -95,6 +95,10 @@ ENUMS: dict[str, type[Enum]] = {}
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _NAMES: dict[type, str] = {}
 _GROUPS: dict[str, frozenset[str]] = {}
+_EXPLAINED = {  # types whose text alone does not say what is right
+    "pattern": r"one class of characters, repeated, such as \w+ or [a-z]{2,} (what other patterns "
+    "take may grow without bound)"
+}
 
 
 def record(
@@ -197,8 +201,9 @@ def check_fields(described: Record, found: Fields, inside: Mapping[int, Sizes]) 
     for name, kind in described.types.items():
         if name in found and not checker.fits(found[name], kind, sizes):
             known = _show_sizes(kind, sizes)
+            expected = _EXPLAINED.get(kind.text, kind.text)
             raise ModelFormatError(
-                f"{described.name}.{name} is {_show(found[name])}, but {kind.text} is expected"
+                f"{described.name}.{name} is {_show(found[name])}, but {expected} is expected"
                 + (f" where {known}" if known else "")
             )
     return sizes

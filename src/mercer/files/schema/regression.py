@@ -1,9 +1,16 @@
-"""Ridge regression, logistic regression, and streams of them."""
+"""Ridge regression, logistic regression and streams of them, Gaussian processes."""
 
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
-from mercer.machines import KernelRidge, LogisticRegression
-from mercer.problems import Coefficients, PathValue
+from mercer.machines import (
+    GaussianProcess,
+    GaussianProcessClassifier,
+    KernelRidge,
+    LogisticRegression,
+)
+from mercer.machines.process.latent import LaplaceSpread
+from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
+from mercer.problems import Coefficients, LaplacePosterior, PathValue, ProcessPosterior
 from mercer.solvers.risk.annealed import SGDState
 from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
 
@@ -78,3 +85,82 @@ LOGISTIC = (
     """
 )
 machine(LogisticRegression, LOGISTIC)
+
+# --- Gaussian processes ---------------------------------------------------------------------------
+
+record(
+    ProcessPosterior,
+    """
+    coef: f8[n,k]
+    intercept: f8[k]
+    weights: none | f8[w,k]
+    factor: f8[f,f]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(PointSpread, "source: Source{n=n,d=d}\nfactor: f8[n,n]\nones: none | f8[n]", group="spread")
+record(
+    MatrixSpread,
+    "given: int=d\nrows: i8[n]<d\nfactor: f8[n,n]\nones: none | f8[n]",
+    group="spread",
+)
+record(
+    FeatureSpread,
+    """
+    features: @features{d=d} | function
+    factor: f8[w,w]
+    mean: f8[w]
+    noise, level: float
+    own: f8[_]
+    """,
+    group="spread",
+)
+machine(
+    GaussianProcess,
+    FITTED
+    + """
+    noise_: float
+    _expansion: @expansion{d=d}
+    _spread: @spread{d=d}
+    dual_coef_: f8[n] | f8[n,k]
+    intercept_: f8[k] | float
+    log_marginal_likelihood_value_: number
+    n_iter_: int
+    _weights: f8[n]
+    _targets: f8[n,k]
+    """,
+)
+record(
+    LaplacePosterior,
+    """
+    coef, roots: f8[n,k]
+    factors: f8[k,n,n]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(
+    LaplaceSpread,
+    """
+    source: none | Source{n=n,d=d}
+    given: int
+    rows: i8[n]
+    roots: f8[n,k]
+    factors: f8[k,n,n]
+    """,
+)
+machine(
+    GaussianProcessClassifier,
+    FITTED
+    + """
+    classes_: labels[c]
+    _expansion: @expansion{d=d,k=k}
+    _spread: LaplaceSpread{d=d,k=k}
+    dual_coef_: f8[n,k]
+    log_marginal_likelihood_value_: number
+    n_iter_: int
+    """,
+)

@@ -10,6 +10,7 @@
 name                 value
 ===================  ===================================================================
 none bool int text   as in Python
+pattern              a regular expression of words that takes linear time
 float, number        a finite float; any float
 f8 f4 f              a finite array: float64, float32, either
 F                    an array of float64 that may hold infinity and NaN
@@ -41,6 +42,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.expression import Expression
+from mercer.files.token_patterns import is_linear_pattern
 from mercer.kernels import Kernel
 
 Sizes = dict[str, int]
@@ -274,6 +276,7 @@ _SIMPLE: dict[str, Callable[[Any], bool]] = {
     "float": lambda value: isinstance(value, float | np.floating) and bool(np.isfinite(value)),
     "number": lambda value: isinstance(value, float | np.floating),
     "text": lambda value: isinstance(value, str),
+    "pattern": is_linear_pattern,
     "f8": _array("f8"),
     "f4": _array("f4"),
     "f": _array("f4 f8"),

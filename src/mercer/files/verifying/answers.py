@@ -18,14 +18,20 @@ from mercer.problems import (
     Dual,
     Duals,
     Eigenproblem,
+    Evidence,
     GaussianClasses,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
+    LaplacePosterior,
     LinearSystem,
     Many,
     Modes,
     Partition,
     PathValue,
+    ProcessClassification,
+    ProcessPosterior,
+    ProcessRegression,
     RidgePath,
     Separation,
     SmoothRisk,
@@ -59,6 +65,10 @@ def _path(problem: Any, value: Any) -> bool:
     return _rows(problem, value.coef) and bool(value.scores.shape == shape)
 
 
+def _logs(problem: Any, value: Any) -> bool:
+    return value.logs is not None and bool(value.logs.shape == problem.lower.shape)
+
+
 def _pairs(problem: Any, value: Any) -> bool:
     return bool(len(value.coef_x) == problem.gram_x.shape[0] and len(value.values) == problem.count)
 
@@ -69,6 +79,15 @@ def _modes(problem: Any, value: Any) -> bool:
     )
 
 
+def _parts(problem: Any, table: Any) -> bool:
+    return bool(table.shape == (problem.count, problem.X.shape[1]))
+
+
+def _topics(problem: Any, value: Any) -> bool:
+    shape = (problem.X.shape[0], problem.count)
+    return _parts(problem, value.table) and bool(value.proportions.shape == shape)
+
+
 Fits = Callable[[Any, Any], bool]
 
 # the answer, the problems it may belong to, and whether sizes agree
@@ -77,6 +96,10 @@ _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
     (Duals, (Many,), _many),
     (Coefficients, (LinearSystem, SmoothRisk), lambda p, v: _rows(p, v.coef)),
     (PathValue, (RidgePath,), _path),
+    (ProcessPosterior, (ProcessRegression,), lambda p, v: _rows(p, v.coef)),
+    (ProcessPosterior, (Evidence,), _logs),
+    (LaplacePosterior, (ProcessClassification,), lambda p, v: v.coef.shape == p.signs.shape),
+    (LaplacePosterior, (LaplaceEvidence,), _logs),
     (Modes, (Eigenproblem,), _modes),
     (Clusters, (Partition,), lambda p, v: len(v.labels) == p.gram.shape[0]),
     (CanonicalPairs, (Correlation,), _pairs),
@@ -85,9 +108,9 @@ _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
     (Separator, (Separation,), lambda p, v: _rows(p, v.coef)),
     (ClassModel, (ClassTables,), lambda p, v: v.tables.shape == p.tables.shape),
     (Spread, (GaussianClasses,), lambda p, v: v.mean.shape == p.moments.mean.shape),
-    (GaussianParts, (Mixture,), lambda p, v: len(v.shares) == p.count),
-    (TableParts, (Mixture,), lambda p, v: len(v.shares) == p.count),
-    (TopicParts, (Mixture,), lambda p, v: len(v.table) == p.count),
+    (GaussianParts, (Mixture,), lambda p, v: _parts(p, v.means)),
+    (TableParts, (Mixture,), lambda p, v: _parts(p, v.table)),
+    (TopicParts, (Mixture,), _topics),
     (GibbsAnswer, (Expectations,), lambda p, v: len(v.multipliers) == len(p.targets)),
     (KernelWeights, (KernelAlignment,), lambda p, v: len(v.weights) == len(p.grams)),
     (WeightedDuals, (KernelCombination,), lambda p, v: len(v.weights) == len(p.grams)),

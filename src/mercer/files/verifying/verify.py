@@ -91,7 +91,7 @@ def verify(
     Raises
     ------
     ValueError
-        For machines that learnt from a stream, whose rows are gone.
+        For machines that learnt from a stream, whose rows are gone, and for rows of another length.
 
     Examples
     --------
@@ -116,6 +116,7 @@ def verify(
             "of a table, verify(model.machine, model.preparation.transform(rows), y)"
         )
     _refuse_streams(machine)
+    _refuse_width(machine, X)
     return _verify_machine(machine, X, y, sample_weight, tol)
 
 
@@ -126,25 +127,34 @@ def _verify_machine(machine: Any, X: Any, y: Any, weights: Any, tol: float | Non
     more = {} if weights is None else {"sample_weight": weights}
     with known_answers(answers), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of endings, which the certificate speaks of
-        twin.fit(X, y, **more)
+        try:
+            twin.fit(X, y, **more)
+        except (ValueError, IndexError) as error:
+            if not answers.given:
+                raise
+            said = f"the stored answer does not belong to as many rows ({error})"
+            return Verification(False, None, (), said)
         certificate: Certificate | None = getattr(twin, "certificate_", None)
         other = tuple(dict.fromkeys(differences(machine, twin)))
-    return _verdict(type(machine).__name__, certificate, other, bool(answers.given) or not found)
+    again = ""
+    if not answers.given:
+        why = "no stored answer belongs to the problem" if found else "it stores no answer"
+        again = f"{type(machine).__name__} was fitted again, since {why}"
+    return _verdict(certificate, other, again)
 
 
-def _verdict(
-    name: str, certificate: Certificate | None, other: tuple[str, ...], judged: bool
-) -> Verification:
+def _verdict(certificate: Certificate | None, other: tuple[str, ...], again: str) -> Verification:
     said = []
     if certificate is not None:
         said.append(("" if certificate.ok else "not certified: ") + certificate.statement)
-    if not judged:
-        said.append(f"{name} was fitted again, since no stored answer belongs to the problem")
+    source = "this fit" if again else "the data and the answer"
+    if again:
+        said.append(again)
     if other:
         listed = ", ".join(other[:5]) + (", ..." if len(other) > 5 else "")
-        said.append(f"{listed} of the machine do not follow from the data and the answer")
+        said.append(f"{listed} of the machine do not follow from {source}")
     else:
-        said.append("all that is stored follows from the data and the answer")
+        said.append(f"all that is stored follows from {source}")
     ok = (certificate is None or certificate.ok) and not other
     return Verification(ok, certificate, other, "; ".join(said))
 
@@ -174,6 +184,15 @@ def _unfitted(machine: Any, tol: float | None) -> Any:
     if tol is not None and "tol" not in names:
         raise ValueError(f"verify: {type(machine).__name__} has no parameter tol; leave it out")
     return twin.set_params(**free, **({} if tol is None else {"tol": tol}))
+
+
+def _refuse_width(machine: Any, X: Any) -> None:
+    """Refuse rows of another length than those of the fit."""
+    known, shape = getattr(machine, "n_features_in_", None), getattr(X, "shape", ())
+    if known is not None and len(shape) == 2 and shape[1] != known:
+        raise ValueError(
+            f"verify: X has {shape[1]} columns, and {type(machine).__name__} was fitted to {known}"
+        )
 
 
 def _refuse_streams(machine: Any) -> None:

@@ -81,7 +81,7 @@ def topics(
     return TopicModel(
         Pipeline([("prepare", words), ("machine", machine)]), table[[name]].schema, findings,
         certificate, (*notes, why), _program(table.source, name, words, machine),
-        settings_of(table, random_state, phases), table,
+        settings_of(table[[name]], random_state, phases), table,
         topics=_top_words(machine, counts, names), shares=np.asarray(machine.weights_),
         weights=np.asarray(machine.transform(counts)), candidates=candidates,
     )  # fmt: skip

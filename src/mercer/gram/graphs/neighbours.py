@@ -6,14 +6,20 @@ from functools import singledispatch
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.reference.closeness import closeness
+from mercer.expression import AbsDist, SqDist, Statistic
 from mercer.gram.base import Gram
 from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
-from mercer.points import take
+from mercer.points import is_sparse, take, to_dense
 
-_ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
+# of the largest number in a comparison: what sums in another order may differ by
+ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
+_ROUNDINGS_OF_A_SUM = 16  # beside two for each feature, as tiles add up products
+_DIGITS = 1e11 * float(np.finfo(np.float64).eps)  # of a larger distance ten digits are left
+_AT_ONCE = 4096  # rows whose differences from one row are held together
 
 
 def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Array, Array]:
@@ -60,6 +66,21 @@ def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Arr
     return index, squared
 
 
+def is_exact(source: Source) -> bool:
+    """Return whether `neighbours` compares rows by squared differences of their entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian, Laplacian
+    >>> X = np.zeros((2, 1))
+    >>> [is_exact(Source(kernel(1.0).expression(), X)) for kernel in (Gaussian, Laplacian)]
+    [True, False]
+    """
+    order = closeness(source.expression)
+    return order.direct and order.key == SqDist()
+
+
 @singledispatch
 def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
     """Return what neighbours are ordered by, in float64, and how much of it may be rounding.
@@ -82,7 +103,27 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
     """
     lengths = gram.diag()
     key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
-    return key, _ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
+    return key, ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
+
+
+def _compare_again(key: Array, Z: Array, X: Points, kind: type[Statistic]) -> None:
+    """Compute distances anew, by differences of entries, that are small beside the rows.
+
+    Tiles compare dense rows around their mean, which a single one far away takes from the others,
+    and sparse ones by products: both are rounded in the size of the rows.
+    """
+    power = 2.0 if kind is SqDist else 1.0
+    Z = np.asarray(Z, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = np.abs(Z if is_sparse(X) else Z - X.mean(axis=0)) ** power
+        doubtful = _DIGITS * (2 * X.shape[1] + _ROUNDINGS_OF_A_SUM) * far.sum(axis=1)
+        for row, at in enumerate(Z):
+            deadline.check()
+            # (rows that are farther from the mean are not near this one by rounding alone)
+            again = np.flatnonzero(~(key[row] > doubtful[row]))
+            for part in np.array_split(again, len(again) // _AT_ONCE + 1):
+                apart = np.abs(to_dense(take(X, part)).astype(np.float64) - at)
+                key[row, part] = (apart**power).sum(axis=1)
 
 
 @nearness.register(DenseGram)
@@ -92,6 +133,8 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, fl
     source = gram.source
     order = closeness(source.expression)
     pairs = choose_backend().pairs(order.key, take(source.X, points), source.X, np.float64)
-    key = np.asarray(pairs.rows(slice(0, len(points))))
+    key = np.array(pairs.rows(slice(0, len(points))))
+    if order.direct and isinstance(order.key, SqDist | AbsDist) and not order.key.steps:
+        _compare_again(key, to_dense(take(source.X, points)), source.X, type(order.key))
     largest = float(np.abs(source.diag()).max(initial=0.0))
-    return key, 0.0 if order.direct else _ROUNDINGS * largest
+    return key, 0.0 if order.direct else ROUNDINGS * largest

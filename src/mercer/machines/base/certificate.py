@@ -219,13 +219,18 @@ def is_well_conditioned(
         size = float(diagonal.max(initial=0.0))
         return bool(
             1 / _LARGE < size < _LARGE
-            and (penalty is None or penalty > _SLIGHT * size)
+            and (penalty is None or penalty > _SLIGHT * size * _most(weights))
             and _even(weights, size)
             and (gram.source is None or _near(gram.source.X))
             and _apart(gram, diagonal, size)
             and _sums(value, np.sqrt(diagonal)) * np.sqrt(size) < _CANCELLING
             and (not hasattr(value, "values") or _sums(value, np.sqrt(diagonal)) < _SQUARED)
         )
+
+
+def _most(weights: Array | None) -> float:
+    """Return the largest weight, at least 1, by which what is added to K is divided in its row."""
+    return 1.0 if weights is None else float(weights.max(initial=1.0))
 
 
 def _even(weights: Array | None, size: float) -> bool:
@@ -288,12 +293,30 @@ def agree(machine: Any, stacklevel: int) -> None:
     certificate = _known(machine)
     if certificate is None or certificate.ok or _asks_less(machine, certificate):
         return
+    held[name] = confirmed(type(machine).__name__, solution, certificate, stacklevel + 1)
+
+
+def confirmed(name: str, solution: Solution, certificate: Certificate, stacklevel: int) -> Solution:
+    """Return the solution, with SOLVED taken back and a warning if the certificate is not ok.
+
+    Parameters
+    ----------
+    name : str
+        Of the machine or function that answers for it.
+    solution : Solution
+        How the solver ended.
+    certificate : Certificate
+        The judgement of its answer.
+    stacklevel : int
+        Of the caller whom the warning is for, as `warnings.warn` counts from here.
+    """
+    if certificate.ok or solution.status is not Status.SOLVED:
+        return solution
     seen = f"not certified: {certificate.statement}"
     detail = f"{solution.detail}; {seen}" if solution.detail else seen
     status = Status.INACCURATE if _has_lengths(certificate) else Status.NOT_CONVEX
-    held[name] = replace(solution, status=status, detail=detail)
-    message = f"{type(machine).__name__}: {status.value} ({seen})."
-    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+    warnings.warn(f"{name}: {status.value} ({seen}).", ConvergenceWarning, stacklevel=stacklevel)
+    return replace(solution, status=status, detail=detail)
 
 
 def _asks_less(machine: Any, certificate: Certificate) -> bool:

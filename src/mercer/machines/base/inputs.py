@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import sqrt
 from typing import Any
@@ -376,8 +376,18 @@ def _largest(X: Points) -> Array:
     return np.asarray(np.maximum(X.max(axis=0), -X.min(axis=0)))
 
 
-def refuse_overflown(machine: Any, values: Array) -> Array:
-    """Return predictions back if they are numbers; else say where the kernel overflows."""
+def refuse_overflown(machine: Any, evaluate: Callable[[], Array]) -> Array:
+    """Return predictions if they are numbers; else say, and say alone, where the kernel overflows.
+
+    Parameters
+    ----------
+    machine : object
+        A fitted machine.
+    evaluate : callable
+        Computes the predictions: (n,) or (n, k).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = evaluate()
     bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
     if not len(bad):
         return values

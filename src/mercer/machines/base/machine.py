@@ -140,7 +140,7 @@ class KernelMachine(NestedKernels, ABC):
         check_is_fitted(self)
         # what counts is the kernel of the fit, not what the parameter may have become since
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
-        return refuse_overflown(self, self._expansion(points))
+        return refuse_overflown(self, lambda: self._expansion(points))
 
     def _column_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)

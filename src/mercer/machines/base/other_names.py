@@ -63,6 +63,19 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "alphas": "pass penalty='loo', penalties={value}: exact leave-one-out picks the best",
         "C": "the weight of the squared norm is penalty, 1 / C here",
     },
+    "GaussianProcess": {
+        "alpha": "it is called noise: noise={value}",
+        "penalty": "it is called noise: noise={value}, the variance of the noise",
+        "optimizer": "pass optimize=True to maximise the marginal likelihood, False to leave it",
+        "n_restarts_optimizer": "pass starts, one more than restarts",
+        "normalize_y": "pass bias=True for a constant beside f; scale y before the fit",
+    },
+    "GaussianProcessClassifier": {
+        "optimizer": "pass optimize=True to maximise the evidence, False to leave the kernel",
+        "n_restarts_optimizer": "pass starts, one more than restarts",
+        "max_iter_predict": "Newton's method needs few steps; solvers.LaplaceMode bounds them",
+        "multi_class": "with more than two classes each is asked against the rest",
+    },
     "LogisticRegression": {
         "C": "the weight of the squared norm is penalty = 1 / C, with C={value}",
         "alpha": "the weight of the squared norm is penalty; with a mean of losses it is n * alpha",
@@ -168,6 +181,16 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "whiten_solver": "rows are whitened by PCA, which chooses by size",
         "w_init": "starts are random; n_init says how many",
         "kernel": "directions are sought in the space of the rows; transform them by PCA first",
+    },
+    "NetworkMachine": {
+        "hidden_layer_sizes": "it is called encoder_sizes: encoder_sizes={value}",
+        "latent_dim": "it is called n_components: n_components={value}",
+        "alpha": "it is called penalty: penalty={value}",
+        "learning_rate_init": "it is called learning_rate: learning_rate={value}",
+        "n_iter_no_change": "it is called patience: patience={value}",
+        "epochs": "it is called max_iter, passes with a batch_size: max_iter={value}",
+        "solver": "batch_size=None is L-BFGS on all rows, a number Adam on so many at a time",
+        "kernel": "the maps are networks; PCA takes a kernel",
     },
     "NaiveBayes": {
         "class_prior": "it is called prior: prior={value}",

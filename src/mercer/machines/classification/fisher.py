@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.base import RKHSFunction
 from mercer.gram.build import refuse_extremes
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
@@ -34,6 +32,7 @@ from mercer.machines.base.targets import (
     refuse_targets,
 )
 from mercer.machines.classification.gaussian_rule import Mahalanobis, Rule, SharedGaussian
+from mercer.machines.classification.penalized import PENALIZED, Penalized
 from mercer.machines.projection.origin import moved, near_origin
 from mercer.points import to_dense
 from mercer.problems import Directions, Discriminant
@@ -50,7 +49,8 @@ class FisherDiscriminant(
     """Fisher discriminant: directions that keep classes apart, and a classifier there.
 
     Maximises w'S_B w / w'(S_W + beta I) w in the space of any kernel, S_B the scatter of the class
-    means and S_W the scatter of the rows around the mean of their class. There are at most
+    means and S_W the scatter of the rows around the mean of their class; `penalty_on` puts beta on
+    the coefficients instead. There are at most
     classes - 1 such directions, each orthogonal to the others in the metric S_W + beta I. With the
     linear kernel and a small penalty this is linear discriminant analysis, which is Bayes' rule
     for Gaussian classes of equal covariance.
@@ -65,6 +65,11 @@ class FisherDiscriminant(
         beta in units of the mean squared distance of rows from the mean of their class (the trace
         of S_W), so that the scale of the kernel does not matter. Zero is possible for kernels with
         fewer features than rows, where no direction has zero scatter.
+    penalty_on : {"function", "coefficients"}, default="function"
+        What beta is the penalty of: the squared length w'w = a'K a of the direction
+        w = sum_i a_i phi(x_i), or its coefficients, a'a. The latter adds beta I to the scatter
+        of the rows of K, and has the trace of that for its unit; weights s of the rows make it
+        sum_i a_i^2 / s_i.
     weighting : {"counts", "classes"}, default="counts"
         Whether every row counts alike in S_W and S_B, or every class.
     rule : {"gaussian", "mahalanobis"}, default="gaussian"
@@ -96,9 +101,10 @@ class FisherDiscriminant(
         Probabilities of the classes before a row is seen.
     dual_coef_ : array of shape (n_samples, n_components)
         Coefficients of the directions over the training rows; for kernels without a small feature
-        map.
+        map, and with penalty_on="coefficients".
     scalings_ : array of shape (n_features, n_components)
-        The directions themselves; for the linear kernel with fewer columns than rows.
+        The directions themselves; for the linear kernel with fewer columns than rows and the
+        penalty on the function.
     solution_ : Solution
         How the solver ended.
     certificate_ : Certificate
@@ -127,6 +133,7 @@ class FisherDiscriminant(
         n_components: int | None = None,
         *,
         penalty: float = 1e-4,
+        penalty_on: str = "function",
         weighting: str = "counts",
         rule: str = "gaussian",
         prior: npt.ArrayLike | str | None = None,
@@ -137,6 +144,7 @@ class FisherDiscriminant(
         self.kernel = kernel
         self.n_components = n_components
         self.penalty = penalty
+        self.penalty_on = penalty_on
         self.weighting = weighting
         self.rule = rule
         self.prior: Any = prior
@@ -172,14 +180,17 @@ class FisherDiscriminant(
         totals = np.bincount(codes[rows], weights[rows], len(self.classes_))
         self.prior_ = prior_of(self, totals)
         self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
-        X, self._origin = near_origin(self.kernel_, X, rows, weights)
+        self._origin, form = None, PENALIZED[self.penalty_on]
+        if form.is_of_the_function:  # moved rows have other coefficients
+            X, self._origin = near_origin(self.kernel_, X, rows, weights)
         gram = make_gram(
-            self.kernel_, X, Need.MATRIX, rows=rows, names=self._column_names(), copies=2
+            self.kernel_, X, Need.MATRIX, rows=rows, names=self._column_names(), copies=form.copies
         )
         refuse_extremes(type(self).__name__, gram, self.kernel_, rows, small=True)
-        asked = self._question(gram, codes[rows], weights[rows], totals)
+        penalized: Penalized = form(gram, weights[rows])
+        asked = self._question(penalized.asked_on(), codes[rows], weights[rows], totals)
         self.solution_: Solution = self._solved(asked)
-        self._keep(asked, rows, len(y))
+        self._keep(asked, gram, penalized, rows, len(y))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -268,7 +279,8 @@ class FisherDiscriminant(
         value = self.__dict__.get("_directions")
         if value is None:
             raise AttributeError(
-                "scalings_ exists after a fit with the linear kernel to more rows than columns"
+                "scalings_ exists after a fit with the linear kernel to more rows than columns, "
+                "with penalty_on='function'"
             )
         return np.asarray(value)
 
@@ -306,30 +318,35 @@ class FisherDiscriminant(
         except (np.linalg.LinAlgError, ValueError, SolverError) as error:
             raise type(error)(f"{type(self).__name__}: {error}") from error
 
-    def _keep(self, asked: Discriminant, rows: Array, n: int) -> None:
+    def _keep(
+        self, asked: Discriminant, gram: Gram, penalized: Penalized, rows: Array, n: int
+    ) -> None:
         value: Directions = self.solution_.value
-        gram = asked.gram
         for name in ("dual_coef_", "_directions"):  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
-        functions = RKHSFunction(gram, value.coef, value.weights)
+        functions = penalized.functions(value)
         f = functions.at_points()
         if functions.weights is not None:
-            lengths = functions.weights.T @ functions.weights
             if isinstance(self.kernel_, Linear):
                 self._directions = functions.weights
         else:
-            assert value.coef is not None
-            lengths = value.coef.T @ f
+            assert functions.coef is not None
             self.dual_coef_ = np.zeros((n, len(value.values)))
-            self.dual_coef_[rows] = value.coef
+            self.dual_coef_[rows] = functions.coef
         means = asked.averages.T @ f
         middle = asked.shares @ means
         self._expansion = moved(functions.expand().plus(-middle), self._origin)
         self.ratios_, self.means_ = value.values, means - middle
+        lengths = penalized.lengths(value, functions, f)
         self._rule = self._made_rule(asked, f - means[asked.codes], lengths)
-        question = partial(_on, asked=replace(asked, gram=None))  # type: ignore[arg-type]
         self._judgement = lazy_certificate(
-            gram, question, value, certify, asked.row_weights, asked.penalty
+            gram,
+            penalized.question(asked),
+            value,
+            certify,
+            asked.row_weights,
+            asked.penalty,
+            eager=not penalized.is_of_the_function,
         )
 
     def _made_rule(self, asked: Discriminant, away: Array, lengths: Array) -> Rule:
@@ -350,6 +367,7 @@ class FisherDiscriminant(
     def _check_parameters(self) -> None:
         check_real(self, "penalty", least=0.0)
         check_optional_count(self, "n_components")
+        check_choice(self, "penalty_on", tuple(PENALIZED))
         check_choice(self, "weighting", ("counts", "classes"))
         check_choice(self, "rule", ("gaussian", "mahalanobis"))
         check_limits(self)
@@ -358,10 +376,6 @@ class FisherDiscriminant(
         check_prior(self)
         if self.prior is not None and self.rule == "mahalanobis":
             refuse(self, "prior", self.prior, "be None with rule='mahalanobis', which has none")
-
-
-def _on(gram: Gram, asked: Discriminant) -> Discriminant:
-    return replace(asked, gram=gram)
 
 
 def _variances(asked: Discriminant) -> tuple[float, float]:

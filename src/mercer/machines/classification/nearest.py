@@ -1,4 +1,4 @@
-"""Who is near: the search for neighbours, in a space of rows or in a given matrix, and votes."""
+"""Who is near: the search for neighbours by distance, in a space of rows or in a given matrix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Found:
     index : (m, count) int array
         Numbers of training rows.
     key : (m, count) array
-        What they are ordered by: squared distances, up to a constant for each row.
+        What they are ordered by, ascending: squared distances up to a constant for each row, or
+        similarities with their sign turned.
     similarity : (m, count) array
         k(z, x).
     """
@@ -113,13 +114,17 @@ class MatrixSearch(NeighbourSearch):
         for first in range(0, max(len(K), 1), _BLOCK):
             block = np.asarray(K[first : first + _BLOCK], dtype=np.float64)
             block = block if own else block[:, self.rows]
-            key = lengths - 2 * block
+            key = self._key(block, lengths)
             if own:
                 key[np.arange(len(key)), first + np.arange(len(key))] = np.inf
             index = smallest(key, count)
             at = np.take_along_axis
             parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
         return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _key(self, block: Array, lengths: Array) -> Array:
+        """Return squared distances less k(z, z)."""
+        return np.asarray(lengths - 2 * block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,36 +202,6 @@ def smallest(key: Array, count: int) -> Array:
     index = np.nonzero(chosen)[1].reshape(len(key), count)
     order = np.argsort(np.take_along_axis(key, index, axis=1), axis=1, kind="stable")
     return np.take_along_axis(index, order, axis=1)
-
-
-def votes(found: Found, w: Array, k: float, codes: Array, count: int, alike: bool) -> Array:
-    """Count the votes of the k nearest rows: (m, classes).
-
-    A row votes as often as its weight w (m, count) says; the last one only with what is left of k.
-    With `alike` a vote counts as much as the similarity, negative ones nothing; where no vote
-    counts, all do.
-    """
-    ballots = np.clip(k - (np.cumsum(w, axis=1) - w), 0.0, w)
-    if alike:
-        weighed = ballots * np.maximum(found.similarity, 0.0)
-        counted = weighed.any(axis=1, keepdims=True)
-        ballots = np.where(counted, weighed, ballots)
-    cells = np.arange(len(w))[:, None] * count + codes[found.index]
-    total = np.bincount(cells.ravel(), ballots.ravel(), len(w) * count)
-    return np.asarray(total.reshape(len(w), count))
-
-
-def winners(total: Array, found: Found, w: Array, codes: Array) -> Array:
-    """Return the class with most votes; of several, the one with the nearest row that counts."""
-    best = total.max(axis=1, keepdims=True)
-    tied: Array = np.asarray(total >= best * (1 - 1e-12))
-    choice = total.argmax(axis=1)
-    several = np.flatnonzero(tied.sum(axis=1) > 1)
-    if len(several):
-        near = codes[found.index[several]]
-        among = np.logical_and(np.take_along_axis(tied[several], near, axis=1), w[several] > 0)
-        choice[several] = near[np.arange(len(several)), among.argmax(axis=1)]
-    return np.asarray(choice)
 
 
 def with_copies(

@@ -17,6 +17,7 @@ from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.gram.build import matrix_gram
+from mercer.gram.graphs.neighbours import is_exact
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows
@@ -37,12 +38,12 @@ from mercer.machines.classification.nearest import (
     NeighbourSearch,
     RowSearch,
     copies_of,
-    votes,
-    winners,
     with_copies,
 )
+from mercer.machines.classification.similar import MatrixSimilarity, RowSimilarity
+from mercer.machines.classification.votes import WEIGHINGS, votes, warn_of_silent_rows, winners
 from mercer.points import take
-from mercer.problems import Nearest, Neighbourhoods
+from mercer.problems import MostSimilar, Nearest, Neighbourhoods
 from mercer.solvers import Solution, Status
 
 _CHECKED = 200  # rows whose neighbourhoods the certificate looks at
@@ -64,8 +65,15 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         What similarity is; the linear kernel gives the usual distances.
     max_neighbors : int, default=50
         Largest number tried by "loo".
-    votes : {"plain", "similarity"}, default="plain"
-        Whether each neighbour has one vote, or k(x, z) of them (none where that is negative).
+    votes : {"plain", "similarity", "signed"}, default="plain"
+        Whether each neighbour has one vote, or k(x, z) of them. Where that is negative,
+        "similarity" takes no vote and warns, and "signed" counts a vote against the class: one for
+        the others, in equal parts. With two classes, 0 and 1, the latter decides by the sign of
+        sum_n k(x, x_n) (2 y_n - 1).
+    by : {"distance", "similarity"}, default="distance"
+        Whether neighbours are the rows at the smallest distance, or those of the largest k(x, z).
+        Both are the same where k(x, x) is constant. Similarities need no positive semidefinite
+        kernel.
 
     Attributes
     ----------
@@ -81,7 +89,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
     solution_ : Solution
         The neighbourhoods of a sample of rows.
     certificate_ : Certificate
-        Whether these are right, from all distances of the sample in float64; made when first read.
+        Whether these are right, from all distances (or similarities) of the sample in float64;
+        made when first read.
 
     Examples
     --------
@@ -100,11 +109,13 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         *,
         max_neighbors: int = 50,
         votes: str = "plain",
+        by: str = "distance",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.kernel = kernel
         self.max_neighbors = max_neighbors
         self.votes = votes
+        self.by = by
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -155,6 +166,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         """
         found = self._near(X)
         weight = self._weights[found.index]
+        warn_of_silent_rows(found, weight, self.n_neighbors_, WEIGHINGS[self.votes])
         total = self._count(found, weight, self.n_neighbors_)
         share = total / total.sum(axis=1, keepdims=True)
         # of equal shares the one that `predict` decides for is the largest, by a rounding
@@ -176,13 +188,17 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             Labels.
         """
         found = self._near(X)
-        best = self._winners(found, self._weights[found.index], self.n_neighbors_)
+        weight = self._weights[found.index]
+        warn_of_silent_rows(found, weight, self.n_neighbors_, WEIGHINGS[self.votes])
+        best = self._winners(found, weight, self.n_neighbors_)
         return np.asarray(self.classes_[best])
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
-        """Find the nearest training rows; distances are those of the kernel's space.
+        """Find the nearest training rows, or with by="similarity" the most similar ones.
+
+        Distances are those of the kernel's space.
 
         Parameters
         ----------
@@ -196,9 +212,9 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         Returns
         -------
         distances : array of shape (n_samples, n_neighbors)
-            Ascending; only with `return_distance`.
+            Ascending; only with `return_distance`. With by="similarity": k(x, z), descending.
         indices : int array of shape (n_samples, n_neighbors)
-            Numbers of training rows; of equal distances the smaller first.
+            Numbers of training rows; of equally near ones the smaller first.
         """
         check_is_fitted(self)
         count: Any = self.n_neighbors_ if n_neighbors is None else n_neighbors
@@ -216,6 +232,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             index, squared = copies.of_new_rows(found, int(count))
         if not return_distance:
             return index
+        if self._by_similarity():
+            return -squared, index
         if isinstance(self.kernel_, Precomputed):
             raise ValueError(
                 "NearestNeighbors: distances need k(z, z) of the new rows, which a precomputed "
@@ -229,8 +247,11 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         return self._search.of(points, self._rows_for(self.n_neighbors_))
 
     def _count(self, found: Found, weight: Array, k: int) -> Array:
-        alike = self.votes == "similarity"
-        return votes(found, weight, k, self._codes, len(self.classes_), alike)
+        weighing = WEIGHINGS[self.votes]
+        return votes(found, weight, k, self._codes, len(self.classes_), weighing)
+
+    def _by_similarity(self) -> bool:
+        return isinstance(self._search, (RowSimilarity, MatrixSimilarity))
 
     def _winners(self, found: Found, weight: Array, k: int) -> Array:
         return winners(self._count(found, weight, k), found, weight, self._codes)
@@ -269,9 +290,11 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
     def _searched(self, X: Points, rows: DistinctRows) -> NeighbourSearch:
         if isinstance(self.kernel_, Precomputed):
             gram = matrix_gram(X, rows.first)
-            return MatrixSearch(gram.dense(), rows.first, X.shape[0])
+            of_matrix = {"distance": MatrixSearch, "similarity": MatrixSimilarity}[self.by]
+            return of_matrix(gram.dense(), rows.first, X.shape[0])
         expression = bind_columns(self.kernel_.expression(), self._column_names())
-        return RowSearch(Source(expression, take(X, rows.first)))
+        of_rows = {"distance": RowSearch, "similarity": RowSimilarity}[self.by]
+        return of_rows(Source(expression, take(X, rows.first)))
 
     def _promise(self, X: Points, rows: DistinctRows) -> None:
         n, started = len(rows.first), time.perf_counter()
@@ -281,10 +304,13 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         value = Neighbourhoods(self._search.of(asked, count).index)
         seconds = time.perf_counter() - started
         self.solution_ = Solution(value, Status.SOLVED, 1, seconds, "Search")
-        question = partial(Nearest, points=sample, count=count)
-        if isinstance(self._search, RowSearch):
-            # distances need a positive semidefinite kernel
-            eager = not self.kernel_.psd
+        asks = MostSimilar if self._by_similarity() else Nearest
+        question = partial(asks, points=sample, count=count)
+        if isinstance(self._search, (RowSearch, RowSimilarity)):
+            # distances need a positive semidefinite kernel, and only those of rows as they are
+            # given are compared without rounding
+            exact = self.kernel_.psd and is_exact(self._search.source)
+            eager = self._by_similarity() or not exact
             self._judgement = LazyPointsCertificate(
                 self._search.source, question, value, certify, eager
             )
@@ -292,7 +318,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             self._judgement = certify(question(matrix_gram(X, rows.first)), value)
 
     def _check_parameters(self) -> None:
-        check_choice(self, "votes", ("plain", "similarity"))
+        check_choice(self, "votes", tuple(WEIGHINGS))
+        check_choice(self, "by", ("distance", "similarity"))
         check_count(self, "max_neighbors")
         if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "loo"):
             check_count(self, "n_neighbors")

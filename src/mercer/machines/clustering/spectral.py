@@ -298,7 +298,7 @@ class SpectralClustering(
             points = new_rows(self, X, precomputed)
         if self._norm.cuts and precomputed:
             refuse_negative_rows(self, points)
-        sums = refuse_overflown(self, self._expansion(points))
+        sums = refuse_overflown(self, lambda: self._expansion(points))
         warn_of_strangers(self, sums)
         values = np.zeros(sums.shape[1] - 1)  # zero where there is no pair
         found = self.solution_.value.values

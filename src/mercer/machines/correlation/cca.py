@@ -32,18 +32,20 @@ from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.base.targets import check_weights
 from mercer.machines.correlation import penalty as penalty_of
 from mercer.machines.correlation.penalty import check_folds, held_out
+from mercer.machines.correlation.prediction import THROUGH, Route, routes
 from mercer.machines.correlation.views import (
     Grams,
+    Regression,
     column_weights,
     correlations_of,
     fitted_view,
     prepared,
     promised,
-    regression,
     second_view,
     signed,
 )
 from mercer.machines.projection.origin import near_origin
+from mercer.points import is_objects, take
 from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Shrinkage, Squared
 from mercer.resources import require_memory
 from mercer.solvers import Callback, LowRankCorrelation, Solution, solve
@@ -207,8 +209,10 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         value = signed(solution.value, grams[0], weights)
         self.solution_ = replace(solution, value=value)
         self._keep(grams, value, means, weights, rows, X.shape[0])
-        targets = y[rows] if self._reader.has_rows else None
-        self._regression = regression(grams, value, targets, weights)
+        first = None if is_precomputed(self.kernel_x) or is_objects(X) else take(X, rows)
+        targets = first, y[rows] if self._reader.has_rows else None
+        self._routes = routes(grams, value, targets, weights)
+        self._regression = self._routes[0].rows
         tol = None if self.rank is None else _APPROXIMATE
         self._judgement = promised(bases, weights, problem, value, tol)
         return self
@@ -266,28 +270,48 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         """
         return self.fit(X, y, sample_weight).transform(X, y)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, through: str = "least_squares") -> Array:
         """Predict the second view from the first, through the canonical directions.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows of the first view.
+        through : {"least_squares", "variates"}, default="least_squares"
+            Rows of the second view by least squares on the canonical variates u of the first; or
+            from variate to variate: v by least squares on u, then rows by least squares on v.
+            Without a penalty both are the same, and with all pairs of two linear views they are
+            ordinary least squares.
 
         Returns
         -------
         array of shape (n_samples,), (n_samples, n_targets) or (n_samples, n_components)
-            The rows of the second view, by least squares on the canonical variates of the first.
-            Where that view is not rows of numbers (strings, a precomputed kernel), its canonical
-            variates, likewise.
+            The rows of the second view. Where that view is not rows of numbers (strings, a
+            precomputed kernel), its canonical variates, likewise.
         """
-        check_is_fitted(self)
         variates = self._variates(X)
-        width = len(self._regression.centre)
-        size = 8 * len(variates) * width
-        require_memory(size, f"predictions of {width} columns", "Predict fewer rows at a time.")
-        values = self._regression(variates)
+        if through == "least_squares":
+            values = self._within_memory(variates, self._regression)
+        else:
+            values = self._along(0, variates, through)
         return values[:, 0] if self._reader.flat else values
+
+    def predict_x(self, y: Any, *, through: str = "least_squares") -> Array:
+        """Predict the first view from the second, through the canonical directions.
+
+        Parameters
+        ----------
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_targets)
+            New rows of the second view.
+        through : {"least_squares", "variates"}, default="least_squares"
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features) or (n_samples, n_components)
+            The rows of the first view, or its canonical variates where it has no rows of numbers.
+        """
+        return self._along(1, self.transform_y(y), through)
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the mean correlation of the variates of both views on new rows.
@@ -352,6 +376,24 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     @property
     def _n_features_out(self) -> int:
         return len(self.correlations_)
+
+    def _along(self, way: int, variates: Array, through: Any) -> Array:
+        """Predict a view from the variates of the other."""
+        if through not in THROUGH:
+            refuse(self, "through", through, f"be {' or '.join(map(repr, THROUGH))}")
+        known: tuple[Route, Route] | None = self.__dict__.get("_routes")
+        if known is None:
+            raise ValueError(
+                "CCA: this model is of a file that holds no more than the way from the first view "
+                "to the second by least squares; fit it again"
+            )
+        return self._within_memory(variates, known[way].by(through))
+
+    def _within_memory(self, variates: Array, regression: Regression) -> Array:
+        width = len(regression.centre)
+        size = 8 * len(variates) * width
+        require_memory(size, f"predictions of {width} columns", "Predict fewer rows at a time.")
+        return regression(variates)
 
     def _gram(
         self, kernel: Kernel, X: Points, rows: Array, weights: Array, names: Any

@@ -214,35 +214,6 @@ class Regression:
         return np.asarray(variates @ self.slopes + self.centre)
 
 
-def regression(
-    grams: Grams, value: CanonicalPairs, rows: Points | None, weights: Array
-) -> Regression:
-    """Regress the second view on the variates of the first.
-
-    The variates have mean zero, so the mean of the targets takes no part in the slopes, and sparse
-    rows stay sparse.
-
-    Parameters
-    ----------
-    grams : tuple of two Grams
-        Both views.
-    value : CanonicalPairs
-        Their canonical pairs.
-    rows : (n, t) array, sparse array or None
-        What is predicted; None for the variates of the second view.
-    weights : (n,) array
-        How often each row counts.
-    """
-    u = training_variates(grams[0], value.coef_x, value.weights_x, weights)
-    second = value.coef_y, value.weights_y
-    targets = training_variates(grams[1], *second, weights) if rows is None else rows
-    share = weights / weights.sum()
-    weighted = u * share[:, None]
-    centre = np.asarray(targets.T @ share).ravel()
-    cross = np.asarray(targets.T @ weighted).T - np.outer(weighted.sum(axis=0), centre)
-    return Regression(np.linalg.pinv(u.T @ weighted, hermitian=True) @ cross, centre)
-
-
 def training_variates(gram: Gram, coef: Array, held: Array | None, weights: Array) -> Array:
     """Return the variates of the training rows, of unit variance but for the penalty."""
     values = RKHSFunction(gram, coef, held).at_points()

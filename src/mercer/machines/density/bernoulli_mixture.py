@@ -8,17 +8,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
-from mercer.machines.base.parameters import check_real, refuse
+from mercer.machines.base.parameters import check_flag, check_real, refuse
 from mercer.machines.density.mixture import MixtureMachine, drawn_parts
 from mercer.points import is_sparse
 from mercer.problems.mixture.table_mixture import BernoulliMix, TableParts
+from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.solvers import Callback
 
 
 class BernoulliMixture(MixtureMachine):
     """A mixture of coins: P(x) = sum_j w_j prod_i p_ji^x_i (1 - p_ji)^(1 - x_i).
 
-    Found by expectation maximisation. Rows may be sparse and stay so.
+    Each component has a coin for each column, or with tied=True one coin for all of them. Found by
+    expectation maximisation. Rows may be sparse and stay so.
 
     Parameters
     ----------
@@ -30,6 +32,9 @@ class BernoulliMixture(MixtureMachine):
         coins; then a head never seen has the chance 10^-12.
     binarize : float or None, default=0.0
         Entries above it count as one, others as zero; None: rows are zeros and ones already.
+    tied : bool, default=False
+        Whether a component is one coin that is tossed for every column (p_ji = p_j): two coins that
+        are tossed three times each are three numbers, the share of the first and both chances.
     max_components : int, default=10
         The largest number tried when it is chosen.
     n_init : int, default=3
@@ -52,6 +57,8 @@ class BernoulliMixture(MixtureMachine):
         Shares w of the components.
     means_ : array of shape (n_components, n_features)
         Chances p of a one.
+    coins_ : array of shape (n_components,)
+        With tied=True: the chance p_j of a one that all columns of a component have.
     n_components_ : int
         The number of components.
     criteria_ : array of shape (max_components,)
@@ -78,9 +85,10 @@ class BernoulliMixture(MixtureMachine):
     >>> rng = np.random.default_rng(0)
     >>> heads = np.where(rng.uniform(size=5000) < 0.3, 0.9, 0.2)
     >>> tosses = rng.uniform(size=(5000, 3)) < heads[:, None]
-    >>> coins = BernoulliMixture(2, smoothing=0.0).fit(tosses)
-    >>> coins.weights_[np.argsort(coins.means_[:, 0])].round(1).tolist()
-    [0.7, 0.3]
+    >>> coins = BernoulliMixture(2, smoothing=0.0, tied=True).fit(tosses)
+    >>> order = np.argsort(coins.coins_)
+    >>> coins.weights_[order].round(1).tolist(), coins.coins_[order].round(1).tolist()
+    ([0.7, 0.3], [0.2, 0.9])
     """
 
     def __init__(
@@ -89,6 +97,7 @@ class BernoulliMixture(MixtureMachine):
         *,
         smoothing: float = 0.1,
         binarize: float | None = 0.0,
+        tied: bool = False,
         max_components: int = 10,
         n_init: int = 3,
         tol: float = 1e-6,
@@ -100,6 +109,7 @@ class BernoulliMixture(MixtureMachine):
         self.n_components = n_components
         self.smoothing = smoothing
         self.binarize = binarize
+        self.tied = tied
         self.max_components = max_components
         self.n_init = n_init
         self.tol = tol
@@ -155,16 +165,21 @@ class BernoulliMixture(MixtureMachine):
         return ones
 
     def _question(self, X: Points, weights: Array, k: int) -> BernoulliMix:
-        return BernoulliMix(X, weights, k, float(self.smoothing))
+        asks = TiedBernoulliMix if self.tied else BernoulliMix
+        return asks(X, weights, k, float(self.smoothing))
 
     def _free(self, problem: BernoulliMix, k: int) -> tuple[int, int]:
-        return int(self.n_features_in_), 0
+        return 1 if self.tied else int(self.n_features_in_), 0
 
     def _keep(self, problem: BernoulliMix, parts: TableParts) -> None:
         self.weights_, self.means_ = parts.shares, parts.table
+        self.__dict__.pop("coins_", None)
+        if self.tied:
+            self.coins_ = parts.table[:, 0].copy()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real(self, "smoothing", least=0)
+        check_flag(self, "tied")
         if self.binarize is not None:
             check_real(self, "binarize")

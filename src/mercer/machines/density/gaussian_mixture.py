@@ -190,6 +190,9 @@ class GaussianMixture(MixtureMachine):
             return d, shape.free(k, d)
         return d + shape.free(1, d), 0
 
+    def _small_sample(self, problem: GaussianMix, rows: Array) -> float:
+        return float(problem.shape.small_sample(rows, int(self.n_features_in_)))
+
     def _keep(self, problem: GaussianMix, parts: GaussianParts) -> None:
         scale, forms = self._scale, parts.covariances
         self.weights_ = parts.shares

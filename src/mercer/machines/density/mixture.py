@@ -69,6 +69,10 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
     def _free(self, problem: Any, k: int) -> tuple[int, int]:
         """Count the free numbers of each part, and those that all parts share (shares not)."""
 
+    def _small_sample(self, problem: Any, rows: Array) -> float:
+        """Return what a length must add for parts of few rows: nothing where they are bounded."""
+        return 0.0
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -232,7 +236,9 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
 
         As half of `bic`, but that the N numbers of each part are told to the precision which its
         own share p_j of the rows deserves: N/2 sum_j ln(n p_j) + (k - 1)/2 ln n - ln L. So small
-        parts cost less.
+        parts cost less. Gaussians of few rows are likelier than the rows are to come again: by
+        how much on average is added, N (d + 2) / (n p_j - d - 2) for a full covariance of d
+        columns, which is infinite for parts of d + 2 rows or fewer.
 
         Parameters
         ----------
@@ -274,7 +280,8 @@ class MixtureMachine(Certified, DensityMixin, Machine, BaseEstimator):
         full = n * shares[shares * n > 1e-9]
         each, common = self._free(problem, len(full))
         parts = 0.5 * each * float(np.log(np.maximum(full, 1.0)).sum())
-        return parts + 0.5 * (len(full) - 1 + common) * log(n) - total
+        shared = 0.5 * (len(full) - 1 + common) * log(n)
+        return parts + shared + self._small_sample(problem, full) - total
 
     def _refuse_many(self, rows: int) -> None:
         """Refuse hundreds of parts without rows; a few empty ones cost nothing."""

@@ -129,9 +129,9 @@ class EnclosingBall(NoveltyMachine):
         points = new_rows(self, X, False)
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
-        with np.errstate(over="ignore", invalid="ignore"):  # refused in words below
-            squared = own - 2.0 * self._expansion(points)[:, 0] + self._centre
-        return refuse_overflown(self, -squared)
+        return refuse_overflown(
+            self, lambda: -(own - 2.0 * self._expansion(points)[:, 0] + self._centre)
+        )
 
     def _costs(self, weights: Array) -> Array:
         if self.nu == 0:

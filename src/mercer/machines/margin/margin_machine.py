@@ -42,6 +42,7 @@ _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, 
 _LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
 _RESOLVED = 100.0  # roundings of b'Kb: a gap of fewer may be another one when it is recomputed
+_UPDATED = 500.0  # roundings of K b: what a solver has of it, after many steps, may be off by
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
@@ -175,21 +176,21 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         return solution
 
     def _is_eager(self, problem: BoxQP, dual: Dual) -> bool:
-        """Return whether rounding of targets or b'Kb nears tol, or a gap may have no bound."""
-        asked = float(np.abs(problem.linear).max(initial=0.0))
-        if _ROUNDED * asked > self.tol * (problem.scale or 1.0):
+        """Return whether rounding of values or of b'Kb nears tol, or a gap may have no bound."""
+        offset = float(np.abs(np.atleast_1d(dual.intercept)).max(initial=0.0))
+        asked = float(np.abs(problem.linear).max(initial=0.0)) + offset
+        values = float(problem.product_rounding(dual.coef).max(initial=0.0))
+        rounded = _ROUNDED * asked + _UPDATED * values
+        if not rounded <= self.tol * problem.least_unit(dual.intercept):
             return True
         if self.criterion != "gap":
             return False
-        widths = problem.upper - problem.lower
-        if not np.isfinite(widths).all():
-            return True
+        widths = float((problem.upper - problem.lower).sum())
         largest = abs(float(problem.linear @ dual.coef))  # no objective is larger
         largest += 0.0 if largest else abs(float(np.atleast_1d(dual.intercept) @ problem.totals))
-        size = float(problem.gram.diag().max(initial=0.0) * np.abs(dual.coef).sum())
-        of_slopes = _EPSILON * size * float(widths.sum())  # a gap is slopes times widths
+        of_slopes = (_EPSILON * asked + values) * widths  # a gap is slopes times widths
         rounding = max(of_slopes, _RESOLVED * problem.rounding(dual.coef))
-        return self.tol * largest < rounding
+        return not rounding <= self.tol * largest
 
     def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:
         """Return the last answer to start from, if that is asked for and has as many variables."""
@@ -199,7 +200,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         asked = programmes_of(problem)
         earlier_duals = duals_of(earlier.value)
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in earlier_duals]
-        return earlier.value if alike else None
+        own = isinstance(earlier.value, Dual | Duals)  # a compressed machine has another answer
+        return earlier.value if alike and own else None
 
 
 def path_sharing(

@@ -325,7 +325,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         stream.refuse(self.answer)
         if type(stream) is not LinearStream or not plain_rows(self, X):
             X = _as_float64(new_rows(self, X, isinstance(stream, GivenStream)))
-        return refuse_overflown(self, np.asarray(stream.scores(X, self.answer)))
+        return refuse_overflown(self, lambda: np.asarray(stream.scores(X, self.answer)))
 
     def _gram(self, X: Points) -> Gram:
         if self._is_linear() and not is_objects(X):

@@ -1,4 +1,4 @@
-"""The nearest points of some points, in feature space."""
+"""The nearest points of some points, in feature space, and the most similar ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer.gram import Gram
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
-    """An answer to `Nearest`.
+    """An answer to `Nearest` or `MostSimilar`.
 
     Attributes
     ----------
@@ -29,6 +29,25 @@ class Nearest:
     ----------
     gram : Gram
         K.
+    points : (m,) int array
+        Which points are asked about.
+    count : int
+        How many neighbours of each.
+    """
+
+    gram: Gram
+    points: Array
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class MostSimilar:
+    """The `count` points of a Gram with the largest k(x, z), each point itself a candidate.
+
+    Attributes
+    ----------
+    gram : Gram
+        K; it need not be positive semidefinite.
     points : (m,) int array
         Which points are asked about.
     count : int

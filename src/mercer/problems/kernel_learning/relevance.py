@@ -24,6 +24,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, Statistic
+from mercer.problems.kernel_learning.bounded import BoundedSearch
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +156,7 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class Relevance:
+class Relevance(BoundedSearch):
     """Scales of features, and the penalty, for which ridge regression is judged best.
 
     Attributes
@@ -192,8 +193,3 @@ class Relevance:
         """Read scales and penalty from their logarithms."""
         values = np.exp(np.clip(logs, self.lower, self.upper))
         return Scaled(values[:-1], float(values[-1]))
-
-    def uphill(self, logs: Array, gradient: Array) -> Array:
-        """Return the gradient without what only points out of the bounds."""
-        at_bound = ((logs <= self.lower) & (gradient > 0)) | ((logs >= self.upper) & (gradient < 0))
-        return np.where(at_bound, 0.0, gradient)

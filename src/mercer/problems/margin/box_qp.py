@@ -184,6 +184,13 @@ class BoxQP:
         with one, the objective: half the squared radius of a ball, at most 1. Of one class or a
         ball less than `_NOTHING` of what b could make of F counts as that: they may have no size.
         """
+        if self.scale is not None or not self.totals.any() or not self.linear.any():
+            return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
+        objective = 0.5 * float(b @ (self.linear + F)) / float(np.abs(self.totals).sum())
+        return min(1.0, max(objective, self.least_unit(0.0)))
+
+    def least_unit(self, multipliers: float | Array) -> float:
+        """Return what the multipliers of an answer tell of `unit` without K b: it is no smaller."""
         if self.scale is not None:
             return self.scale
         size = float(np.abs(self.totals).sum())
@@ -191,9 +198,8 @@ class BoxQP:
             return 0.0
         largest = float(np.abs(self.unwrapped.base.diag()).max(initial=0.0)) * size
         if self.linear.any():
-            objective = 0.5 * float(b @ (self.linear + F)) / size
-            return min(1.0, max(objective, _NOTHING * largest))
-        rho = -float(np.atleast_1d(self.offsets(b, F)) @ self.totals) / size
+            return min(1.0, _NOTHING * largest)
+        rho = -float(np.atleast_1d(multipliers) @ self.totals) / size
         return max(rho, 0.0 if self.parting else _NOTHING * largest)
 
     @property

@@ -46,6 +46,15 @@ class CovarianceStructure(ABC):
         """Count the free numbers in the covariances of k parts."""
 
     @abstractmethod
+    def small_sample(self, rows: Array, d: int) -> float:
+        """Return how much too likely fitted rows are, beyond one nat for each free number.
+
+        The expectation for normal parts of `rows` rows each (Hurvich and Tsai 1989 for one
+        column): it is what the price (1/2) ln n of a number forgets, of order 1 / rows, and
+        infinite where there are too few rows to expect anything.
+        """
+
+    @abstractmethod
     def roots(self, covariances: Array, k: int, d: int) -> Array:
         """Return W with W'W the inverse of a covariance: (k, d) for diagonals, else (k, d, d)."""
 
@@ -112,6 +121,10 @@ class Spherical(_Axes):
         """Count."""
         return k
 
+    def small_sample(self, rows: Array, d: int) -> float:
+        """Count d means and a variance out of d values a row."""
+        return excess((d + 1) * (d + 2), (rows - 1) * d - 2)
+
     def products(self, Z: Array) -> Array:
         """Multiply entries."""
         return np.asarray(np.einsum("im,im->m", Z, Z)[None])
@@ -142,6 +155,10 @@ class Diagonal(_Axes):
         """Count."""
         return k * d
 
+    def small_sample(self, rows: Array, d: int) -> float:
+        """Count a mean and a variance for each column."""
+        return excess(2 * d * 3, rows - 3)
+
     def products(self, Z: Array) -> Array:
         """Multiply entries."""
         return np.asarray(Z * Z)
@@ -170,6 +187,10 @@ class Full(CovarianceStructure):
     def free(self, k: int, d: int) -> int:
         """Count."""
         return k * d * (d + 1) // 2
+
+    def small_sample(self, rows: Array, d: int) -> float:
+        """Count d means and a matrix."""
+        return excess(d * (d + 3) / 2 * (d + 2), rows - d - 2)
 
     def roots(self, covariances: Array, k: int, d: int) -> Array:
         """Invert."""
@@ -247,6 +268,11 @@ class Shared(Full):
         """Count."""
         return d * (d + 1) // 2
 
+    def small_sample(self, rows: Array, d: int) -> float:
+        """Count k means and one matrix out of all rows."""
+        k, total = len(rows), rows.sum(keepdims=True)
+        return excess((k * d + d * (d + 1) / 2) * (k + d + 1), total - k - d - 1)
+
     def products(self, Z: Array) -> Array:
         """Multiply entries."""
         return np.empty((0, Z.shape[1]))
@@ -264,3 +290,8 @@ class Shared(Full):
         shift = moments.first / moments.mass[:, None]
         found = moments.second - (shift * moments.mass[:, None]).T @ shift
         return self.lifted(found / moments.mass.sum(), floor)
+
+
+def excess(numbers: float, spare: Array) -> float:
+    """Sum numbers / spare over the parts; infinite where nothing is to spare."""
+    return float((numbers / spare).sum()) if (spare > 0).all() else np.inf

@@ -27,7 +27,7 @@ from mercer.problems.mixture.mixture import (
 from mercer.problems.mixture.seeding import grouped
 
 _ENTRIES = 1 << 18
-_SHARP = 1e-12  # the least chance of a head or a tail: no logarithm of zero, and no bound reached
+SHARP = 1e-12  # the least chance of a head or a tail: no logarithm of zero, and no bound reached
 _RARE = 1e-300  # the same for words, of which there are many
 
 
@@ -171,20 +171,20 @@ class BernoulliMix(TableMix):
 
     def linear(self, parts: TableParts) -> tuple[Array, Array]:
         """Return log-odds, and the log-probability of no head at all."""
-        p = np.clip(parts.table, _SHARP, 1.0 - _SHARP)
+        p = np.clip(parts.table, SHARP, 1.0 - SHARP)
         tails = np.log1p(-p)
         return (np.log(p) - tails).T, tails.sum(axis=1) + log_shares(parts.shares)
 
     def table(self, sums: TableSums) -> Array:
         """Return shares of heads."""
         mass = np.maximum(sums.mass, EMPTY * self.total)[:, None] + 2.0 * self.smoothing
-        return np.clip((sums.first + self.smoothing) / mass, _SHARP, 1.0 - _SHARP)
+        return np.clip((sums.first + self.smoothing) / mass, SHARP, 1.0 - SHARP)
 
     def prior(self, table: Array) -> float:
         """Return the logarithm of the Beta prior."""
         if self.smoothing == 0:
             return 0.0
-        p = np.clip(table, _SHARP, 1.0 - _SHARP)
+        p = np.clip(table, SHARP, 1.0 - SHARP)
         return float(self.smoothing * (np.log(p) + np.log1p(-p)).sum())
 
     def faults(self, parts: TableParts) -> float:
@@ -199,7 +199,7 @@ class BernoulliMix(TableMix):
         k = self.count
         table = np.clip(found[k:].reshape(two.table.shape), 0.1 * two.table, None)
         table = np.minimum(table, 1.0 - 0.1 * (1.0 - two.table))
-        return TableParts(_shares(found[:k]), np.clip(table, _SHARP, 1.0 - _SHARP))
+        return TableParts(_shares(found[:k]), np.clip(table, SHARP, 1.0 - SHARP))
 
 
 class MultinomialMix(TableMix):

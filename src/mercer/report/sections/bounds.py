@@ -32,6 +32,4 @@ def bounds(subject: Subject) -> Section | None:
 
 
 def _sentence(text: str) -> str:
-    # the mean that Hoeffding's bound speaks of is that of errors here
-    said = text.replace("the true mean", "the true error")
-    return said[:1].upper() + said[1:]
+    return text[:1].upper() + text[1:]

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.multiclass import type_of_target
 
 from mercer.array_types import Array
 from mercer.data import Table
+from mercer.data.labels import are_labels
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_sparse
@@ -30,7 +30,6 @@ from mercer.selection.running.rows import count_rows, indexable, shuffled, take_
 from mercer.selection.running.task import machine_at
 from mercer.selection.tuning import tune
 
-_MANY = 30  # different whole numbers: more are a quantity, not labels
 _FEW = 10  # rows of each class that a sample has at least
 
 _FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a plainer kernel
@@ -167,7 +166,7 @@ def choose(
     [False, True]
     """
     X, y = _rows_of(X), _answers(y)
-    machine = (SVC() if is_labels(y) else KernelRidge()) if machine is None else machine
+    machine = (SVC() if are_labels(y) else KernelRidge()) if machine is None else machine
     _refuse(X, y, machine, max_rows, scoring)
     candidates, more = _candidates(X)
     found = compare(
@@ -316,15 +315,6 @@ def _answers(y: Any) -> Array:
 def _is_missing(entry: Any) -> bool:
     nothing = entry is None or type(entry).__name__ == "NAType"  # of pandas, which may not be there
     return nothing or (is_real(entry) and bool(np.isnan(float(entry))))
-
-
-def is_labels(y: Array) -> bool:
-    """Tell labels from targets: whole numbers of many different values are a quantity."""
-    if y.dtype.kind in "OUSb":
-        return True
-    if type_of_target(y) not in ("binary", "multiclass"):
-        return False
-    return len(np.unique(y)) <= _MANY
 
 
 def _refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None:

@@ -13,6 +13,7 @@ from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram
 from mercer.kernels import Kernel
+from mercer.machines.base.certificate import confirmed
 from mercer.machines.base.machine import is_precomputed
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.points import take
@@ -191,5 +192,6 @@ def _result(asked: _Asked, method: str, problem: Any, solution: Solution) -> Com
     weights: Array = solution.value.weights
     tol = None if method == "alignment" else asked.tol
     certificate = certify(problem, solution.value, tol)
+    solution = confirmed("combine", solution, certificate, stacklevel=5)
     factors = weights * problem.factors
     return Combined(asked.kernels.kernels, method, weights, factors, solution, certificate)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate, certify
 from mercer.kernels import Gaussian, Kernel
+from mercer.machines.base.certificate import confirmed
 from mercer.points import is_sequence_data, take
 from mercer.problems.kernel_learning.relevance import (
     LeaveOneOut,
@@ -184,6 +185,7 @@ def learn_scales(
     solver = ScaleDescent(tol=tol, max_iter=int(max_iter))
     solution = solve(problem, solver, callback=callback, time_limit=time_limit)
     certificate = certify(problem, solution.value, 2 * tol)
+    solution = confirmed("learn_scales", solution, certificate, stacklevel=3)
     found = solution.value
     return LearntScales(
         family.kernel(found.scales),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_outlier_detector, is_regressor
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length
 
@@ -73,10 +74,27 @@ def scorers_of(machine: Any, scoring: Any, cv: Any, y: Any) -> dict[str, Any]:
     elif isinstance(scoring, list | tuple | set | frozenset):
         named = {name: name for name in scoring}
     else:
-        return {ONLY: check_scoring(machine, scoring=scoring)}
+        return {ONLY: _scorer(machine, scoring)}
     if not named or not all(isinstance(name, str) for name in named):
         raise ValueError(f"scoring={scoring!r} must have names, at least one")
-    return {name: check_scoring(machine, scoring=one) for name, one in named.items()}
+    return {name: _scorer(machine, one) for name, one in named.items()}
+
+
+def _scorer(machine: Any, scoring: Any) -> Any:
+    if isinstance(scoring, str):
+        refuse_unknown_score(scoring)
+    return check_scoring(machine, scoring=scoring)
+
+
+def refuse_unknown_score(name: str) -> None:
+    """Raise if a name is no score of scikit-learn, and say which may be meant."""
+    known = get_scorer_names()
+    if name not in known:
+        near = get_close_matches(name, known, n=3) or ("accuracy", "roc_auc", "r2")
+        raise ValueError(
+            f"scoring={name!r} is no score of scikit-learn; there are {', '.join(near)} and others "
+            "(sklearn.metrics.get_scorer_names() lists them)"
+        )
 
 
 def _default_scoring(machine: Any, cv: Any, y: Any) -> Any:

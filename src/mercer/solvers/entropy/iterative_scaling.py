@@ -51,11 +51,11 @@ class IterativeScaling(Solver):
         self, problem: Expectations, log_prior: Array, pull: Array, watch: Watch
     ) -> tuple[Array, Array, Status, int]:
         G, used = problem.gaps, log_prior > -np.inf
-        hidden = span(problem, used)[1]
+        ways, hidden = span(problem, used)
         low = G[used].min(axis=0)
         width = G[used].max(axis=0) - low
-        # features that are constant where it counts have nothing to scale
-        free = (width > problem.noise) & (low < 0)
+        # features that are constant where it counts, or repeat others, have nothing to scale
+        free = ways.any(axis=1) & (width > problem.noise) & (low < 0)
         F = np.where(used[:, None], (G - low)[:, free] / width[free], 0.0)
         largest = max(float(F.sum(axis=1).max(initial=0.0)), 1e-300)
         targets = -low[free] / width[free]  # the targets are zero in gaps

@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 from scipy import linalg
 
-from mercer.array_types import Array
+from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import AbsDist, Expression, Statistic
 from mercer.gram import Source
 from mercer.kernels.slopes import columns_of_distance, slope
 from mercer.problems.kernel_learning.relevance import Inverted, Relevance, Scaled
+from mercer.problems.process.evidence import Evidence
 from mercer.solvers.ridge.cholesky_path import _invert_triangle
 
 _SHORT = 1500  # rows; LAPACK is done with them before anyone could press a key
@@ -49,19 +50,24 @@ def measured(problem: Relevance, value: Scaled, slopes: bool = True) -> tuple[fl
     M *= slopes_by_distance(problem, expression, leaf)
     raw = columns_of_distance(leaf, problem.X)
     return judged.value, np.append(
-        _by_scales(M, raw, value.scales, leaf), value.penalty * by_penalty
+        by_scales(M, raw, value.scales, leaf), value.penalty * by_penalty
     )
 
 
 def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statistic) -> Array:
     """Return dk/dD for all pairs of rows; zero where D is, since that is multiplied by it."""
-    bent = choose_backend().pairs(slope(expression, leaf), problem.X, None, np.float64).dense()
-    bent = np.where(np.abs(bent) < _LARGE, bent, 0.0)
-    np.fill_diagonal(bent, 0.0)
-    return bent
+    return finite_slopes(slope(expression, leaf), problem.X)
 
 
-def inverted(problem: Relevance, K: Array, penalty: float) -> Inverted | None:
+def finite_slopes(bent: Expression, X: Points) -> Array:
+    """Evaluate dk/dD, or D dk/dD; zero where D is: slopes of square roots are not finite there."""
+    values = choose_backend().pairs(bent, X, None, np.float64).dense()
+    values = np.where(np.abs(values) < _LARGE, values, 0.0)
+    np.fill_diagonal(values, 0.0)
+    return values
+
+
+def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverted | None:
     """Invert C = K + penalty S^-1; None where it is not positive definite."""
     root = np.sqrt(problem.row_weights)
     A = np.array(K, dtype=np.float64)
@@ -70,7 +76,7 @@ def inverted(problem: Relevance, K: Array, penalty: float) -> Inverted | None:
     if choose_backend().cholesky(A) != 0:
         return None
     log_determinant = 2.0 * float(np.sum(np.log(A.diagonal())))
-    G = _inverse(A)
+    G = inverse_of(A)
     G *= root[:, None] * root
     if problem.bias:
         u = G.sum(axis=1)
@@ -82,7 +88,7 @@ def inverted(problem: Relevance, K: Array, penalty: float) -> Inverted | None:
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
 
 
-def _inverse(L: Array) -> Array:
+def inverse_of(L: Array) -> Array:
     """Return the inverse of L L'; what is above the diagonal of L is not looked at. Destroys L."""
     if len(L) <= _SHORT:
         # the lower triangle by rows is the upper one by columns, as LAPACK counts
@@ -96,7 +102,7 @@ def _inverse(L: Array) -> Array:
     return G
 
 
-def _by_scales(A: Array, raw: Array, scales: Array, leaf: Statistic) -> Array:
+def by_scales(A: Array, raw: Array, scales: Array, leaf: Statistic) -> Array:
     """Sum A_ij dD_ij over all pairs, for the logarithm of each scale."""
     if isinstance(leaf, AbsDist):
         return np.array([-_absolute(A, raw[:, j]) / scales[j] for j in range(len(scales))])

@@ -40,7 +40,7 @@ class Cholesky(Solver):
         coef, intercept, status = np.empty((n, t)), np.zeros(t), Status.SOLVED
         for done, columns in enumerate(problem.groups(), start=1):
             right = np.column_stack([problem.targets[:, columns], np.ones(n)])
-            factor = _factor(ShiftedGram(problem.gram, problem.shift(columns[0])))
+            factor = shifted_factor(ShiftedGram(problem.gram, problem.shift(columns[0])))
             if factor is not None:
                 solved = linalg.cho_solve((factor.T, False), right, check_finite=False)
                 coef[:, columns], intercept[columns] = eliminate_bias(solved, problem.bias)
@@ -51,7 +51,7 @@ class Cholesky(Solver):
         return report(self, Coefficients(coef, intercept), status, 1, watch)
 
 
-def _factor(gram: ShiftedGram) -> Array | None:
+def shifted_factor(gram: ShiftedGram) -> Array | None:
     """Return the lower Cholesky factor; None if the matrix is singular to working precision."""
     A = gram.dense()
     diagonal = A.diagonal().copy()

@@ -71,9 +71,12 @@ class Design:
             return np.asarray(product - self.s.sum() * np.outer(self.left, self.left))
         n, d = self.G.shape
         product, height = np.zeros((d, d)), max(256, int(_BLOCK_WORK / max(1, d**2)))
+        weighted = bool((self.s != 1).any())
         for first in range(0, n, height):
             block = self.G[first : first + height]
-            product += block.T @ (self.s[first : first + height, None] * block)
+            if weighted:
+                block = np.sqrt(self.s[first : first + height, None]) * block
+            product += block.T @ block  # of one array with itself: half the work
         return product
 
     def rmatvec(self, residual: Array) -> Array:

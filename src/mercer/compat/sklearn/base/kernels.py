@@ -87,9 +87,9 @@ def written(name: str, gamma: float, coef0: float, degree: float) -> Kernel | No
     if name == "laplacian":
         return Laplacian(1.0 / gamma) if gamma > 0 else Constant(1.0)
     name = "poly" if name == "polynomial" else name
-    if name not in _WRITE or degree != int(degree):
+    if name not in _WRITE or (name == "poly" and degree != int(degree)):
         return None
-    return _WRITE[name](gamma, coef0, int(degree))
+    return _WRITE[name](gamma, coef0, int(degree))  # the others do not ask for the degree
 
 
 def gamma_of(machine: Any, X: Points, weights: Array) -> float:

@@ -163,7 +163,8 @@ class DropIn(BaseEstimator):
         points, machine = self._new(X), self.machine_
         if isinstance(self._reader, Compared):
             return machine._values(points)
-        return refuse_overflown(machine, machine._expansion(points))  # rows are read already
+        # rows are read already
+        return refuse_overflown(machine, lambda: machine._expansion(points))
 
     def _new(self, X: Any) -> Points:
         """Read new rows; as there, sparse ones only after a fit to sparse ones."""

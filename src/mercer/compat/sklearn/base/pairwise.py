@@ -22,7 +22,12 @@ def known_kernel(machine: Any, gamma: float) -> Kernel | None:
 
 
 def kernel_matrix(machine: Any, X: Any, Y: Any, gamma: float | None) -> Array:
-    """Return the matrix of scikit-learn's function; X itself, if that is the matrix."""
+    """Return the matrix of scikit-learn's function; X itself, if that is the matrix.
+
+    Y is None for the matrix of the rows of a fit. NumPy rounds a product of a matrix with itself
+    otherwise than one of two equal matrices, so new rows are never those of the fit themselves:
+    what a machine answers, and what a copy of it does, are the same bits.
+    """
     if isinstance(machine.kernel, str) and machine.kernel == "precomputed":
         return np.asarray(X)
     if callable(machine.kernel):
@@ -30,6 +35,8 @@ def kernel_matrix(machine: Any, X: Any, Y: Any, gamma: float | None) -> Array:
     else:
         params = {"degree": machine.degree, "coef0": machine.coef0}
         params |= {} if gamma is None else {"gamma": gamma}
+    if isinstance(Y, np.ndarray) and np.may_share_memory(X, Y):
+        X = X.copy()
     options: dict[str, Any] = {"metric": machine.kernel, "filter_params": True, **params}
     jobs = getattr(machine, "n_jobs", None)
     return np.asarray(pairwise_kernels(X, Y, n_jobs=jobs, **options))

@@ -1,0 +1,18 @@
+"""Kernels by few features: K is near F F', and every machine works with F.
+
+An approximation is a value (`Nystrom(1000)`, `RandomFeatures(2000)`); `of` binds it to a kernel and
+rows, and gives a kernel with a finite feature map, which every machine takes. How far that is from
+the kernel it stands for, `ApproximateKernel.error` tells.
+"""
+
+from mercer.approximation.base import ApproximateKernel, Approximation, ApproximationError
+from mercer.approximation.nystrom import Nystrom
+from mercer.approximation.random_features import RandomFeatures
+
+__all__ = [
+    "ApproximateKernel",
+    "Approximation",
+    "ApproximationError",
+    "Nystrom",
+    "RandomFeatures",
+]

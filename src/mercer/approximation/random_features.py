@@ -1,0 +1,293 @@
+"""Random features, derived from a kernel by one rule for each of its parts.
+
+==========================  ==================================================================
+part                        features
+==========================  ==================================================================
+shift-invariant             cos(w'x), sin(w'x) for drawn frequencies w (Rahimi and Recht)
+product of such             frequencies are added
+kernel of few features      those features: exact
+sum                         features of the terms, side by side
+other products, powers      tensor sketch of the features of the factors (Pham and Pagh)
+`.on(columns)`              features of these columns
+==========================  ==================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from mercer.approximation.base import Approximation, ApproximationError, Features
+from mercer.approximation.frequencies import KINDS, Draws, frequencies
+from mercer.array_types import Array, Points
+from mercer.kernels import Constant, Kernel, Linear, Polynomial
+from mercer.kernels.algebra import Power, Product, Sum
+from mercer.kernels.features import FeatureMap, feature_map
+from mercer.kernels.inputs import On
+from mercer.points import as_points, is_objects, to_dense
+
+
+@dataclass(frozen=True, repr=False)
+class RandomFeatures(Approximation):
+    """Random Fourier features and tensor sketches, whichever the parts of the kernel have.
+
+    Unlike landmarks they do not look at the rows: errors fall as 1 / sqrt(n_components), whatever
+    the data, and the features of a row cost n_columns * n_components.
+
+    Parameters
+    ----------
+    n_components : int, default=1000
+        Features in all; a Fourier frequency makes two, its cosine and sine.
+    draws : {"orthogonal", "quasi", "independent"}, default="orthogonal"
+        How frequencies are drawn: in orthogonal directions, from a Sobol sequence, or one by one.
+    random_state : int, default=0
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.approximation import RandomFeatures
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> X = np.random.default_rng(0).standard_normal((300, 4))
+    >>> RandomFeatures(1000).of(Gaussian(2.0) + Linear(), X).error(X) < 0.05
+    True
+    """
+
+    n_components: int = 1000
+    draws: str = "orthogonal"
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_components < 2:
+            raise ValueError(f"RandomFeatures: n_components={self.n_components!r} must be above 1")
+        if self.draws not in KINDS:
+            raise ValueError(f"RandomFeatures: draws={self.draws!r} must be one of {KINDS}")
+
+    def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> Features:
+        """Draw what the parts of the kernel ask for."""
+        if is_objects(X):
+            raise ApproximationError("RandomFeatures needs rows of numbers; Nystrom takes any rows")
+        draws = Draws(self.draws, np.random.default_rng(self.random_state))
+        return derive(kernel, X.shape[1], self.n_components, draws)
+
+
+@singledispatch
+def derive(kernel: Kernel, d: int, m: int, draws: Draws) -> Features:
+    """Return at most m features of a kernel on rows of d columns."""
+    exact = feature_map(kernel.expression(), d)
+    if exact is not None and exact.dimension <= m:
+        return ExactFeatures(exact)
+    found = waves((kernel,), d, max(1, m // 2), draws)
+    if found is None:
+        raise ApproximationError(
+            f"RandomFeatures: {kernel!r} has no random features here; there are some of Gaussian, "
+            "Laplacian, Matern, RationalQuadratic and Polynomial kernels, their sums, products and "
+            "`.on(columns)`. Nystrom takes any kernel"
+        )
+    return FourierFeatures(found, 1.0)
+
+
+@derive.register
+def _(kernel: Sum, d: int, m: int, draws: Draws) -> Features:
+    few = [feature_map(part.expression(), d) for part in kernel.parts]
+    exact = [f.dimension if f is not None else m for f in few]
+    small = [size <= m // (2 * len(exact)) for size in exact]
+    left = m - sum(size for size, fits in zip(exact, small, strict=True) if fits)
+    share = max(2, left // max(1, small.count(False)))
+    parts = [
+        derive(part, d, size if fits else share, draws)
+        for part, size, fits in zip(kernel.parts, exact, small, strict=True)
+    ]
+    return Beside(tuple(parts))
+
+
+@derive.register
+def _(kernel: Product, d: int, m: int, draws: Draws) -> Features:
+    exact = feature_map(kernel.expression(), d)
+    if exact is not None and exact.dimension <= m:
+        return ExactFeatures(exact)
+    found = waves(kernel.parts, d, max(1, m // 2), draws)
+    if found is not None:
+        return FourierFeatures(found, float(np.sqrt(kernel.factor)))
+    factors = [derive(part, d, m, draws) for part in kernel.parts]
+    return TensorSketch.of(factors, float(np.sqrt(kernel.factor)), m, draws.rng)
+
+
+@derive.register
+def _(kernel: Power, d: int, m: int, draws: Draws) -> Features:
+    exact = feature_map(kernel.expression(), d)
+    if exact is not None and exact.dimension <= m:
+        return ExactFeatures(exact)
+    return TensorSketch.of(
+        [derive(kernel.kernel, d, m, draws)] * kernel.exponent, 1.0, m, draws.rng
+    )
+
+
+@derive.register
+def _(kernel: Polynomial, d: int, m: int, draws: Draws) -> Features:
+    exact = feature_map(kernel.expression(), d)
+    if exact is not None and exact.dimension <= m:
+        return ExactFeatures(exact)
+    inner = Linear() + Constant(kernel.offset) if kernel.offset else Linear()
+    row = feature_map(inner.expression(), d)
+    assert row is not None
+    return TensorSketch.of([ExactFeatures(row)] * kernel.degree, 1.0, m, draws.rng)
+
+
+@derive.register
+def _(kernel: On, d: int, m: int, draws: Draws) -> Features:
+    columns = _numbers(kernel)
+    return OnColumns(columns, derive(kernel.kernel, len(columns), m, draws))
+
+
+def waves(kernels: tuple[Kernel, ...], d: int, m: int, draws: Draws) -> Array | None:
+    """Return m frequencies of a product of shift-invariant kernels over d columns; None for others.
+
+    Their draws are parts of one point each: points of a sequence of low discrepancy that were drawn
+    for each factor alone would hang together.
+    """
+    chosen = [_numbers(k) if isinstance(k, On) else tuple(range(d)) for k in kernels]
+    normals, uniforms = draws(sum(map(len, chosen)), len(kernels), m)
+    total, first = np.zeros((d, m)), 0
+    for kernel, columns, uniform in zip(kernels, chosen, uniforms, strict=True):
+        inner = kernel.kernel if isinstance(kernel, On) else kernel
+        found = frequencies(inner, normals[first : first + len(columns)], uniform)
+        if found is None:
+            return None
+        np.add.at(total, list(columns), found)
+        first += len(columns)
+    return total
+
+
+def _numbers(kernel: On) -> tuple[int, ...]:
+    if not all(isinstance(c, int) for c in kernel.columns):
+        raise ApproximationError(
+            f"RandomFeatures: {kernel!r} names columns; number them, or use Nystrom"
+        )
+    return tuple(kernel.columns)
+
+
+# --- the maps ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ExactFeatures(Features):
+    """The finite features of a kernel that has few."""
+
+    map: FeatureMap
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Count the features."""
+        return self.map.dimension
+
+    def __call__(self, X: Any) -> Array:
+        """Return the features."""
+        return np.asarray(to_dense(self.map(X)), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures(Features):
+    """amplitude / sqrt(m) (cos(w'x), sin(w'x)) for the m columns w of `frequencies`."""
+
+    frequencies: Array
+    amplitude: float
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Count cosines and sines."""
+        return 2 * self.frequencies.shape[1]
+
+    def __call__(self, X: Any) -> Array:
+        """Return cosines and sines."""
+        phases = np.asarray(as_points(X) @ self.frequencies, dtype=np.float64)
+        m = phases.shape[1]
+        out = np.empty((len(phases), 2 * m))
+        np.cos(phases, out=out[:, :m])
+        np.sin(phases, out=out[:, m:])
+        out *= self.amplitude / np.sqrt(m)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Beside(Features):
+    """Features of the terms of a sum, side by side."""
+
+    parts: tuple[Features, ...]
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Add up."""
+        return sum(part.dimension for part in self.parts)
+
+    def __call__(self, X: Any) -> Array:
+        """Return all of them."""
+        return np.concatenate([part(X) for part in self.parts], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class OnColumns(Features):
+    """Features of some columns."""
+
+    columns: tuple[int, ...]
+    part: Features
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Count those of the part."""
+        return self.part.dimension
+
+    def __call__(self, X: Any) -> Array:
+        """Choose the columns first."""
+        return self.part(as_points(X)[:, list(self.columns)])
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSketch(Features):
+    """Features of a product of kernels: count sketches of the factors, convolved.
+
+    Attributes
+    ----------
+    factors : tuple of Features
+        Of the factors.
+    buckets, signs : tuple of arrays
+        Where each feature of a factor goes, and with which sign.
+    size : int
+        Length of the sketch.
+    amplitude : float
+        Root of the constant in front of the product.
+    """
+
+    factors: tuple[Features, ...]
+    buckets: tuple[Array, ...]
+    signs: tuple[Array, ...]
+    size: int
+    amplitude: float
+
+    @classmethod
+    def of(
+        cls, factors: list[Features], amplitude: float, m: int, rng: np.random.Generator
+    ) -> TensorSketch:
+        """Draw the hashes."""
+        buckets = tuple(rng.integers(m, size=f.dimension) for f in factors)
+        signs = tuple(rng.choice([-1.0, 1.0], size=f.dimension) for f in factors)
+        return cls(tuple(factors), buckets, signs, m, amplitude)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """The length of the sketch."""
+        return self.size
+
+    def __call__(self, X: Any) -> Array:
+        """Multiply the transforms of the sketches: a convolution of them."""
+        product: Any = self.amplitude
+        made: dict[int, Array] = {}
+        for factor, bucket, sign in zip(self.factors, self.buckets, self.signs, strict=True):
+            F = made.setdefault(id(factor), factor(X))
+            sketch = np.zeros((len(F), self.size))
+            np.add.at(sketch.T, bucket, (F * sign).T)
+            product = product * np.fft.rfft(sketch, axis=1)
+        return np.fft.irfft(product, n=self.size, axis=1)

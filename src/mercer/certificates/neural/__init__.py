@@ -1,0 +1,1 @@
+"""Autoencoders: stationarity and held-out bounds, without torch."""

@@ -1,0 +1,1 @@
+"""Autoencoders: the encoder and the decoder are networks of layers."""

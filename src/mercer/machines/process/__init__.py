@@ -1,0 +1,1 @@
+"""Gaussian processes: regression and classification with their uncertainty."""

@@ -1,0 +1,1 @@
+"""Autoencoders, whose maps are networks of layers."""

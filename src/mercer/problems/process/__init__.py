@@ -1,0 +1,1 @@
+"""Gaussian processes: what is asked of them."""

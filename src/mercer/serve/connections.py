@@ -1,0 +1,48 @@
+"""Connections that say nothing are closed: whoever only holds places must not keep others out.
+
+uvicorn closes a connection that is idle after an answer; one that never asks, or sends the head of
+its request a byte at a time, it keeps for ever, and counts it among those it serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 5.0  # from the connection, or the last answer, to the end of the head of a request
+
+
+class PromptProtocol(H11Protocol):
+    """HTTP with a time limit for the head of each request."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        super().on_response_complete()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        if self._patience is not None:
+            self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = self.loop.call_later(HEAD_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        asking = self.cycle is not None and not self.cycle.response_complete
+        if not asking and not self.transport.is_closing():
+            self.transport.close()

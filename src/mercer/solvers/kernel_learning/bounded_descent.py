@@ -1,0 +1,144 @@
+"""Parameters by a quasi-Newton descent within bounds, from several starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from mercer.array_types import Array
+from mercer.problems.kernel_learning.bounded import BoundedSearch
+from mercer.solvers.base import Status, Watch
+
+_SAME = 1e-8  # values that differ by less are the same: one part in 10^8 of an error
+_UNUSABLE = 1e3  # above any value: where K + penalty cannot be factored
+
+Measure = Callable[[Array], tuple[float, Array]]
+"""Returns a value and its gradient; infinite where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where the descents ended.
+
+    Attributes
+    ----------
+    best : (p,) array
+        The lowest place, and the flattest among places of that value.
+    status : Status
+        Why they ended.
+    count : int
+        How often the function was measured.
+    detail : str
+        How many starts there were, if there were several.
+    """
+
+    best: Array
+    status: Status
+    count: int
+    detail: str
+
+
+def bounded_descent(
+    problem: BoundedSearch, measure: Measure, watch: Watch, tol: float, max_iter: int, starts: Array
+) -> Descent:
+    """Descend from each start by L-BFGS-B; the best of all is kept.
+
+    Parameters
+    ----------
+    problem : BoundedSearch
+        The bounds.
+    measure : callable
+        The function and its gradient.
+    watch : Watch
+        The clock.
+    tol : float
+        What the largest slope that does not point out of the bounds may be.
+    max_iter : int
+        Largest number of steps of one start.
+    starts : (k, p) array
+        Where to start from.
+    """
+    way = Way(problem, measure, watch, starts[0])
+    ends: list[tuple[float, bool]] = []
+    bounds = list(zip(problem.lower, problem.upper, strict=True))
+    options: Any = {"maxiter": max_iter, "gtol": 0.5 * tol, "ftol": 1e-14, "maxls": 40}
+
+    def descend(begin: Array) -> tuple[float, bool]:
+        found: Any = minimize(
+            way, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
+        return float(found.fun), bool(found.status == 1)
+
+    try:
+        for begin in starts:
+            ends.append(descend(begin))
+        if way.steepest > tol and not min(ends)[1]:
+            descend(way.best)  # with nothing remembered: what is, misled it
+    except _StopError:
+        pass
+    status = way.status(tol, limited=min(ends)[1] if ends else False)
+    detail = f"best of {len(ends)} starts" if len(ends) > 1 else ""
+    return Descent(way.best, status, way.count, detail)
+
+
+class _StopError(Exception):
+    """A limit was reached, or the callback asked to stop."""
+
+
+@dataclass
+class Way:
+    """The function to be minimised, and the best place seen.
+
+    Attributes
+    ----------
+    problem : BoundedSearch
+        The bounds.
+    measure : callable
+        The function.
+    watch : Watch
+        The clock.
+    best : (p,) array
+        Where it is flattest among places of the lowest value.
+    count : int
+        How often it was measured.
+    lowest : float
+        The lowest value.
+    value, steepest : float
+        The value at the best place, and its largest slope.
+    """
+
+    problem: BoundedSearch
+    measure: Measure
+    watch: Watch
+    best: Array
+    count: int = 0
+    lowest: float = np.inf
+    value: float = np.inf
+    steepest: float = np.inf
+
+    def __call__(self, logs: Array) -> tuple[float, Array]:
+        """Measure, remember, and ask whether to go on."""
+        value, gradient = self.measure(logs)
+        self.count += 1
+        shown = float(np.abs(self.problem.uphill(logs, gradient)).max())
+        self.lowest = min(self.lowest, value)
+        low = value <= self.lowest + _SAME
+        if low and (self.value > self.lowest + _SAME or shown < self.steepest):
+            self.value, self.best, self.steepest = value, logs.copy(), shown
+        if self.watch.tick(self.count, shown):
+            raise _StopError
+        return (value, gradient) if np.isfinite(value) else (_UNUSABLE, gradient)
+
+    def status(self, tol: float, limited: bool) -> Status:
+        """Say why it ended."""
+        if self.watch.stopped:
+            return self.watch.stopped
+        if not np.isfinite(self.lowest):
+            return Status.NOT_DEFINITE
+        if self.steepest <= tol:
+            return Status.SOLVED
+        return Status.ITERATION_LIMIT if limited else Status.INACCURATE

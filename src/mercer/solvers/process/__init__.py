@@ -1,0 +1,1 @@
+"""Gaussian processes: posteriors, modes, and parameters of most evidence."""
