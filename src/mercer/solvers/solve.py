@@ -309,29 +309,16 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
-def _(problem: LatentGaussian) -> Solver:
-    return LatentEM()
-
-
-@choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-@choose.register
 def _(problem: GraphLabels) -> Solver:
     few = problem.gram.csr is not None and problem.gram.shape[0] > LAPACK_ROWS
     return GraphConjugateGradient() if few else GraphCholesky()
 
 
 @choose.register
-def _(problem: DeformedKernel) -> Solver:
-    return Deform()
-
-
-@choose.register
 def _(problem: Partition) -> Solver:
     return Lloyd()
+
+
 def _(problem: BalancedPartition) -> Solver:
     return BalancedLloyd()
 
@@ -387,76 +374,11 @@ def _(problem: Discriminant) -> Solver:
     return PrimalDiscriminant() if factored else CholeskyDiscriminant()
 
 
-@choose.register
-def _(problem: Scaling) -> Solver:
-    return Sinkhorn()
-
-
-@choose.register
-def _(problem: MinimumCut) -> Solver:
-    return MaximumFlow()
-
-
-@choose.register
-def _(problem: ClassMeans) -> Solver:
-    return Averages()
-
-
-@choose.register
-def _(problem: SmoothRisk) -> Solver:
-    return NewtonRisk()
-
-
-@choose.register
-def _(problem: Separation) -> Solver:
-    return Mistakes()
-
-
-@choose.register
-def _(problem: Mixture) -> Solver:
-    return EM()
-
-
-@choose.register
-def _(problem: ClassTables) -> Solver:
-    return Counting()
-
-
-@choose.register
-def _(problem: GaussianClasses) -> Solver:
-    return GaussianLikelihood()
-
-
-@choose.register
-def _(problem: Expectations) -> Solver:
-    return EntropyNewton()
-
-
-@choose.register
-def _(problem: KernelAlignment) -> Solver:
-    return Nonnegative()
-
-
-@choose.register
-def _(problem: KernelCombination) -> Solver:
-    return SimplexNewton()
-
-
-@choose.register
-def _(problem: Relevance) -> Solver:
-    return ScaleDescent()
-
-
-@choose.register(Autoencoding)
-@choose.register(VariationalAutoencoding)
-def _(problem: Any) -> Solver:
-    return NetworkLBFGS()
-
-
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
     (IndependentComponents, FixedPointICA),
+    (DeformedKernel, Deform),
     (Autoencoding, NetworkLBFGS),
     (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
@@ -472,9 +394,6 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (KernelAlignment, Nonnegative),
     (KernelCombination, SimplexNewton),
     (Relevance, ScaleDescent),
-    (IndependentComponents, FixedPointICA),
-    (Autoencoding, NetworkLBFGS),
-    (VariationalAutoencoding, NetworkLBFGS),
     (ProcessRegression, ExactPosterior),
     (Evidence, EvidenceAscent),
     (ProcessClassification, LaplaceMode),
