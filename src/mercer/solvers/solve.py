@@ -7,7 +7,6 @@ from dataclasses import fields
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
@@ -31,10 +30,8 @@ from mercer.problems import (
     Correlation,
     DeformedKernel,
     Discriminant,
-    Duals,
     Eigenproblem,
     Evidence,
-    FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
     GraphLabels,
@@ -48,7 +45,6 @@ from mercer.problems import (
     MarginPath,
     MinimumCut,
     Partition,
-    PathDuals,
     ProcessClassification,
     ProcessRegression,
     Relevance,
@@ -77,6 +73,7 @@ from mercer.solvers.correlation.views import has_features
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.finite import is_finite
 from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
@@ -177,7 +174,7 @@ def solve(
     status = solution.status
     if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
         raise SolverError(f"{solution.solver}: {status.value}")
-    if not _finite(solution.value):
+    if not is_finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
     if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
@@ -195,22 +192,6 @@ def _advice(status: Status, solver: Solver) -> str:
     ways = [f"raise {name}" for name in ("max_iter", "max_epochs") if name in has]
     ways += ["ask for a larger tol"] if "tol" in has else []
     return "".join(f", or {way}" for way in ways)
-
-
-def _finite(value: Any) -> bool:
-    """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
-    if isinstance(value, Duals):
-        return all(map(_finite, value.parts))
-    if isinstance(value, FoldedPathValue):
-        return True  # fits without numbers are marked as not met
-    if isinstance(value, PathDuals):  # settings that are not solved say so
-        held = (*value.coef, *value.intercept, value.values)
-        return all(bool(np.isfinite(part[value.solved]).all()) for part in held)
-    parts = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
-    return all(
-        _finite(part) if isinstance(part, Duals) else part is None or bool(np.isfinite(part).all())
-        for part in parts
-    )
 
 
 # --- which algorithm: decided here and nowhere else, by asking the problem what it is ------------

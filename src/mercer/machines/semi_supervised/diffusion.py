@@ -83,7 +83,7 @@ class GraphDiffusion(Certified, KernelMachine):
             points = new_rows(self, X, precomputed)
         if precomputed:
             refuse_negative_rows(self, points)
-        sums = refuse_overflown(self, self._expansion(points))
+        sums = refuse_overflown(self, partial(self._expansion, points))
         warn_of_strangers(self, sums[:, -1:])
         joined = sums[:, -1:] > 0
         means = sums[:, :-1] / np.where(joined, sums[:, -1:], 1.0)
