@@ -85,6 +85,8 @@ MACHINES = [
     mercer.MDS(1),
     mercer.ProbabilisticPCA(1),
     mercer.ICA(1),
+    mercer.LabelPropagation(),
+    mercer.LaplacianSVC(),
     Perceptron(),
     NaiveBayes(kinds="count"),
     compat.SVC(),

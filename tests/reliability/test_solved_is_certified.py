@@ -19,8 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mercer import (
     CCA,
-    MDS,
     ICA,
+    MDS,
     PCA,
     SVC,
     SVR,
@@ -31,8 +31,13 @@ from mercer import (
     GaussianMixture,
     GaussianProcess,
     GaussianProcessClassifier,
+    HarmonicRegressor,
     KernelRidge,
     KMeans,
+    LabelPropagation,
+    LabelSpreading,
+    LaplacianRidge,
+    LaplacianSVC,
     LogisticRegression,
     MultinomialMixture,
     MultiTaskGaussianProcess,
@@ -281,6 +286,11 @@ _CLASSES: list[Draw] = [
     ),
     lambda r, k: GaussianProcessClassifier(_power(r, -6, 6) * k, time_limit=_SECONDS),
     lambda r, k: NearestMean(k),
+    lambda r, k: LabelPropagation(k, time_limit=_SECONDS),
+    lambda r, k: LabelSpreading(k, alpha=float(r.uniform(0.01, 0.99)), time_limit=_SECONDS),
+    lambda r, k: LaplacianSVC(
+        k, _power(r, -3, 4), intrinsic_penalty=_power(r, -4, 4), time_limit=_SECONDS
+    ),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
     lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
     lambda r, k: Perceptron(k, max_epochs=20),
@@ -298,6 +308,8 @@ _REGRESSION: list[Draw] = [
     _svr,
     _svr,
     _cca,
+    lambda r, k: HarmonicRegressor(k, time_limit=_SECONDS),
+    lambda r, k: LaplacianRidge(_power(r, -4, 2), k, time_limit=_SECONDS),
     lambda r, k: compat.SVR(C=_power(r, -6, 8), epsilon=_power(r, -4, 0)),
     lambda r, k: compat.LinearSVR(C=_power(r, -6, 8), epsilon=_power(r, -4, 0)),
 ]

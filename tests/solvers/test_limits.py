@@ -124,6 +124,7 @@ OTHERS = {
     "GaussianProcessClassifier": None,
     "ICA": (X,),
     "KMeans": (X,),
+    "LaplacianSVC": None,  # an SVC inside, which is
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),
     "ProjectionPursuit": (X,),

@@ -36,6 +36,9 @@ from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
 from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
 from mercer.certificates.risk.stream import StreamQuantities
+from mercer.certificates.semi_supervised.deformation import DeformationQuantities
+from mercer.certificates.semi_supervised.graph_labels import GraphLabelsQuantities
+from mercer.certificates.semi_supervised.manifold import ManifoldQuantities
 from mercer.certificates.separation import SeparationQuantities
 from mercer.certificates.spectral import eigenproblem
 from mercer.certificates.spectral.eigenproblem import EigenQuantities
@@ -64,6 +67,7 @@ __all__ = [
     "LaplaceQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
+    "ManifoldQuantities",
     "ManyQuantities",
     "MarginPathQuantities",
     "MixtureQuantities",
@@ -78,6 +82,8 @@ __all__ = [
     "StreamQuantities",
     "TaskQuantities",
     "UnmixingQuantities",
+    "DeformationQuantities",
+    "GraphLabelsQuantities",
     "certify",
 ]
 

@@ -40,6 +40,10 @@ from mercer.machines.projection.probabilistic_pca import ProbabilisticPCA
 from mercer.machines.projection.whiten import Whiten
 from mercer.machines.regression.logistic import LogisticRegression
 from mercer.machines.regression.ridge import KernelRidge
+from mercer.machines.semi_supervised.harmonic import HarmonicRegressor
+from mercer.machines.semi_supervised.label_propagation import LabelPropagation, LabelSpreading
+from mercer.machines.semi_supervised.laplacian_ridge import LaplacianRidge
+from mercer.machines.semi_supervised.laplacian_svc import LaplacianSVC
 
 __all__ = [
     "CCA",
@@ -81,6 +85,11 @@ __all__ = [
     "VariationalAutoencoder",
     "ICA",
     "ProjectionPursuit",
+    "HarmonicRegressor",
+    "LabelPropagation",
+    "LabelSpreading",
+    "LaplacianRidge",
+    "LaplacianSVC",
     "Whiten",
     "compress",
 ]

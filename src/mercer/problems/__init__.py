@@ -57,6 +57,8 @@ from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
+from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
 from mercer.problems.separation import Separation, Separator
 from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
@@ -78,6 +80,10 @@ __all__ = [
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
+    "Deformation",
+    "DeformedKernel",
+    "GraphLabels",
+    "GraphValues",
     "ReducedSet",
     "Reduction",
     "BalancedPartition",

@@ -59,6 +59,9 @@ from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.solve import SolverError, solve
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
@@ -78,6 +81,9 @@ __all__ = [
     "EM",
     "EntropyNewton",
     "FixedPointICA",
+    "Deform",
+    "GraphCholesky",
+    "GraphConjugateGradient",
     "IterativeScaling",
     "LOBPCG",
     "SMO",

@@ -178,6 +178,18 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "kernel": "a model of densities lives in the space of the rows; PCA takes a kernel",
         "svd_method": "method='closed' (eigenpairs) or 'em' (which takes missing entries)",
     },
+    "GraphDiffusion": {
+        "n_neighbors": "it is called neighbors: neighbors={value}",
+        "gamma": "it belongs to the kernel: kernel=Gaussian(scale=(0.5 / gamma) ** 0.5)",
+        "max_iter": "the equations are solved; there is nothing to repeat",
+        "tol": "the equations are solved, and the certificate bounds the error of every value",
+        "n_jobs": "threads are those of mercer.config(threads={value})",
+    },
+    "ManifoldMachine": {
+        "n_neighbors": "it is called neighbors: neighbors={value}",
+        "alpha": "the weight of the squared norm is penalty (LaplacianRidge) or 1 / C",
+        "gamma": "the weight along the graph is intrinsic_penalty; a scale belongs to the kernel",
+    },
     "UnmixingMachine": {
         "fun": "it is called contrast: contrast={value}",
         "whiten": "components always have variance one",
