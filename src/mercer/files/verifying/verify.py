@@ -199,7 +199,7 @@ def _refuse_compressed(machine: Any) -> None:
 
 def _refuse_width(machine: Any, X: Any) -> None:
     """Refuse rows of another length than those of the fit."""
-    known, shape = getattr(machine, "n_features_in_", None), getattr(X, "shape", ())
+    known, shape = getattr(machine, "n_features_in_", None), tuple(getattr(X, "shape", ()))
     if known is not None and len(shape) == 2 and shape[1] != known:
         raise ValueError(
             f"verify: X has {shape[1]} columns, and {type(machine).__name__} was fitted to {known}"
