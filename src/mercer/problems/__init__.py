@@ -10,6 +10,7 @@ from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVari
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
+from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
 from mercer.problems.correlation import (
@@ -38,9 +39,15 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.problems.process.classification import (
+    LaplaceEvidence,
+    LaplacePosterior,
+    ProcessClassification,
+)
 from mercer.problems.process.evidence import Evidence, LogParameters
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
@@ -50,6 +57,8 @@ from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
+from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
 from mercer.problems.separation import Separation, Separator
 from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
@@ -57,7 +66,13 @@ from mercer.problems.spectral.scaling import Scales, Scaling
 __all__ = [
     "Evidence",
     "KernelParameters",
+    "LaplaceEvidence",
+    "LaplacePosterior",
+    "ProcessClassification",
     "LogParameters",
+    "TaskEvidence",
+    "TaskPosterior",
+    "TaskRegression",
     "ProcessPosterior",
     "ProcessRegression",
     "Autoencoding",
@@ -65,8 +80,13 @@ __all__ = [
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
+    "Deformation",
+    "DeformedKernel",
+    "GraphLabels",
+    "GraphValues",
     "ReducedSet",
     "Reduction",
+    "BalancedPartition",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",

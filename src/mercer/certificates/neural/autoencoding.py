@@ -96,4 +96,4 @@ def least_linear_loss(X: Array, weights: Array, count: int) -> float:
     rows = np.sqrt(share)[:, None] * (X - share @ X)
     small = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     variances = np.linalg.eigvalsh(small)[::-1]
-    return float(np.maximum(variances[count:], 0.0).sum()) / X.shape[1]
+    return float(np.maximum(variances[count:], 0.0).sum() / X.shape[1])

@@ -115,7 +115,8 @@ class VariationalAutoencoding:
         if not len(self.held_out):
             return float("nan")
         bounds = row_bounds(self, parameters, self.held_out, self.noise(len(self.held_out), 1))
-        return -float(np.average(bounds, weights=self.held_out_weights)) / self.X.shape[1]
+        mean = float(np.average(bounds, weights=self.held_out_weights))
+        return -mean / int(self.X.shape[1])
 
 
 def divergence(m: Array, r: Array) -> Array:
