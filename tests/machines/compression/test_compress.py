@@ -29,7 +29,7 @@ from mercer import (
 )
 from mercer.files import read_libsvm_model, verify, write_libsvm_model
 from mercer.files.libsvm.machines import machine_of
-from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
+from mercer.kernels import FromCallable, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(90, 2))
@@ -288,6 +288,20 @@ def test_coefficients_that_cancel():
     assert small.certificate_.quantities.largest_change < 1e-9
     three = SVC(K).fit(both, np.concatenate([FOUR[:20] % 3, (FOUR[:20] + 1) % 3]))
     assert compress(three, tol=0.1).certificate_.quantities.relative_error <= 0.1
+
+
+def test_functions_that_are_no_kernels():
+    """A function of one's own is believed by nobody: K of the vectors is factored."""
+    good = KernelRidge(0.1, FromCallable(lambda A, B: 1.0 * K(A, B))).fit(X, REAL)
+    found = compress(good, tol=0.01).certificate_
+    assert found.ok
+    assert 0 < found.quantities.indefiniteness < 1e-9
+    twisted = FromCallable(lambda A, B: K(A, B) - 0.5 * Gaussian(0.3)(A, B))
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        bad = KernelRidge(2.0, twisted).fit(X, REAL)
+    found = compress(bad, tol=0.01).certificate_
+    assert not found.ok
+    assert "not positive semidefinite" in found.statement
 
 
 def test_time_limit():

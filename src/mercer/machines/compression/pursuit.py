@@ -103,7 +103,7 @@ class Pursuit:
 
     def best(self) -> int:
         """Return the vector that gains most; -1 if all others depend on those that are kept."""
-        free = self._left > _DEPENDENT * self._own
+        free = self._left > _DEPENDENT * np.abs(self._own)
         if not free.any():
             return -1
         gains = np.full(len(free), -1.0)
