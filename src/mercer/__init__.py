@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mercer.fitting.fit import fit
     from mercer.machines import (
         CCA,
-        MDS,
         ICA,
+        MDS,
         PCA,
         SVC,
         SVR,

@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from mercer import (
-    MDS,
     ICA,
+    MDS,
     PCA,
     SVC,
     SVR,

@@ -19,8 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mercer import (
     CCA,
-    MDS,
     ICA,
+    MDS,
     PCA,
     SVC,
     SVR,

@@ -6,8 +6,8 @@ from mercer.files.schema.machine import FITTED, JUDGED, machine
 from mercer.files.schema.record import record
 from mercer.machines import (
     CCA,
-    MDS,
     ICA,
+    MDS,
     PCA,
     Autoencoder,
     FisherDiscriminant,
