@@ -62,7 +62,8 @@ def _(problem: Reduction, value: ReducedSet, tol: float | None = None) -> Certif
     tol = _TOL if tol is None else tol
     squares, norms, rounding = squared_errors(problem, value)
     error = np.sqrt(np.maximum(squares, 0.0) + rounding)
-    share, hidden = _over(error, norms), _over(np.sqrt(rounding), norms)
+    share = _over(error, norms, squares > rounding)
+    hidden = _over(np.sqrt(rounding), norms, np.zeros(len(norms), dtype=bool))
     found = ReductionQuantities(
         vectors_before=row_count(problem.source.X),
         vectors=row_count(value.vectors),
@@ -88,6 +89,8 @@ def rounding_of(own: Array, coef: Array) -> Array:
 def squared_errors(problem: Reduction, value: ReducedSet) -> tuple[Array, Array, Array]:
     """Return |f - g|^2 of every function, |f|, and what rounding may add to the first.
 
+    A function that is zero but for rounding has the norm zero.
+
     Parameters
     ----------
     problem : Reduction
@@ -101,10 +104,11 @@ def squared_errors(problem: Reduction, value: ReducedSet) -> tuple[Array, Array,
     if not len(A):
         return (np.zeros(A.shape[1]),) * 3
     f = exact(before) @ A
-    norms = np.sqrt(np.maximum((A * f).sum(axis=0), 0.0))
     own = np.sqrt(np.abs(before.diag()))
+    lengths, hidden = (A * f).sum(axis=0), rounding_of(own, A)
+    norms = np.sqrt(np.where(lengths > hidden, lengths, 0.0))
     if not len(B):
-        return np.square(norms), norms, rounding_of(own, A)
+        return np.asarray(lengths), norms, hidden
     at_points = f - after.cross(before.X) @ B
     at_vectors = before.cross(value.vectors) @ A - exact(after) @ B
     squares = (A * at_points).sum(axis=0) - (B * at_vectors).sum(axis=0)
@@ -112,6 +116,6 @@ def squared_errors(problem: Reduction, value: ReducedSet) -> tuple[Array, Array,
     return np.asarray(squares), norms, rounding_of(both, np.concatenate([A, B]))
 
 
-def _over(error: Array, norms: Array) -> Array:
-    """Return shares of norms; a function that is zero needs nothing."""
-    return np.divide(error, norms, out=np.where(error > 0, np.inf, 0.0), where=norms > 0)
+def _over(error: Array, norms: Array, seen: Array) -> Array:
+    """Return shares of norms; of functions that are zero, infinite where an error is seen."""
+    return np.divide(error, norms, out=np.where(seen, np.inf, 0.0), where=norms > 0)

@@ -39,6 +39,7 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
@@ -56,6 +57,8 @@ from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
+from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
 from mercer.problems.separation import Separation, Separator
 from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
@@ -67,6 +70,9 @@ __all__ = [
     "LaplacePosterior",
     "ProcessClassification",
     "LogParameters",
+    "TaskEvidence",
+    "TaskPosterior",
+    "TaskRegression",
     "ProcessPosterior",
     "ProcessRegression",
     "Autoencoding",
@@ -74,6 +80,10 @@ __all__ = [
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
+    "Deformation",
+    "DeformedKernel",
+    "GraphLabels",
+    "GraphValues",
     "ReducedSet",
     "Reduction",
     "BalancedPartition",

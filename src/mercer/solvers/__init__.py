@@ -35,6 +35,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
@@ -57,6 +59,9 @@ from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.solve import SolverError, solve
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
@@ -68,11 +73,17 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 __all__ = [
     "EvidenceAscent",
     "ExactPosterior",
+    "KroneckerPosterior",
     "LaplaceAscent",
+    "TaskAscent",
+    "TaskCholesky",
     "LaplaceMode",
     "EM",
     "EntropyNewton",
     "FixedPointICA",
+    "Deform",
+    "GraphCholesky",
+    "GraphConjugateGradient",
     "IterativeScaling",
     "LOBPCG",
     "SMO",

@@ -12,7 +12,6 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
-from mercer.certificates.reduction import rounding_of
 from mercer.machines.compression.moving import moved
 from mercer.machines.compression.pursuit import Functions, Kept, Pursuit
 from mercer.problems.reduction import ReducedSet, Reduction
@@ -77,8 +76,7 @@ def search(
     max_iter : int
         Most steps of moving them.
     """
-    hidden = rounding_of(np.sqrt(np.abs(f.source.diag())), f.coef)
-    goal = Goal(f.norms, tol, hidden)
+    goal = Goal(f.norms, tol, f.hidden)
     pursuit = Pursuit(f, goal.weights)
     most = len(f.coef) if n_vectors is None else min(n_vectors, len(f.coef))
     _extend(pursuit, goal, most, watch)
