@@ -129,11 +129,10 @@ def deepest(program: SmoothProgram) -> Array:
         start = points[(g.max(axis=1, initial=-np.inf) + np.abs(h).sum(axis=1)).argmin()]
     highest = max(float(program.inequalities(start).max(initial=-1.0)), -1.0)
     sides = [*zip(program.low, program.high, strict=True), (-1.0, None)]
-    options: dict[str, Any] = {"method": "SLSQP", "bounds": sides, "constraints": constraints}
-    options["options"] = {"ftol": 1e-12, "maxiter": 300}
     up = np.append(np.zeros(n), 1.0)
-    options |= {"jac": lambda z: up, "method": "SLSQP"}
-    found: Any = minimize(lambda z: float(z[n]), np.append(start, highest), **options)
+    options: dict[str, Any] = {"method": "SLSQP", "bounds": sides, "constraints": constraints}
+    options |= {"jac": lambda z: up, "options": {"ftol": 1e-12, "maxiter": 300}}
+    found: Any = minimize(up.dot, np.append(start, highest), **options)
     return np.asarray(np.clip(found.x[:n], program.low, program.high))
 
 
