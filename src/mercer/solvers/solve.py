@@ -301,15 +301,6 @@ def _(problem: GraphLabels) -> Solver:
 
 
 @choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-def _(problem: BalancedPartition) -> Solver:
-    return BalancedLloyd()
-
-
-@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -361,71 +352,11 @@ def _(problem: Discriminant) -> Solver:
 
 
 @choose.register
-def _(problem: Scaling) -> Solver:
-    return Sinkhorn()
-
-
-@choose.register
-def _(problem: MinimumCut) -> Solver:
-    return MaximumFlow()
-
-
-@choose.register
-def _(problem: ClassMeans) -> Solver:
-    return Averages()
-
-
-@choose.register
 def _(problem: SmoothRisk) -> Solver:
     return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
 
 
 @choose.register
-def _(problem: Separation) -> Solver:
-    return Mistakes()
-
-
-@choose.register
-def _(problem: Mixture) -> Solver:
-    return EM()
-
-
-@choose.register
-def _(problem: ClassTables) -> Solver:
-    return Counting()
-
-
-@choose.register
-def _(problem: GaussianClasses) -> Solver:
-    return GaussianLikelihood()
-
-
-@choose.register
-def _(problem: Expectations) -> Solver:
-    return EntropyNewton()
-
-
-@choose.register
-def _(problem: KernelAlignment) -> Solver:
-    return Nonnegative()
-
-
-@choose.register
-def _(problem: KernelCombination) -> Solver:
-    return SimplexNewton()
-
-
-@choose.register
-def _(problem: Relevance) -> Solver:
-    return ScaleDescent()
-
-
-@choose.register(Autoencoding)
-@choose.register(VariationalAutoencoding)
-def _(problem: Any) -> Solver:
-    return NetworkLBFGS()
-
-
 def _(problem: TaskRegression) -> Solver:
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
@@ -438,10 +369,10 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (Autoencoding, NetworkLBFGS),
     (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
+    (BalancedPartition, BalancedLloyd),
     (Scaling, Sinkhorn),
     (MinimumCut, MaximumFlow),
     (ClassMeans, Averages),
-    (SmoothRisk, NewtonRisk),
     (Separation, Mistakes),
     (Mixture, EM),
     (ClassTables, Counting),
