@@ -1,4 +1,4 @@
-"""Does an answer hold numbers only?"""
+"""Whether an answer holds numbers only."""
 
 from __future__ import annotations
 
