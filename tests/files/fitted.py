@@ -16,6 +16,8 @@ import mercer
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
 from mercer.selection import FeatureElimination, MultipleKernel, Tuned
+from mercer.selection import MultipleKernel, Tuned
+from mercer.solvers import GradientDescent
 
 
 class Data:
@@ -112,8 +114,22 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "GaussianProcessClassifier precomputed": lambda D: Case(
         mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
     ),
+    "MultiTaskGaussianProcess": lambda D: Case(
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), optimize=True, max_iter=10),
+        D.X,
+        D.two_targets,
+        D.weights,
+    ),
+    "MultiTaskGaussianProcess gaps": lambda D: Case(
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), task_covariance=[[1.0, 0.5], [0.5, 1.0]]),
+        D.X,
+        np.where(np.arange(len(D.X))[:, None] % 3 == [0, 1], np.nan, D.two_targets),
+    ),
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
+    ),
+    "LogisticRegression steps": lambda D: Case(
+        mercer.LogisticRegression(solver=GradientDescent(step=0.01, max_iter=3)), D.X, D.y
     ),
     "LogisticRegression": lambda D: Case(mercer.LogisticRegression(Gaussian(1.0)), D.X, D.three),
     "LogisticRegression linear": lambda D: Case(mercer.LogisticRegression(), D.X, D.y),
@@ -150,6 +166,8 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
     ),
+    "MDS": lambda D: Case(mercer.MDS(2), D.X),
+    "MDS cityblock": lambda D: Case(mercer.MDS(1, metric="cityblock"), D.X),
     "ICA": lambda D: Case(mercer.ICA(2), D.X),
     "ICA deflation": lambda D: Case(mercer.ICA(algorithm="deflation", contrast="exp"), D.X),
     "ProjectionPursuit": lambda D: Case(mercer.ProjectionPursuit(1, contrast="cube"), D.X),

@@ -113,6 +113,9 @@ MACHINES = {
             "time_limit": ["1e-9"],
         },
     ),
+    "MultiTaskGaussianProcess": Machine(
+        "targets", {"noise": PENALTIES, "optimize": ["['noise']"], "max_iter": ["20"]}
+    ),
     "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",
@@ -196,6 +199,9 @@ MACHINES = {
         (),
         positive=True,
         seeded=True,
+    ),
+    "MDS": Machine(
+        None, {"n_components": ["1", "3"], "metric": ["'cityblock'", "'chebyshev'"]}, ()
     ),
     "ProbabilisticPCA": Machine(
         None,

@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from mercer import (
     CCA,
     ICA,
+    MDS,
     PCA,
     SVC,
     SVR,
@@ -39,6 +40,7 @@ from mercer import (
     LaplacianSVC,
     LogisticRegression,
     MultinomialMixture,
+    MultiTaskGaussianProcess,
     NaiveBayes,
     NearestMean,
     NearestNeighbors,
@@ -66,7 +68,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Tanimoto,
 )
-from mercer.solvers import SolverError, Status
+from mercer.solvers import GradientDescent, SolverError, Status
 
 Random = np.random.Generator
 
@@ -258,6 +260,7 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
     lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
+    lambda r, k: MDS(1),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
     lambda r, k: ICA(
         algorithm=str(r.choice(["parallel", "deflation"])),
@@ -278,6 +281,9 @@ _CLASSES: list[Draw] = [
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
+    lambda r, k: LogisticRegression(
+        k, _power(r, -2, 2), solver=GradientDescent(_power(r, -2, 0), max_iter=200)
+    ),
     lambda r, k: GaussianProcessClassifier(_power(r, -6, 6) * k, time_limit=_SECONDS),
     lambda r, k: NearestMean(k),
     lambda r, k: LabelPropagation(k, time_limit=_SECONDS),
@@ -298,6 +304,7 @@ _REGRESSION: list[Draw] = [
     _ridge,
     _ridge,
     _process,
+    lambda r, k: MultiTaskGaussianProcess(k, noise=_power(r, -6, 6), time_limit=_SECONDS),
     _svr,
     _svr,
     _cca,

@@ -120,6 +120,7 @@ OTHERS = {
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
     "GaussianProcess": None,
+    "MultiTaskGaussianProcess": None,
     "GaussianProcessClassifier": None,
     "ICA": (X,),
     "KMeans": (X,),

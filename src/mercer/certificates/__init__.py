@@ -25,6 +25,7 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.multitask.regression import TaskQuantities
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
 from mercer.certificates.process.classification import LaplaceQuantities
@@ -79,6 +80,7 @@ __all__ = [
     "SeparationQuantities",
     "SmoothRiskQuantities",
     "StreamQuantities",
+    "TaskQuantities",
     "UnmixingQuantities",
     "DeformationQuantities",
     "GraphLabelsQuantities",

@@ -21,12 +21,14 @@ from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
 from mercer.machines.density.maximum_entropy import MaximumEntropy
 from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.embedding.mds import MDS
 from mercer.machines.independent.ica import ICA
 from mercer.machines.independent.pursuit import ProjectionPursuit
 from mercer.machines.margin.ball import EnclosingBall
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svr import SVR
+from mercer.machines.multitask.gaussian_process import MultiTaskGaussianProcess
 from mercer.machines.neural.autoencoder import Autoencoder
 from mercer.machines.neural.variational_autoencoder import VariationalAutoencoder
 from mercer.machines.online.perceptron import Perceptron
@@ -68,6 +70,7 @@ __all__ = [
     "LogShift",
     "NaiveBayes",
     "MaximumEntropy",
+    "MultiTaskGaussianProcess",
     "MultinomialMixture",
     "NearestMean",
     "NearestNeighbors",
@@ -75,6 +78,7 @@ __all__ = [
     "FitWarning",
     "ParameterError",
     "Perceptron",
+    "MDS",
     "ProbabilisticPCA",
     "SpectralClustering",
     "Telling",

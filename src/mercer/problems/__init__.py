@@ -39,6 +39,7 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
@@ -69,6 +70,9 @@ __all__ = [
     "LaplacePosterior",
     "ProcessClassification",
     "LogParameters",
+    "TaskEvidence",
+    "TaskPosterior",
+    "TaskRegression",
     "ProcessPosterior",
     "ProcessRegression",
     "Autoencoding",

@@ -9,6 +9,18 @@ from mercer.machines.base.sharing import (
     Sharing,
 )
 from mercer.selection import rules as rules
+from mercer.selection.active import (
+    ActiveEnding,
+    ActiveLearner,
+    ActiveRound,
+    EntropyQuery,
+    ExpectedChangeQuery,
+    MarginQuery,
+    QueryRule,
+    RandomQuery,
+    VarianceQuery,
+    posterior_variance,
+)
 from mercer.selection.choosing import Choice, Contender, choose
 from mercer.selection.default_grids import default_grid
 from mercer.selection.elimination import (
@@ -49,6 +61,16 @@ from mercer.selection.tuned import Tuned
 from mercer.selection.tuning import tune
 
 __all__ = [
+    "ActiveLearner",
+    "ActiveEnding",
+    "EntropyQuery",
+    "ExpectedChangeQuery",
+    "MarginQuery",
+    "QueryRule",
+    "RandomQuery",
+    "ActiveRound",
+    "VarianceQuery",
+    "posterior_variance",
     "ArtificialOutliers",
     "BiasVariance",
     "Choice",

@@ -35,6 +35,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
@@ -53,8 +55,10 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
+from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
 from mercer.solvers.semi_supervised.deform import Deform
 from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
 from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
@@ -69,7 +73,10 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 __all__ = [
     "EvidenceAscent",
     "ExactPosterior",
+    "KroneckerPosterior",
     "LaplaceAscent",
+    "TaskAscent",
+    "TaskCholesky",
     "LaplaceMode",
     "EM",
     "EntropyNewton",
@@ -82,6 +89,9 @@ __all__ = [
     "SMO",
     "SMOPath",
     "AnnealedGradient",
+    "GradientDescent",
+    "StochasticGradient",
+    "UnpenalizedNewton",
     "Averages",
     "BandFolds",
     "BandLeaveOneOut",

@@ -52,6 +52,8 @@ from mercer.problems import (
     Scaling,
     Separation,
     SmoothRisk,
+    TaskEvidence,
+    TaskRegression,
     VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
@@ -87,6 +89,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
@@ -103,6 +107,7 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
 from mercer.solvers.semi_supervised.deform import Deform
 from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
 from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
@@ -355,6 +360,76 @@ def _(problem: Discriminant) -> Solver:
     return PrimalDiscriminant() if factored else CholeskyDiscriminant()
 
 
+@choose.register
+def _(problem: Scaling) -> Solver:
+    return Sinkhorn()
+
+
+@choose.register
+def _(problem: MinimumCut) -> Solver:
+    return MaximumFlow()
+
+
+@choose.register
+def _(problem: ClassMeans) -> Solver:
+    return Averages()
+
+
+@choose.register
+def _(problem: SmoothRisk) -> Solver:
+    return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
+
+
+@choose.register
+def _(problem: Separation) -> Solver:
+    return Mistakes()
+
+
+@choose.register
+def _(problem: Mixture) -> Solver:
+    return EM()
+
+
+@choose.register
+def _(problem: ClassTables) -> Solver:
+    return Counting()
+
+
+@choose.register
+def _(problem: GaussianClasses) -> Solver:
+    return GaussianLikelihood()
+
+
+@choose.register
+def _(problem: Expectations) -> Solver:
+    return EntropyNewton()
+
+
+@choose.register
+def _(problem: KernelAlignment) -> Solver:
+    return Nonnegative()
+
+
+@choose.register
+def _(problem: KernelCombination) -> Solver:
+    return SimplexNewton()
+
+
+@choose.register
+def _(problem: Relevance) -> Solver:
+    return ScaleDescent()
+
+
+@choose.register(Autoencoding)
+@choose.register(VariationalAutoencoding)
+def _(problem: Any) -> Solver:
+    return NetworkLBFGS()
+
+
+def _(problem: TaskRegression) -> Solver:
+    return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
+
+
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
@@ -379,6 +454,7 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (Evidence, EvidenceAscent),
     (ProcessClassification, LaplaceMode),
     (LaplaceEvidence, LaplaceAscent),
+    (TaskEvidence, TaskAscent),
 )
 for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

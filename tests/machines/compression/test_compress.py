@@ -27,9 +27,9 @@ from mercer import (
     load,
     save,
 )
-from mercer.files import read_libsvm_model, write_libsvm_model
+from mercer.files import read_libsvm_model, verify, write_libsvm_model
 from mercer.files.libsvm.machines import machine_of
-from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
+from mercer.kernels import FromCallable, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(90, 2))
@@ -208,6 +208,11 @@ def test_files_of_libsvm(name, tmp_path):
     assert not compress(again, tol=0.1).certificate_.ok  # nothing was judged of a file's machine
 
 
+def test_verifying_is_for_the_machine_it_came_from():
+    with pytest.raises(ValueError, match="was compressed"):
+        verify(compress(MACHINES["svc"](), tol=0.05), X, TWO)
+
+
 def test_a_stream_goes_on():
     small = compress(MACHINES["perceptron"](), tol=0.02)
     held = small.certificate_
@@ -271,6 +276,32 @@ def test_functions_that_are_zero():
     assert len(none.support_) == 0
     assert len(none.predict(NEW)) == len(NEW)
     assert compress(none, tol=0.1).certificate_.quantities.vectors_before == 0
+
+
+def test_coefficients_that_cancel():
+    """Rows with every label: f is zero, though no coefficient is."""
+    both = np.concatenate([X[:20], X[:20]])
+    machine = SVC(K).fit(both, np.repeat([0, 1], 20))
+    small = compress(machine, tol=0.1, X=NEW)
+    assert small.certificate_.quantities.vectors == 0
+    assert small.certificate_.quantities.relative_error == 0.0
+    assert small.certificate_.quantities.largest_change < 1e-9
+    three = SVC(K).fit(both, np.concatenate([FOUR[:20] % 3, (FOUR[:20] + 1) % 3]))
+    assert compress(three, tol=0.1).certificate_.quantities.relative_error <= 0.1
+
+
+def test_functions_that_are_no_kernels():
+    """A function of one's own is believed by nobody: K of the vectors is factored."""
+    good = KernelRidge(0.1, FromCallable(lambda A, B: 1.0 * K(A, B))).fit(X, REAL)
+    found = compress(good, tol=0.01).certificate_
+    assert found.ok
+    assert 0 < found.quantities.indefiniteness < 1e-9
+    twisted = FromCallable(lambda A, B: K(A, B) - 0.5 * Gaussian(0.3)(A, B))
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        bad = KernelRidge(2.0, twisted).fit(X, REAL)
+    found = compress(bad, tol=0.01).certificate_
+    assert not found.ok
+    assert "not positive semidefinite" in found.statement
 
 
 def test_time_limit():
