@@ -191,6 +191,7 @@ _MODULES = (
     "machines",
     "plots",
     "problems",
+    "reinforcement",
     "report",
     "selection",
     "serve",
