@@ -29,6 +29,8 @@ NAMES = (
     "KernelRidge loo",
     "KernelRidge linear",
     "GaussianProcess",
+    "GaussianProcessClassifier",
+    "MultiTaskGaussianProcess",
     "LogisticRegression",
     "LogisticRegression stream",
     "PCA",

@@ -215,7 +215,7 @@ def kmeans(trial):
     """The inertia is that of the labels; a certified answer is at least as good as its moves."""
     machine, s = trial.machine, trial.weights
     K = gram(trial)
-    if not np.isfinite(K).all():
+    if not np.isfinite(K).all() or (machine.balanced and s.max() > 1):  # copies that part
         return
     scatter = functools.cache(lambda own: _scatter(trial, s, np.array(own)))
     own = _inertia(scatter, machine.labels_)

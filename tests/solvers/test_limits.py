@@ -119,9 +119,12 @@ OTHERS = {
     "BernoulliMixture": (COUNTS > 1,),
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
-    "ICA": (X,),
     "GaussianProcess": None,
+    "MultiTaskGaussianProcess": None,
+    "GaussianProcessClassifier": None,
+    "ICA": (X,),
     "KMeans": (X,),
+    "LaplacianSVC": None,  # an SVC inside, which is
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),
     "ProjectionPursuit": (X,),

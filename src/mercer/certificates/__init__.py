@@ -9,6 +9,7 @@ from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
 from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
 from mercer.certificates.bellman import BellmanQuantities
+from mercer.certificates.clustering.balanced import BalancedQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
@@ -25,14 +26,20 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.multitask.regression import TaskQuantities
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
+from mercer.certificates.process.classification import LaplaceQuantities
 from mercer.certificates.process.regression import ProcessQuantities
+from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
 from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
 from mercer.certificates.risk.stream import StreamQuantities
+from mercer.certificates.semi_supervised.deformation import DeformationQuantities
+from mercer.certificates.semi_supervised.graph_labels import GraphLabelsQuantities
+from mercer.certificates.semi_supervised.manifold import ManifoldQuantities
 from mercer.certificates.separation import SeparationQuantities
 from mercer.certificates.spectral import eigenproblem
 from mercer.certificates.spectral.eigenproblem import EigenQuantities
@@ -42,6 +49,7 @@ __all__ = [
     "AutoencodingQuantities",
     "BellmanQuantities",
     "VariationalQuantities",
+    "BalancedQuantities",
     "BoxQPQuantities",
     "Certificate",
     "ClassMeansQuantities",
@@ -58,20 +66,26 @@ __all__ = [
     "EntropyQuantities",
     "KernelAlignmentQuantities",
     "KernelCombinationQuantities",
+    "LaplaceQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
+    "ManifoldQuantities",
     "ManyQuantities",
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
     "ProcessQuantities",
     "MinimumCutQuantities",
+    "ReductionQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",
     "SmoothRiskQuantities",
     "StreamQuantities",
+    "TaskQuantities",
     "UnmixingQuantities",
+    "DeformationQuantities",
+    "GraphLabelsQuantities",
     "certify",
 ]
 

@@ -11,6 +11,7 @@ from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spr
 from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.problems.bellman import BellmanEquation, KernelQ
+from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
 from mercer.problems.correlation import (
@@ -39,22 +40,42 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.problems.process.classification import (
+    LaplaceEvidence,
+    LaplacePosterior,
+    ProcessClassification,
+)
 from mercer.problems.process.evidence import Evidence, LogParameters
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
+from mercer.problems.reduction import ReducedSet, Reduction
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
+from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
 from mercer.problems.separation import Separation, Separator
 from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
 
 __all__ = [
+    "Evidence",
+    "KernelParameters",
+    "LaplaceEvidence",
+    "LaplacePosterior",
+    "ProcessClassification",
+    "LogParameters",
+    "TaskEvidence",
+    "TaskPosterior",
+    "TaskRegression",
+    "ProcessPosterior",
+    "ProcessRegression",
     "Autoencoding",
     "BellmanEquation",
     "KernelQ",
@@ -62,11 +83,13 @@ __all__ = [
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
-    "Evidence",
-    "KernelParameters",
-    "LogParameters",
-    "ProcessPosterior",
-    "ProcessRegression",
+    "Deformation",
+    "DeformedKernel",
+    "GraphLabels",
+    "GraphValues",
+    "ReducedSet",
+    "Reduction",
+    "BalancedPartition",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",

@@ -8,6 +8,7 @@ from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Wa
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow, minimum_cut
 from mercer.solvers.clustering.relaxation import Relaxation, Relaxed, relaxed
@@ -36,10 +37,13 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
 from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
@@ -53,8 +57,13 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
+from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.solve import SolverError, solve
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
@@ -66,14 +75,25 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 __all__ = [
     "EvidenceAscent",
     "ExactPosterior",
+    "KroneckerPosterior",
+    "LaplaceAscent",
+    "TaskAscent",
+    "TaskCholesky",
+    "LaplaceMode",
     "EM",
     "EntropyNewton",
     "FixedPointICA",
+    "Deform",
+    "GraphCholesky",
+    "GraphConjugateGradient",
     "IterativeScaling",
     "LOBPCG",
     "SMO",
     "SMOPath",
     "AnnealedGradient",
+    "GradientDescent",
+    "StochasticGradient",
+    "UnpenalizedNewton",
     "Averages",
     "BandFolds",
     "BandLeaveOneOut",
@@ -100,6 +120,7 @@ __all__ = [
     "KernelPolicyIteration",
     "KrylovFolds",
     "Lanczos",
+    "BalancedLloyd",
     "Lloyd",
     "Nonnegative",
     "ScaleDescent",

@@ -1,7 +1,8 @@
 """The theory of learning, in figures: what so many examples promise, and what a margin is worth.
 
 Each bound is a `Bound`: a value, what it assumes, whether it is vacuous, and a sentence. Classes of
-hypotheses can be looked at, learnt from and played against; `duality` is about convex programs.
+hypotheses can be looked at, learnt from and played against. A `Program` is a problem with
+constraints: its Lagrangian, its dual, and whether they meet.
 """
 
 from mercer.theory.bound import Bound
@@ -25,6 +26,22 @@ from mercer.theory.dichotomies import (
     is_shattered,
     vc_dimension,
 )
+from mercer.theory.duality.conditions import KKTConditions
+from mercer.theory.duality.image import ImageSet, SupportingLine, image_set, supporting_line
+from mercer.theory.duality.known import (
+    double_well_program,
+    hard_margin_program,
+    projection_program,
+)
+from mercer.theory.duality.program import (
+    DualValue,
+    Program,
+    ProgramSolution,
+    ProgramStatus,
+    SlaterPoint,
+)
+from mercer.theory.duality.quadratic import QuadraticProgram
+from mercer.theory.duality.smooth import SmoothFunction, SmoothProgram
 from mercer.theory.entropy import relative_entropy
 from mercer.theory.finite import (
     agnostic_sample_size,
@@ -48,26 +65,40 @@ __all__ = [
     "Bound",
     "Conjunction",
     "Conjunctions",
+    "DualValue",
     "EpsilonNet",
     "FiniteClass",
     "HalfSpaces",
     "Hypotheses",
+    "ImageSet",
     "Intervals",
+    "KKTConditions",
     "LearntHypothesis",
     "OnlineConjunction",
+    "Program",
+    "ProgramSolution",
+    "ProgramStatus",
+    "QuadraticProgram",
     "Rectangles",
     "Sines",
+    "SlaterPoint",
+    "SmoothFunction",
+    "SmoothProgram",
+    "SupportingLine",
     "agnostic_sample_size",
     "binomial_tail",
     "chernoff_tail",
     "double_sampling_error",
     "double_sampling_size",
+    "double_well_program",
     "finite_class_dimension",
     "finite_class_error",
     "growth",
     "growth_bound",
+    "hard_margin_program",
     "hoeffding",
     "hoeffding_tail",
+    "image_set",
     "is_shattered",
     "least_squares_projection",
     "machine_bound",
@@ -76,12 +107,14 @@ __all__ = [
     "no_free_lunch",
     "novikoff",
     "play_adversary",
+    "projection_program",
     "realisable_sample_size",
     "rectangle_sample_size",
     "relative_entropy",
     "relative_entropy_projection",
     "relative_entropy_tail",
     "sauer",
+    "supporting_line",
     "vc_dimension",
     "vc_error",
 ]

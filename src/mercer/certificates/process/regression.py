@@ -18,7 +18,6 @@ from mercer.problems.process.regression import ProcessPosterior, ProcessRegressi
 from mercer.solvers.process.evidence import evidence
 
 _TOL = 1e-6
-_FLAT = 1e-4  # slope of the log-likelihood of one row: what is called flat if nothing else is asked
 _ROWS = 256  # whose variance is judged: each costs n^2
 
 
@@ -34,7 +33,8 @@ class ProcessQuantities:
         As in `LinearSystemQuantities`.
     variance_error : float
         Largest difference of posterior variances at training rows, by the stored factor, from
-        those by another decomposition of the exact matrix; in units of the largest k(x, x).
+        those by another decomposition of the exact matrix; in units of the largest k(x, x), or of
+        the largest variance, if a constant makes that larger.
     rows_judged : int
         At how many rows they were compared.
     log_likelihood : float
@@ -76,8 +76,9 @@ def _(problem: ProcessRegression, value: ProcessPosterior, tol: float | None = N
     mean = certify(problem.system(), value.coefficients, tol)
     with np.errstate(all="ignore"):  # judged by what comes of it
         quantities = _measured(problem, value, mean)
-    flat = quantities.stationarity <= max(_FLAT, tol)
-    ok = mean.ok and quantities.variance_error <= tol and flat
+    flat = 0.0 if problem.search is None else problem.search.flat
+    ok = mean.ok and quantities.variance_error <= tol
+    ok = ok and quantities.stationarity <= max(flat, tol)
     return Certificate(bool(ok), quantities, tol, _statement(quantities, mean, problem, tol))
 
 
@@ -91,7 +92,9 @@ def _measured(
     likelihood = log_likelihood(
         other.squares, other.log_determinant, problem.row_weights, problem.noise, problem.bias, t
     )
-    size = max(float(np.abs(problem.gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    # a constant that is known to the noise of few rows only has a variance far above k(x, x)
+    sizes = np.abs(np.concatenate([problem.gram.diag(), other.variance]))
+    size = max(float(sizes.max(initial=0.0)), np.finfo(float).tiny)
     error = np.abs(other.stored - other.variance).max(initial=0.0) / size
     apart = abs(likelihood - value.log_likelihood) / (float(problem.row_weights.sum()) * t)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
@@ -118,7 +121,10 @@ def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array)
     C.flat[:: len(C) + 1] += problem.system().shift(0)
     ones = np.ones(len(C))
     right = np.column_stack([across, problem.targets, ones])
-    solved = interruptible(np.linalg.solve, C, right)
+    try:
+        solved = interruptible(np.linalg.solve, C, right)
+    except np.linalg.LinAlgError:  # singular to rounding: nothing is known, and so it is said
+        solved = np.full(right.shape, np.nan)
     sign, log_determinant = interruptible(np.linalg.slogdet, C)
     log_determinant += float(np.sum(np.log(problem.row_weights)))
     g, a, u = solved[:, : len(rows)], solved[:, len(rows) : -1], solved[:, -1]
@@ -178,7 +184,7 @@ def _statement(
 ) -> str:
     statement = (
         f"of the posterior mean {mean.statement}; variances at {q.rows_judged} rows are right to "
-        f"{q.variance_error:.1e} of the largest prior variance"
+        f"{q.variance_error:.1e} of the largest variance"
     )
     if q.likelihood_error > tol:
         statement += f"; the log-likelihood of a row is known to {q.likelihood_error:.0e} only"

@@ -1,4 +1,4 @@
-"""Principal and independent components, canonical correlations, discriminants, autoencoders."""
+"""Principal and independent components, correlations, discriminants, whitening, autoencoders."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from mercer.files.schema.record import record
 from mercer.machines import (
     CCA,
     ICA,
+    MDS,
     PCA,
     Autoencoder,
     FisherDiscriminant,
@@ -20,6 +21,7 @@ from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaus
 from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
+from mercer.machines.projection.reduced_subspace import ReducedSubspace
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
 from mercer.machines.projection.uncentred import OriginSubspace
 from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
@@ -51,6 +53,11 @@ record(
 )
 record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
 record(OriginSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(
+    ReducedSubspace,
+    "source: Source{n=m,d=d}\ncoef: f8[m,k]\nmean: f8[m]\nspread: number",
+    group="subspace",
+)
 record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
 record(Impossible, "reason: text", group="inverse")
 record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")
@@ -73,6 +80,21 @@ machine(
     dual_coef_: f8[n,k]
     _subspace: @subspace{d=d,k=k}
     _inverse: @inverse
+    """,
+)
+machine(
+    MDS,
+    """
+    solution_: Solution
+    certificate_: Certificate
+    embedding_: f8[n,k]
+    eigenvalues_: f8[k]
+    explained_, negative_share_, stress_: number
+    _kept: i8[m]<n
+    _rows: none | rows[m,d]
+    _unit: number
+    _coef: f8[m,k]
+    _offset: f8[k]
     """,
 )
 machine(

@@ -2,9 +2,23 @@
 
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
-from mercer.machines import GaussianProcess, KernelRidge, LogisticRegression
+from mercer.machines import (
+    GaussianProcess,
+    GaussianProcessClassifier,
+    KernelRidge,
+    LogisticRegression,
+    MultiTaskGaussianProcess,
+)
+from mercer.machines.multitask.spread import TaskSpread
+from mercer.machines.process.latent import LaplaceSpread
 from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
-from mercer.problems import Coefficients, PathValue, ProcessPosterior
+from mercer.problems import (
+    Coefficients,
+    LaplacePosterior,
+    PathValue,
+    ProcessPosterior,
+    TaskPosterior,
+)
 from mercer.solvers.risk.annealed import SGDState
 from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
 
@@ -124,5 +138,75 @@ machine(
     n_iter_: int
     _weights: f8[n]
     _targets: f8[n,k]
+    """,
+)
+record(
+    LaplacePosterior,
+    """
+    coef, roots: f8[n,k]
+    factors: f8[k,n,n]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(
+    LaplaceSpread,
+    """
+    source: none | Source{n=n,d=d}
+    given: int
+    rows: i8[n]
+    roots: f8[n,k]
+    factors: f8[k,n,n]
+    """,
+)
+machine(
+    GaussianProcessClassifier,
+    FITTED
+    + """
+    classes_: labels[c]
+    _expansion: @expansion{d=d,k=k}
+    _spread: LaplaceSpread{d=d,k=k}
+    dual_coef_: f8[n,k]
+    log_marginal_likelihood_value_: number
+    n_iter_: int
+    """,
+)
+record(
+    TaskPosterior,
+    """
+    coef: f8[n,k]
+    basis: none | f8[n,n]
+    values: none | f8[n]
+    factor: none | f8[r,r]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(
+    TaskSpread,
+    """
+    source: none | Source{n=n,d=d}
+    given: int
+    rows: i8[n]
+    tasks: f8[k,k]
+    basis: none | f8[n,n]
+    shares: none | f8[n,k]
+    factor: none | f8[r,r]
+    task, row: none | i8[r]
+    """,
+)
+machine(
+    MultiTaskGaussianProcess,
+    FITTED
+    + """
+    task_covariance_: f8[k,k]
+    noise_: float
+    _expansion: @expansion{d=d,k=k}
+    _spread: TaskSpread{d=d,k=k}
+    dual_coef_: f8[n] | f8[n,k]
+    log_marginal_likelihood_value_: number
+    n_iter_: int
     """,
 )

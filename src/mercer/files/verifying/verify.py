@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mercer.certificates import Certificate, StreamQuantities
+from mercer.certificates import Certificate, ReductionQuantities, StreamQuantities
 from mercer.files.encode import parts_of_machine
 from mercer.files.schema.record import record_name
 from mercer.files.verifying.answers import StoredAnswers
@@ -91,7 +91,8 @@ def verify(
     Raises
     ------
     ValueError
-        For machines that learnt from a stream, whose rows are gone, and for rows of another length.
+        For machines that learnt from a stream, whose rows are gone, for compressed ones, and for
+        rows of another length.
 
     Examples
     --------
@@ -116,6 +117,7 @@ def verify(
             "of a table, verify(model.machine, model.preparation.transform(rows), y)"
         )
     _refuse_streams(machine)
+    _refuse_compressed(machine)
     _refuse_width(machine, X)
     return _verify_machine(machine, X, y, sample_weight, tol)
 
@@ -186,9 +188,18 @@ def _unfitted(machine: Any, tol: float | None) -> Any:
     return twin.set_params(**free, **({} if tol is None else {"tol": tol}))
 
 
+def _refuse_compressed(machine: Any) -> None:
+    held = getattr(machine, "certificate_", None)
+    if held is not None and isinstance(held.quantities, ReductionQuantities):
+        raise ValueError(
+            f"verify: this {type(machine).__name__} was compressed, and solves no problem on the "
+            "data any more; verify the machine it came from, and compress that one again"
+        )
+
+
 def _refuse_width(machine: Any, X: Any) -> None:
     """Refuse rows of another length than those of the fit."""
-    known, shape = getattr(machine, "n_features_in_", None), getattr(X, "shape", ())
+    known, shape = getattr(machine, "n_features_in_", None), tuple(getattr(X, "shape", ()))
     if known is not None and len(shape) == 2 and shape[1] != known:
         raise ValueError(
             f"verify: X has {shape[1]} columns, and {type(machine).__name__} was fitted to {known}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from mercer.gram import Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
-from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_count,
@@ -33,9 +33,11 @@ from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.process.draws import drawn, prior_matrix
 from mercer.machines.process.learning import (
+    by_name,
     check_learning,
     evidence_problem,
     names_to_learn,
+    together,
 )
 from mercer.machines.process.spread import Spread, spread_of
 from mercer.points import take
@@ -119,7 +121,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     log_marginal_likelihood_value_ : float
         The logarithm of the marginal likelihood of the targets.
     n_iter_ : int
-        How often the likelihood was computed in the search; 1 without one.
+        Steps of the search, of all starts together; 1 without one.
     solution_ : Solution
         How the solver ended, and the way of the search.
     certificate_ : Certificate
@@ -218,7 +220,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         options: dict[str, Any] = {"time_limit": self.time_limit}
         if found is None:
             options["callback"] = self.callback
-        solution = _together(not_convex(solve(problem, **options), gram), found)
+        solution = together(not_convex(solve(problem, **options), gram), found)
         self.solution_: Solution = solution
         self._judgement = lazy_certificate(
             gram, question, solution.value, certify, seen[1], self.noise_
@@ -273,11 +275,12 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         noise = self.noise_ if include_noise else 0.0
         if return_cov:
             prior = _given_prior(prior_cov, len(mean), 2)
-            cov = self._spread.covariance(points, prior)
+            cov = refuse_overflown(self, lambda: self._spread.covariance(points, prior))
             cov.flat[:: len(cov) + 1] += noise
             return mean, cov if mean.ndim == 1 else np.repeat(cov[:, :, None], mean.shape[1], 2)
         prior = _given_prior(prior_cov, len(mean), 1)
-        std = np.sqrt(self._spread.variance(points, prior) + noise)
+        variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
+        std = np.sqrt(variance + noise)
         return mean, std if mean.ndim == 1 else np.repeat(std[:, None], mean.shape[1], 1)
 
     def sample_y(
@@ -348,12 +351,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         value, gradient = evidence(problem, given)
         if not eval_gradient:
             return value
-        found, first = {}, 0
-        for each in problem.kernel.learnt:
-            last = first + len(each.values)
-            found[each.name] = gradient[first:last] if each.is_array else float(gradient[first])
-            first = last
-        return value, {**found, "noise": float(gradient[-1])}
+        return value, {**by_name(problem.kernel, gradient), "noise": float(gradient[-1])}
 
     def leave_one_out(self) -> LeaveOneOutDensities:
         """Predict each training row from all others, in closed form.
@@ -379,7 +377,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         shape = self.dual_coef_.shape
         return LeaveOneOutDensities(
             _among(y - error, rows, shape),
-            _among(variance, rows, (shape[0],)),
+            _among(variance, rows, shape[:1]),
             _among(density, rows, shape),
         )
 
@@ -424,23 +422,6 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         check_count(self, "max_iter")
         check_seed(self)
         check_limits(self)
-
-
-def _together(solution: Solution, found: Solution | None) -> Solution:
-    """Return the posterior's solution with the way of the search, and the worse of both endings."""
-    if found is None:
-        return solution
-    value = replace(solution.value, logs=found.value.logs)
-    return replace(
-        solution,
-        value=value,
-        status=found.status if solution.status.ok else solution.status,
-        iterations=found.iterations,
-        seconds=found.seconds + solution.seconds,
-        solver=found.solver,
-        trace=found.trace,
-        detail=found.detail or solution.detail,
-    )
 
 
 def _given_prior(prior_cov: Any, n: int, dimensions: int) -> Array | None:

@@ -236,9 +236,9 @@ class FeatureSpread(Spread):
 
 def solved(factor: Array, ones: Array | None, across: Array) -> tuple[Array, Array]:
     """Return factor^-1 k(X, Z), and what a constant of flat prior adds."""
-    V = linalg.solve_triangular(factor, across.T, lower=True, check_finite=False)
+    V = np.asarray(linalg.solve_triangular(factor, across.T, lower=True, check_finite=False))
     if ones is None:
-        return V, np.zeros(V.shape[1])
+        return V, np.zeros(len(across))
     return V, (1.0 - ones @ V) / np.linalg.norm(ones)
 
 

@@ -76,7 +76,7 @@ def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverte
     if choose_backend().cholesky(A) != 0:
         return None
     log_determinant = 2.0 * float(np.sum(np.log(A.diagonal())))
-    G = _inverse(A)
+    G = inverse_of(A)
     G *= root[:, None] * root
     if problem.bias:
         u = G.sum(axis=1)
@@ -88,7 +88,7 @@ def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverte
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
 
 
-def _inverse(L: Array) -> Array:
+def inverse_of(L: Array) -> Array:
     """Return the inverse of L L'; what is above the diagonal of L is not looked at. Destroys L."""
     if len(L) <= _SHORT:
         # the lower triangle by rows is the upper one by columns, as LAPACK counts

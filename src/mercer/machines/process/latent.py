@@ -1,0 +1,79 @@
+"""Mean and variance of the latent function of a classifier at new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from mercer import deadline
+from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
+from mercer.gram import Source
+from mercer.gram.storage.precomputed import rectangle
+from mercer.points import row_count, take
+from mercer.resources import rows_at_once
+
+_ROWS_AT_ONCE = 512  # new rows: one triangular solve between two chances to hear Ctrl-C
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceSpread:
+    """k(z, z) - |L^-1 W^1/2 k(X, z)|^2 for each question, L the factor of I + W^1/2 K W^1/2.
+
+    Attributes
+    ----------
+    source : Source or None
+        The kernel on the training rows; None for a given matrix.
+    given : int
+        How many training rows there were.
+    rows : (n,) int array
+        Those of positive weight.
+    roots : (n, c) array
+        Roots of the curvatures W.
+    factors : (c, n, n) array
+        The factors L.
+    """
+
+    source: Source | None
+    given: int
+    rows: Array
+    roots: Array
+    factors: Array
+
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Return the variances at new rows: (m, c).
+
+        Parameters
+        ----------
+        Z : Points
+            New rows.
+        prior : (m,) array or None
+            Their k(z, z), which a given matrix does not hold.
+        """
+        if prior is None:
+            if self.source is None:
+                raise ValueError(
+                    "GaussianProcessClassifier: with a precomputed kernel the variance at new rows "
+                    "needs their own k(z, z), which is not in X; pass prior_var"
+                )
+            prior = choose_backend().diagonal(self.source.expression, Z, np.float64)
+        n, c = self.roots.shape
+        found = np.empty((row_count(Z), c))
+        step = rows_at_once(n, _ROWS_AT_ONCE, arrays=3)
+        for first in range(0, len(found), step):
+            deadline.check()
+            some = slice(first, first + step)
+            across = self._across(take(Z, some)).T
+            for t in range(c):
+                half = linalg.solve_triangular(
+                    self.factors[t], self.roots[:, [t]] * across, lower=True, check_finite=False
+                )
+                found[some, t] = prior[some] - np.einsum("ij,ij->j", half, half)
+        return np.maximum(found, 0.0)  # below by rounding only
+
+    def _across(self, Z: Points) -> Array:
+        if self.source is not None:
+            return np.asarray(self.source.cross(Z).dense())
+        return np.asarray(rectangle(Z, self.given)[:, self.rows], dtype=np.float64)
