@@ -23,8 +23,8 @@ from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
-    BellmanEquation,
     BalancedPartition,
+    BellmanEquation,
     BoxQP,
     ClassMeans,
     ClassTables,
