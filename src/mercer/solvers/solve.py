@@ -24,6 +24,7 @@ from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
     BalancedPartition,
+    BellmanEquation,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -72,6 +73,7 @@ from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
 from mercer.solvers.correlation.sparse_view import MOST
 from mercer.solvers.correlation.views import has_features
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
@@ -364,6 +366,7 @@ def _(problem: TaskRegression) -> Solver:
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
+    (BellmanEquation, KernelPolicyIteration),
     (IndependentComponents, FixedPointICA),
     (DeformedKernel, Deform),
     (Autoencoding, NetworkLBFGS),
