@@ -98,7 +98,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     log_marginal_likelihood_value_ : float
         The logarithm of the approximate evidence, summed over the questions.
     n_iter_ : int
-        How often the evidence was computed in the search; Newton steps without one.
+        Steps of the search, of all starts together; Newton steps without one.
     solution_ : Solution
         How the solver ended, and the way of the search.
     certificate_ : Certificate
@@ -115,7 +115,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     >>> machine.predict([[0.0, 0.0], [2.0, 1.0]]).tolist()
     ['in', 'out']
     >>> machine.predict_proba([[0.0, 0.0], [50.0, 0.0]]).round(1).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
+    [[0.9, 0.1], [0.5, 0.5]]
     >>> machine.certificate_.ok
     True
     """
