@@ -8,9 +8,9 @@ import pytest
 
 from mercer.data import DataError, Limits, read, read_blocks
 from mercer.data.cells import MISSING, number_of
-from mercer.data.reading import short_numbers as quick
 from mercer.data.reading.chunks import Chunk
 from mercer.data.reading.convert import Cells
+from mercer.data.reading.quick import short_numbers as quick
 
 CELLS = Cells(frozenset(MISSING), ".")
 

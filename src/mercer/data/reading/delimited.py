@@ -15,7 +15,6 @@ from mercer.data.column import Parsed
 from mercer.data.errors import DataError, shorten
 from mercer.data.frames import refuse_twins
 from mercer.data.kinds import Kind
-from mercer.data.reading.arrow import arrow_columns, is_easy, pyarrow
 from mercer.data.reading.chunks import Chunk, LineStream, Records, chunks, first_records, records_of
 from mercer.data.reading.columns import inferred, known, refuse_lacking
 from mercer.data.reading.convert import (
@@ -27,7 +26,8 @@ from mercer.data.reading.convert import (
 )
 from mercer.data.reading.dialect import SAMPLE, dialect_of
 from mercer.data.reading.options import Options
-from mercer.data.reading.short_numbers import short_numbers
+from mercer.data.reading.quick.arrow import arrow_columns, is_easy, pyarrow
+from mercer.data.reading.quick.short_numbers import short_numbers
 from mercer.data.reading.source import Bytes, utf8
 from mercer.data.schema import Schema
 from mercer.data.table import Table, refuse_unknown

@@ -37,6 +37,7 @@ from mercer.machines.process.latent import LaplaceSpread
 from mercer.machines.process.learning import (
     by_name,
     check_learning,
+    given_variance,
     laplace_problem,
     names_to_learn,
     together,
@@ -114,8 +115,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     >>> machine = GaussianProcessClassifier("1 * gaussian", optimize=True).fit(X, y)
     >>> machine.predict([[0.0, 0.0], [2.0, 1.0]]).tolist()
     ['in', 'out']
-    >>> machine.predict_proba([[0.0, 0.0], [50.0, 0.0]]).round(1).tolist()
-    [[0.9, 0.1], [0.5, 0.5]]
+    >>> machine.predict_proba([[50.0, 0.0]]).round(3).tolist()
+    [[0.5, 0.5]]
     >>> machine.certificate_.ok
     True
     """
@@ -210,7 +211,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         """
         mean = self._values(X)
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
-        prior = _given_variance(prior_var, len(mean))
+        prior = given_variance(self, prior_var, len(mean))
         variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
         return (mean[:, 0], variance[:, 0]) if mean.shape[1] == 1 else (mean, variance)
 
@@ -340,15 +341,3 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         check_count(self, "max_iter")
         check_seed(self)
         check_limits(self)
-
-
-def _given_variance(prior_var: Any, n: int) -> Array | None:
-    if prior_var is None:
-        return None
-    prior = np.array(prior_var, dtype=np.float64)
-    if prior.shape != (n,) or not np.isfinite(prior).all():
-        raise ValueError(
-            f"GaussianProcessClassifier: prior_var has shape {prior.shape}; for {n} new rows it "
-            f"must be finite, of shape {(n,)}"
-        )
-    return prior
