@@ -9,7 +9,7 @@ from scipy import linalg
 from scipy.special import expit, log_expit
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
 from mercer.problems import Coefficients
@@ -116,7 +116,7 @@ def _compared(
     A = K * W
     A.flat[:: len(A) + 1] += 1.0  # I + K W
     across = K[:, rows]
-    variance = interruptible(np.linalg.solve, A, across)[rows, np.arange(len(rows))]
+    variance = solved_if_regular(A, across)[rows, np.arange(len(rows))]
     half = linalg.solve_triangular(
         value.factors[t], value.roots[:, [t]] * across, lower=True, check_finite=False
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
 from mercer.points import to_dense
@@ -121,10 +121,7 @@ def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array)
     C.flat[:: len(C) + 1] += problem.system().shift(0)
     ones = np.ones(len(C))
     right = np.column_stack([across, problem.targets, ones])
-    try:
-        solved = interruptible(np.linalg.solve, C, right)
-    except np.linalg.LinAlgError:  # singular to rounding: nothing is known, and so it is said
-        solved = np.full(right.shape, np.nan)
+    solved = solved_if_regular(C, right)
     sign, log_determinant = interruptible(np.linalg.slogdet, C)
     log_determinant += float(np.sum(np.log(problem.row_weights)))
     g, a, u = solved[:, : len(rows)], solved[:, len(rows) : -1], solved[:, -1]
