@@ -168,6 +168,8 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
         )
     process = mercer.GaussianProcess(kernel)
     yield "GaussianProcess", "", _supervised(process, "target")
+    tasks = mercer.MultiTaskGaussianProcess(kernel)
+    yield "MultiTaskGaussianProcess", "", _supervised(tasks, "target")
     classes = mercer.GaussianProcessClassifier(kernel)
     yield "GaussianProcessClassifier", "", _supervised(classes, "three")
     process = mercer.GaussianProcess(1.0 * kernel, optimize=True)

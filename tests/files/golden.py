@@ -30,6 +30,7 @@ NAMES = (
     "KernelRidge linear",
     "GaussianProcess",
     "GaussianProcessClassifier",
+    "MultiTaskGaussianProcess",
     "LogisticRegression",
     "LogisticRegression stream",
     "PCA",

@@ -18,6 +18,7 @@ MIXTURE = {
     "max_iter": ["1", "20"],
 }
 PRIORS = {"prior": ["'uniform'", "[0.3, 0.7]"]}
+GRAPH = {"neighbors": ["None", "1", "3"], "weights": ["'kernel'"]}
 LOSSES = {"loss": ["[[0, 1], [5, 0]]"]}
 SKLEARN = {
     "kernel": ["'linear'", "'rbf'", "'poly'", "'sigmoid'"],
@@ -112,6 +113,9 @@ MACHINES = {
             "time_limit": ["1e-9"],
         },
     ),
+    "MultiTaskGaussianProcess": Machine(
+        "targets", {"noise": PENALTIES, "optimize": ["['noise']"], "max_iter": ["20"]}
+    ),
     "GaussianProcessClassifier": Machine("labels", {"max_iter": ["20"], "time_limit": ["1e-9"]}),
     "LogisticRegression": Machine(
         "labels",
@@ -196,11 +200,23 @@ MACHINES = {
         positive=True,
         seeded=True,
     ),
+    "MDS": Machine(
+        None, {"n_components": ["1", "3"], "metric": ["'cityblock'", "'chebyshev'"]}, ()
+    ),
     "ProbabilisticPCA": Machine(
         None,
         {"n_components": ["1", "2"], "method": ["'em'"], "tol": ["1e-9"], "max_iter": ["1", "50"]},
         (),
         seeded=True,
+    ),
+    "LabelPropagation": Machine("labels", GRAPH, weighted=False),
+    "LabelSpreading": Machine("labels", {"alpha": ["0.1", "0.99"], **GRAPH}, weighted=False),
+    "HarmonicRegressor": Machine("targets", GRAPH, weighted=False),
+    "LaplacianRidge": Machine(
+        "targets", {"penalty": PENALTIES, "intrinsic_penalty": PENALTIES, **GRAPH}, weighted=False
+    ),
+    "LaplacianSVC": Machine(
+        "labels", {"C": COSTS, "intrinsic_penalty": PENALTIES, **GRAPH}, weighted=False
     ),
     "ICA": Machine(
         None,

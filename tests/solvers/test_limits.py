@@ -120,9 +120,11 @@ OTHERS = {
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
     "GaussianProcess": None,
+    "MultiTaskGaussianProcess": None,
     "GaussianProcessClassifier": None,
     "ICA": (X,),
     "KMeans": (X,),
+    "LaplacianSVC": None,  # an SVC inside, which is
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),
     "ProjectionPursuit": (X,),

@@ -8,6 +8,7 @@ from mercer.certificates.bayes.column_gaussians import ColumnGaussiansQuantities
 from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
 from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
+from mercer.certificates.bellman import BellmanQuantities
 from mercer.certificates.clustering.balanced import BalancedQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
@@ -25,6 +26,7 @@ from mercer.certificates.margin.path import MarginPathQuantities
 from mercer.certificates.mixture.latent import LatentQuantities
 from mercer.certificates.mixture.mixture import MixtureQuantities
 from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
+from mercer.certificates.multitask.regression import TaskQuantities
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
 from mercer.certificates.process.classification import LaplaceQuantities
@@ -35,6 +37,9 @@ from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
 from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
 from mercer.certificates.risk.stream import StreamQuantities
+from mercer.certificates.semi_supervised.deformation import DeformationQuantities
+from mercer.certificates.semi_supervised.graph_labels import GraphLabelsQuantities
+from mercer.certificates.semi_supervised.manifold import ManifoldQuantities
 from mercer.certificates.separation import SeparationQuantities
 from mercer.certificates.spectral import eigenproblem
 from mercer.certificates.spectral.eigenproblem import EigenQuantities
@@ -42,6 +47,7 @@ from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
     "AutoencodingQuantities",
+    "BellmanQuantities",
     "VariationalQuantities",
     "BalancedQuantities",
     "BoxQPQuantities",
@@ -63,6 +69,7 @@ __all__ = [
     "LaplaceQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
+    "ManifoldQuantities",
     "ManyQuantities",
     "MarginPathQuantities",
     "MixtureQuantities",
@@ -75,7 +82,10 @@ __all__ = [
     "SeparationQuantities",
     "SmoothRiskQuantities",
     "StreamQuantities",
+    "TaskQuantities",
     "UnmixingQuantities",
+    "DeformationQuantities",
+    "GraphLabelsQuantities",
     "certify",
 ]
 

@@ -53,6 +53,7 @@ from mercer.kernels.families.given import FromCallable, FromFeatures, Precompute
 from mercer.kernels.families.histogram import ChiSquared, Intersection, Tanimoto
 from mercer.kernels.families.radial import Gaussian, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.families.sequence import Spectrum, Subsequence
+from mercer.kernels.families.tasks import Coregionalized
 from mercer.kernels.features import FeatureMap
 from mercer.kernels.language.parse import ParseError, parse
 from mercer.kernels.language.resolve import resolve
@@ -64,6 +65,7 @@ __all__ = [
     "Linear",
     "Polynomial",
     "Bilinear",
+    "Coregionalized",
     "Cosine",
     "AllSubsets",
     "Anova",

@@ -10,6 +10,7 @@ from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVari
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
+from mercer.problems.bellman import BellmanEquation, KernelQ
 from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
@@ -39,6 +40,7 @@ from mercer.problems.mixture.regularized_mixture import GaussianComponents, Regu
 from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
 from mercer.problems.mixture.tied_coins import TiedBernoulliMix
 from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
 from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
 from mercer.problems.neural.network import Network
 from mercer.problems.neural.variational import VariationalAutoencoding
@@ -56,6 +58,8 @@ from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
+from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
 from mercer.problems.separation import Separation, Separator
 from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
@@ -67,13 +71,22 @@ __all__ = [
     "LaplacePosterior",
     "ProcessClassification",
     "LogParameters",
+    "TaskEvidence",
+    "TaskPosterior",
+    "TaskRegression",
     "ProcessPosterior",
     "ProcessRegression",
     "Autoencoding",
+    "BellmanEquation",
+    "KernelQ",
     "Network",
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
+    "Deformation",
+    "DeformedKernel",
+    "GraphLabels",
+    "GraphValues",
     "ReducedSet",
     "Reduction",
     "BalancedPartition",

@@ -18,6 +18,8 @@ from mercer.solvers.correlation.eigh import EighCorrelation
 from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.lowrank import LowRankCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
+from mercer.solvers.decision.fitted_q import FittedQIteration
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
@@ -35,6 +37,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
@@ -53,8 +57,13 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
+from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.solve import SolverError, solve
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
@@ -66,16 +75,25 @@ from mercer.solvers.spectral.sinkhorn import Sinkhorn
 __all__ = [
     "EvidenceAscent",
     "ExactPosterior",
+    "KroneckerPosterior",
     "LaplaceAscent",
+    "TaskAscent",
+    "TaskCholesky",
     "LaplaceMode",
     "EM",
     "EntropyNewton",
     "FixedPointICA",
+    "Deform",
+    "GraphCholesky",
+    "GraphConjugateGradient",
     "IterativeScaling",
     "LOBPCG",
     "SMO",
     "SMOPath",
     "AnnealedGradient",
+    "GradientDescent",
+    "StochasticGradient",
+    "UnpenalizedNewton",
     "Averages",
     "BandFolds",
     "BandLeaveOneOut",
@@ -92,12 +110,14 @@ __all__ = [
     "Each",
     "Eigh",
     "EighCorrelation",
+    "FittedQIteration",
     "Gap",
     "GaussianLikelihood",
     "InteriorPoint",
     "InverseLanczos",
     "IterativeCorrelation",
     "Given",
+    "KernelPolicyIteration",
     "KrylovFolds",
     "Lanczos",
     "BalancedLloyd",

@@ -7,7 +7,6 @@ from dataclasses import fields
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,17 +24,18 @@ from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
     BalancedPartition,
+    BellmanEquation,
     BoxQP,
     ClassMeans,
     ClassTables,
     Correlation,
+    DeformedKernel,
     Discriminant,
-    Duals,
     Eigenproblem,
     Evidence,
-    FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    GraphLabels,
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
@@ -46,7 +46,6 @@ from mercer.problems import (
     MarginPath,
     MinimumCut,
     Partition,
-    PathDuals,
     ProcessClassification,
     ProcessRegression,
     Relevance,
@@ -54,6 +53,8 @@ from mercer.problems import (
     Scaling,
     Separation,
     SmoothRisk,
+    TaskEvidence,
+    TaskRegression,
     VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
@@ -72,9 +73,11 @@ from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
 from mercer.solvers.correlation.sparse_view import MOST
 from mercer.solvers.correlation.views import has_features
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.finite import is_finite
 from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
@@ -88,6 +91,8 @@ from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
 from mercer.solvers.process.evidence import EvidenceAscent
@@ -104,6 +109,10 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
 from mercer.solvers.spectral.lanczos import Lanczos
@@ -172,7 +181,7 @@ def solve(
     status = solution.status
     if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
         raise SolverError(f"{solution.solver}: {status.value}")
-    if not _finite(solution.value):
+    if not is_finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
     if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
@@ -190,22 +199,6 @@ def _advice(status: Status, solver: Solver) -> str:
     ways = [f"raise {name}" for name in ("max_iter", "max_epochs") if name in has]
     ways += ["ask for a larger tol"] if "tol" in has else []
     return "".join(f", or {way}" for way in ways)
-
-
-def _finite(value: Any) -> bool:
-    """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
-    if isinstance(value, Duals):
-        return all(map(_finite, value.parts))
-    if isinstance(value, FoldedPathValue):
-        return True  # fits without numbers are marked as not met
-    if isinstance(value, PathDuals):  # settings that are not solved say so
-        held = (*value.coef, *value.intercept, value.values)
-        return all(bool(np.isfinite(part[value.solved]).all()) for part in held)
-    parts = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
-    return all(
-        _finite(part) if isinstance(part, Duals) else part is None or bool(np.isfinite(part).all())
-        for part in parts
-    )
 
 
 # --- which algorithm: decided here and nowhere else, by asking the problem what it is ------------
@@ -304,18 +297,9 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
-def _(problem: LatentGaussian) -> Solver:
-    return LatentEM()
-
-
-@choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-@choose.register
-def _(problem: BalancedPartition) -> Solver:
-    return BalancedLloyd()
+def _(problem: GraphLabels) -> Solver:
+    few = problem.gram.csr is not None and problem.gram.shape[0] > LAPACK_ROWS
+    return GraphConjugateGradient() if few else GraphCholesky()
 
 
 @choose.register
@@ -370,82 +354,28 @@ def _(problem: Discriminant) -> Solver:
 
 
 @choose.register
-def _(problem: Scaling) -> Solver:
-    return Sinkhorn()
-
-
-@choose.register
-def _(problem: MinimumCut) -> Solver:
-    return MaximumFlow()
-
-
-@choose.register
-def _(problem: ClassMeans) -> Solver:
-    return Averages()
-
-
-@choose.register
 def _(problem: SmoothRisk) -> Solver:
-    return NewtonRisk()
+    return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
 
 
 @choose.register
-def _(problem: Separation) -> Solver:
-    return Mistakes()
-
-
-@choose.register
-def _(problem: Mixture) -> Solver:
-    return EM()
-
-
-@choose.register
-def _(problem: ClassTables) -> Solver:
-    return Counting()
-
-
-@choose.register
-def _(problem: GaussianClasses) -> Solver:
-    return GaussianLikelihood()
-
-
-@choose.register
-def _(problem: Expectations) -> Solver:
-    return EntropyNewton()
-
-
-@choose.register
-def _(problem: KernelAlignment) -> Solver:
-    return Nonnegative()
-
-
-@choose.register
-def _(problem: KernelCombination) -> Solver:
-    return SimplexNewton()
-
-
-@choose.register
-def _(problem: Relevance) -> Solver:
-    return ScaleDescent()
-
-
-@choose.register(Autoencoding)
-@choose.register(VariationalAutoencoding)
-def _(problem: Any) -> Solver:
-    return NetworkLBFGS()
+def _(problem: TaskRegression) -> Solver:
+    return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
 
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
+    (BellmanEquation, KernelPolicyIteration),
     (IndependentComponents, FixedPointICA),
+    (DeformedKernel, Deform),
     (Autoencoding, NetworkLBFGS),
     (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
+    (BalancedPartition, BalancedLloyd),
     (Scaling, Sinkhorn),
     (MinimumCut, MaximumFlow),
     (ClassMeans, Averages),
-    (SmoothRisk, NewtonRisk),
     (Separation, Mistakes),
     (Mixture, EM),
     (ClassTables, Counting),
@@ -454,13 +384,11 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (KernelAlignment, Nonnegative),
     (KernelCombination, SimplexNewton),
     (Relevance, ScaleDescent),
-    (IndependentComponents, FixedPointICA),
-    (Autoencoding, NetworkLBFGS),
-    (VariationalAutoencoding, NetworkLBFGS),
     (ProcessRegression, ExactPosterior),
     (Evidence, EvidenceAscent),
     (ProcessClassification, LaplaceMode),
     (LaplaceEvidence, LaplaceAscent),
+    (TaskEvidence, TaskAscent),
 )
 for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -27,9 +27,9 @@ from mercer import (
     load,
     save,
 )
-from mercer.files import read_libsvm_model, write_libsvm_model
+from mercer.files import read_libsvm_model, verify, write_libsvm_model
 from mercer.files.libsvm.machines import machine_of
-from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
+from mercer.kernels import FromCallable, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(90, 2))
@@ -54,6 +54,7 @@ MACHINES = {
     "fisher": lambda: FisherDiscriminant(K).fit(X, FOUR),
     "mean": lambda: NearestMean(K).fit(X, FOUR),
     "pca": lambda: PCA(3, kernel=K).fit(X),
+    "pca-origin": lambda: PCA(3, kernel=K, center=False).fit(X),
     "perceptron": lambda: Perceptron(Gaussian(0.5)).fit(X, APART),
     "averaged": lambda: Perceptron(Gaussian(0.5), answer="averaged").fit(X, APART),
 }
@@ -150,7 +151,7 @@ def test_the_bound_holds_and_the_machine_is_whole(name, asked, tmp_path):
     assert before == {k: pickle.dumps(v) for k, v in vars(machine).items() if k.endswith("coef_")}
     assert measured.vectors < measured.vectors_before
     assert measured.rows_compared == len(NEW)
-    if name not in ("pca", "ball"):  # whose values are functions of f, and centred
+    if name not in ("pca", "pca-origin", "ball"):  # whose values are functions of f, and centred
         assert measured.largest_change <= measured.error * (1 + 1e-9)
     if "tol" in asked:
         assert measured.relative_error <= 0.02 * (1 + 1e-9)
@@ -206,6 +207,11 @@ def test_files_of_libsvm(name, tmp_path):
     for one, two in zip(answers(small, NEW), answers(again, NEW), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-9)
     assert not compress(again, tol=0.1).certificate_.ok  # nothing was judged of a file's machine
+
+
+def test_verifying_is_for_the_machine_it_came_from():
+    with pytest.raises(ValueError, match="was compressed"):
+        verify(compress(MACHINES["svc"](), tol=0.05), X, TWO)
 
 
 def test_a_stream_goes_on():
@@ -271,6 +277,32 @@ def test_functions_that_are_zero():
     assert len(none.support_) == 0
     assert len(none.predict(NEW)) == len(NEW)
     assert compress(none, tol=0.1).certificate_.quantities.vectors_before == 0
+
+
+def test_coefficients_that_cancel():
+    """Rows with every label: f is zero, though no coefficient is."""
+    both = np.concatenate([X[:20], X[:20]])
+    machine = SVC(K).fit(both, np.repeat([0, 1], 20))
+    small = compress(machine, tol=0.1, X=NEW)
+    assert small.certificate_.quantities.vectors == 0
+    assert small.certificate_.quantities.relative_error == 0.0
+    assert small.certificate_.quantities.largest_change < 1e-9
+    three = SVC(K).fit(both, np.concatenate([FOUR[:20] % 3, (FOUR[:20] + 1) % 3]))
+    assert compress(three, tol=0.1).certificate_.quantities.relative_error <= 0.1
+
+
+def test_functions_that_are_no_kernels():
+    """A function of one's own is believed by nobody: K of the vectors is factored."""
+    good = KernelRidge(0.1, FromCallable(lambda A, B: 1.0 * K(A, B))).fit(X, REAL)
+    found = compress(good, tol=0.01).certificate_
+    assert found.ok
+    assert 0 < found.quantities.indefiniteness < 1e-9
+    twisted = FromCallable(lambda A, B: K(A, B) - 0.5 * Gaussian(0.3)(A, B))
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        bad = KernelRidge(2.0, twisted).fit(X, REAL)
+    found = compress(bad, tol=0.01).certificate_
+    assert not found.ok
+    assert "not positive semidefinite" in found.statement
 
 
 def test_time_limit():

@@ -21,7 +21,6 @@ from mercer.problems.process.classification import (
 from mercer.solvers.process.laplace import laplace_evidence
 
 _TOL = 1e-6
-_FLAT = 1e-4  # slope of the log-evidence of one row: what is called flat if nothing else is asked
 _ROWS = 256  # whose variance is judged: each costs n^2
 
 
@@ -73,8 +72,9 @@ def _(
     ]
     with np.errstate(all="ignore"):  # judged by what comes of it
         q = _measured(problem, value, modes)
+    flat = 0.0 if problem.search is None else problem.search.flat
     exactly = q.variance_error <= tol and q.likelihood_error <= tol
-    ok = all(mode.ok for mode in modes) and exactly and q.stationarity <= max(_FLAT, tol)
+    ok = all(mode.ok for mode in modes) and exactly and q.stationarity <= max(flat, tol)
     return Certificate(bool(ok), q, tol, _statement(q, problem, modes))
 
 

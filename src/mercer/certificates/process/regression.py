@@ -18,7 +18,6 @@ from mercer.problems.process.regression import ProcessPosterior, ProcessRegressi
 from mercer.solvers.process.evidence import evidence
 
 _TOL = 1e-6
-_FLAT = 1e-4  # slope of the log-likelihood of one row: what is called flat if nothing else is asked
 _ROWS = 256  # whose variance is judged: each costs n^2
 
 
@@ -77,8 +76,9 @@ def _(problem: ProcessRegression, value: ProcessPosterior, tol: float | None = N
     mean = certify(problem.system(), value.coefficients, tol)
     with np.errstate(all="ignore"):  # judged by what comes of it
         quantities = _measured(problem, value, mean)
-    flat = quantities.stationarity <= max(_FLAT, tol)
-    ok = mean.ok and quantities.variance_error <= tol and flat
+    flat = 0.0 if problem.search is None else problem.search.flat
+    ok = mean.ok and quantities.variance_error <= tol
+    ok = ok and quantities.stationarity <= max(flat, tol)
     return Certificate(bool(ok), quantities, tol, _statement(quantities, mean, problem, tol))
 
 

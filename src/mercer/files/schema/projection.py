@@ -7,6 +7,7 @@ from mercer.files.schema.record import record
 from mercer.machines import (
     CCA,
     ICA,
+    MDS,
     PCA,
     Autoencoder,
     FisherDiscriminant,
@@ -79,6 +80,21 @@ machine(
     dual_coef_: f8[n,k]
     _subspace: @subspace{d=d,k=k}
     _inverse: @inverse
+    """,
+)
+machine(
+    MDS,
+    """
+    solution_: Solution
+    certificate_: Certificate
+    embedding_: f8[n,k]
+    eigenvalues_: f8[k]
+    explained_, negative_share_, stress_: number
+    _kept: i8[m]<n
+    _rows: none | rows[m,d]
+    _unit: number
+    _coef: f8[m,k]
+    _offset: f8[k]
     """,
 )
 machine(

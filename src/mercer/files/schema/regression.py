@@ -7,10 +7,18 @@ from mercer.machines import (
     GaussianProcessClassifier,
     KernelRidge,
     LogisticRegression,
+    MultiTaskGaussianProcess,
 )
+from mercer.machines.multitask.spread import TaskSpread
 from mercer.machines.process.latent import LaplaceSpread
 from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
-from mercer.problems import Coefficients, LaplacePosterior, PathValue, ProcessPosterior
+from mercer.problems import (
+    Coefficients,
+    LaplacePosterior,
+    PathValue,
+    ProcessPosterior,
+    TaskPosterior,
+)
 from mercer.solvers.risk.annealed import SGDState
 from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
 
@@ -160,6 +168,44 @@ machine(
     _expansion: @expansion{d=d,k=k}
     _spread: LaplaceSpread{d=d,k=k}
     dual_coef_: f8[n,k]
+    log_marginal_likelihood_value_: number
+    n_iter_: int
+    """,
+)
+record(
+    TaskPosterior,
+    """
+    coef: f8[n,k]
+    basis: none | f8[n,n]
+    values: none | f8[n]
+    factor: none | f8[r,r]
+    log_likelihood: number
+    logs: none | f8[_]
+    """,
+    group="answer",
+)
+record(
+    TaskSpread,
+    """
+    source: none | Source{n=n,d=d}
+    given: int
+    rows: i8[n]
+    tasks: f8[k,k]
+    basis: none | f8[n,n]
+    shares: none | f8[n,k]
+    factor: none | f8[r,r]
+    task, row: none | i8[r]
+    """,
+)
+machine(
+    MultiTaskGaussianProcess,
+    FITTED
+    + """
+    task_covariance_: f8[k,k]
+    noise_: float
+    _expansion: @expansion{d=d,k=k}
+    _spread: TaskSpread{d=d,k=k}
+    dual_coef_: f8[n] | f8[n,k]
     log_marginal_likelihood_value_: number
     n_iter_: int
     """,

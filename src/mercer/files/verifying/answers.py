@@ -35,6 +35,9 @@ from mercer.problems import (
     RidgePath,
     Separation,
     SmoothRisk,
+    TaskEvidence,
+    TaskPosterior,
+    TaskRegression,
     WeightedDuals,
 )
 from mercer.problems.bayes.class_means import Means
@@ -100,6 +103,8 @@ _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
     (ProcessPosterior, (Evidence,), _logs),
     (LaplacePosterior, (ProcessClassification,), lambda p, v: v.coef.shape == p.signs.shape),
     (LaplacePosterior, (LaplaceEvidence,), _logs),
+    (TaskPosterior, (TaskRegression,), lambda p, v: v.coef.shape == p.targets.shape),
+    (TaskPosterior, (TaskEvidence,), _logs),
     (Modes, (Eigenproblem,), _modes),
     (Clusters, (Partition,), lambda p, v: len(v.labels) == p.gram.shape[0]),
     (CanonicalPairs, (Correlation,), _pairs),

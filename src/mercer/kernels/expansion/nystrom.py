@@ -22,6 +22,8 @@ from mercer.kernels.expansion.densities import Density, as_density
 from mercer.points import as_points, row_count
 from mercer.resources import require_memory
 
+_ASYMMETRY = 1e-8  # of the largest value: beyond rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Eigenfunctions(ABC):
@@ -132,6 +134,12 @@ def operator_spectrum(k: Kernel, points: Any, weights: Array) -> tuple[Array, Ar
     """
     roots = np.sqrt(weights)
     K = operator_matrix(k, points)
+    apart = float(np.abs(K - K.T).max())
+    if apart > _ASYMMETRY * float(np.abs(K).max()):
+        raise ValueError(
+            f"{k!r}: k(x, y) and k(y, x) differ by up to {apart:.3g}; Mercer's theorem is about "
+            "symmetric functions, such as (k(x, y) + k(y, x)) / 2"
+        )
     values, vectors = linalg.eigh(roots[:, None] * ((K + K.T) / 2) * roots)
     lead = np.abs(vectors).argmax(axis=0)
     vectors *= np.where(vectors[lead, np.arange(len(values))] < 0, -1.0, 1.0)  # signs that repeat
@@ -142,6 +150,8 @@ def operator_spectrum(k: Kernel, points: Any, weights: Array) -> tuple[Array, Ar
 
 def operator_matrix(k: Kernel, points: Any) -> Array:
     """Return k of all pairs of nodes, in float64."""
+    if not isinstance(k, Kernel):
+        raise TypeError(f"k={k!r} must be a kernel, such as Gaussian(1.0) or FromCallable(f)")
     n = row_count(as_points(points))
     require_memory(
         4 * 8 * n * n,

@@ -106,6 +106,8 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
     points = _float64(points)
     if not row_count(points):
         raise ValueError("features: X has no rows; how far out they lie is not known")
+    if not np.isfinite(points.data if is_sparse(points) else points).all():
+        raise ValueError("features: X holds values that are not finite; remove or fill these rows")
     bound = ex.bind_columns(expression, column_names(X))
     size = largest(bound, points)
     if not np.isfinite(size):

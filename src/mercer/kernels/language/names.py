@@ -21,6 +21,7 @@ from mercer.kernels.families.given import Precomputed
 from mercer.kernels.families.histogram import ChiSquared, Intersection, Tanimoto
 from mercer.kernels.families.radial import Gaussian, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.families.sequence import Spectrum, Subsequence
+from mercer.kernels.families.tasks import Coregionalized
 
 # what scikit-learn, LIBSVM and kernlab call them
 _ALIASES = {
@@ -54,7 +55,7 @@ KERNELS: dict[str, type[Kernel]] = {
     for kernel in (
         *(Linear, Polynomial, Bilinear, Cosine, AllSubsets, Anova, Sigmoid, Constant),
         *(Gaussian, Laplacian, Matern, RationalQuadratic),
-        *(ChiSquared, Intersection, Tanimoto, Spectrum, Subsequence, Precomputed),
+        *(ChiSquared, Intersection, Tanimoto, Spectrum, Subsequence, Precomputed, Coregionalized),
     )
 }
 

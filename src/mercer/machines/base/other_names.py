@@ -70,6 +70,12 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "n_restarts_optimizer": "pass starts, one more than restarts",
         "normalize_y": "pass bias=True for a constant beside f; scale y before the fit",
     },
+    "MultiTaskGaussianProcess": {
+        "alpha": "it is called noise: noise={value}",
+        "penalty": "it is called noise: noise={value}, the variance of the noise",
+        "B": "it is called task_covariance",
+        "tasks": "the covariance of the tasks is task_covariance; y has one column for each task",
+    },
     "GaussianProcessClassifier": {
         "optimizer": "pass optimize=True to maximise the evidence, False to leave the kernel",
         "n_restarts_optimizer": "pass starts, one more than restarts",
@@ -159,9 +165,30 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "doc_topic_prior": "it is called document_smoothing: document_smoothing={value}",
         "topic_word_prior": "it is called smoothing: smoothing={value}",
     },
+    "MDS": {
+        "dissimilarity": "it is called metric: metric='precomputed' for a matrix",
+        "metric_mds": "classical scaling is what there is: eigenvectors, no iteration",
+        "n_init": "classical scaling has one answer, and no starts",
+        "max_iter": "classical scaling has one answer, without iteration",
+        "eps": "classical scaling has one answer, without iteration",
+        "kernel": "similarities belong to PCA(kernel={value})",
+        "random_state": "the answer does not depend on chance, so that no seed is needed",
+    },
     "ProbabilisticPCA": {
         "kernel": "a model of densities lives in the space of the rows; PCA takes a kernel",
         "svd_method": "method='closed' (eigenpairs) or 'em' (which takes missing entries)",
+    },
+    "GraphDiffusion": {
+        "n_neighbors": "it is called neighbors: neighbors={value}",
+        "gamma": "it belongs to the kernel: kernel=Gaussian(scale=(0.5 / gamma) ** 0.5)",
+        "max_iter": "the equations are solved; there is nothing to repeat",
+        "tol": "the equations are solved, and the certificate bounds the error of every value",
+        "n_jobs": "threads are those of mercer.config(threads={value})",
+    },
+    "ManifoldMachine": {
+        "n_neighbors": "it is called neighbors: neighbors={value}",
+        "alpha": "the weight of the squared norm is penalty (LaplacianRidge) or 1 / C",
+        "gamma": "the weight along the graph is intrinsic_penalty; a scale belongs to the kernel",
     },
     "UnmixingMachine": {
         "fun": "it is called contrast: contrast={value}",

@@ -14,9 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array, Points
+from mercer.expression import Expression
 from mercer.gram import Source, exact
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Linear
+from mercer.kernels.base import is_proven
 from mercer.machines.compression.pursuit import Functions, Kept
 from mercer.machines.margin.multiclass import ByClass
 from mercer.machines.online.kernel_stream import KernelStream
@@ -54,11 +56,11 @@ class InExpansion(Holder):
         """Read it, class by class where it is held so."""
         held = machine._expansion
         if isinstance(held, KernelExpansion):
-            return Functions(Source(held.expression, held.points), held.coef)
+            return Functions(_source(machine, held.expression, held.points), held.coef)
         if isinstance(held, ByClass) and all(
             isinstance(b, KernelExpansion) for b, _ in held.blocks
         ):
-            return _of_pairs(held)
+            return _of_pairs(machine, held)
         return None
 
     def write(self, machine: Any, f: Functions, kept: Kept) -> None:
@@ -185,7 +187,7 @@ class OfPerceptron(Holder):
             )
         memory = held.memory
         coef = memory.mean[0] if machine.answer == "averaged" else memory.coef
-        return Functions(Source(held.expression, held.points), coef)
+        return Functions(_source(machine, held.expression, held.points), coef)
 
     def write(self, machine: Any, f: Functions, kept: Kept) -> None:
         """Replace the memory: what goes on from here goes on from the compressed function."""
@@ -211,10 +213,14 @@ class OfPerceptron(Holder):
         return scores[:, None] if scores.ndim == 1 else scores
 
 
+def _source(machine: Any, expression: Expression, points: Points) -> Source:
+    return Source(expression, points, np.float64, is_proven(machine.kernel_))
+
+
 # --- functions between pairs of classes: a vector has a part in those of its own class -----------
 
 
-def _of_pairs(held: ByClass) -> Functions:
+def _of_pairs(machine: Any, held: ByClass) -> Functions:
     """Return all functions over the vectors of all classes."""
     blocks: Any = held.blocks
     tables, masks = [], []
@@ -224,7 +230,8 @@ def _of_pairs(held: ByClass) -> Functions:
         table[:, columns], mask[:, columns] = block.coef, True
         tables.append(table)
         masks.append(mask)
-    source = Source(blocks[0][0].expression, stacked([block.points for block, _ in blocks]))
+    points = stacked([block.points for block, _ in blocks])
+    source = _source(machine, blocks[0][0].expression, points)
     return Functions(source, np.concatenate(tables), np.concatenate(masks))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq, solve_triangular
 
 from mercer.array_types import Array, Points
+from mercer.certificates.reduction import rounding_of
 from mercer.gram import Source, exact
 from mercer.points import take
 from mercer.resources import require_memory
@@ -42,11 +43,17 @@ class Functions:
 
     @property
     def norms(self) -> Array:
-        """Return |f| of every function."""
+        """Return |f| of every function; zero for what is rounding alone."""
         if not len(self.coef):
             return np.zeros(self.coef.shape[1])
         values = exact(self.source.in_float64()) @ self.coef
-        return np.asarray(np.sqrt(np.maximum((self.coef * values).sum(axis=0), 0.0)))
+        squares = (self.coef * values).sum(axis=0)
+        return np.asarray(np.sqrt(np.where(squares > self.hidden, squares, 0.0)))
+
+    @property
+    def hidden(self) -> Array:
+        """Return what rounding hides of |f|^2."""
+        return rounding_of(np.sqrt(np.abs(self.source.diag())), self.coef)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +103,7 @@ class Pursuit:
 
     def best(self) -> int:
         """Return the vector that gains most; -1 if all others depend on those that are kept."""
-        free = self._left > _DEPENDENT * self._own
+        free = self._left > _DEPENDENT * np.abs(self._own)
         if not free.any():
             return -1
         gains = np.full(len(free), -1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
-from mercer.certificates.reduction import rounding_of
+from mercer.certificates.reduction import are_within, squared_errors
 from mercer.machines.compression.moving import moved
 from mercer.machines.compression.pursuit import Functions, Kept, Pursuit
 from mercer.problems.reduction import ReducedSet, Reduction
@@ -77,8 +77,7 @@ def search(
     max_iter : int
         Most steps of moving them.
     """
-    hidden = rounding_of(np.sqrt(np.abs(f.source.diag())), f.coef)
-    goal = Goal(f.norms, tol, hidden)
+    goal = Goal(f.norms, tol, f.hidden)
     pursuit = Pursuit(f, goal.weights)
     most = len(f.coef) if n_vectors is None else min(n_vectors, len(f.coef))
     _extend(pursuit, goal, most, watch)
@@ -99,7 +98,7 @@ def _moved(f: Functions, pursuit: Pursuit, kept: Kept, goal: Goal, move: Any) ->
         return found
 
     best = _better(f, kept, relocated(len(kept.origin)))
-    if goal.tol == np.inf or not judged(f, best, goal.tol).ok:
+    if goal.tol == np.inf or not is_within(f, best, goal.tol):
         return best
     return _fewest(f, goal.tol, len(kept.origin), relocated, best)
 
@@ -123,7 +122,7 @@ def _allowed(f: Functions, pursuit: Pursuit, goal: Goal, most: int, watch: Watch
     if f.allowed is None or goal.tol == np.inf:
         return kept
     low = 0
-    while not judged(f, kept, goal.tol).ok and watch.stopped is None:
+    while not is_within(f, kept, goal.tol) and watch.stopped is None:
         low = len(pursuit.picks)
         _extend(pursuit, goal, min(most, int(_MORE * low) + 1), watch, enough=False)
         if len(pursuit.picks) == low:  # what depends on others is not theirs to have
@@ -139,7 +138,7 @@ def _fewest(
     while high - low > 1 and not deadline.is_over():
         middle = (low + high) // 2
         fewer = make(middle)
-        if judged(f, fewer, tol).ok:
+        if is_within(f, fewer, tol):
             best, high = fewer, middle
         else:
             low = middle
@@ -148,8 +147,18 @@ def _fewest(
 
 def _better(f: Functions, one: Kept, two: Kept) -> Kept:
     """Return the vectors with the smaller error: a search may end higher than it began."""
-    errors = [judged(f, part, np.inf).quantities.relative_error for part in (one, two)]
+    weights = Goal(f.norms, np.inf, f.hidden).weights
+    errors = [float((_measured(f, part)[0] * weights).max(initial=0.0)) for part in (one, two)]
     return two if errors[1] < errors[0] else one
+
+
+def is_within(f: Functions, kept: Kept, tol: float) -> bool:
+    """Return whether vectors stand for all vectors with an error of at most tol."""
+    return are_within(*_measured(f, kept), tol)
+
+
+def _measured(f: Functions, kept: Kept) -> tuple[Array, Array, Array]:
+    return squared_errors(Reduction(f.source, f.coef), ReducedSet(kept.vectors, kept.coef))
 
 
 def everything(f: Functions) -> Kept:

@@ -15,7 +15,7 @@ from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
-from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import (
     KernelMachine,
     all_or_nothing,
@@ -37,6 +37,7 @@ from mercer.machines.process.latent import LaplaceSpread
 from mercer.machines.process.learning import (
     by_name,
     check_learning,
+    given_variance,
     laplace_problem,
     names_to_learn,
     together,
@@ -44,7 +45,7 @@ from mercer.machines.process.learning import (
 from mercer.points import take
 from mercer.problems.process.classification import LaplaceEvidence, ProcessClassification
 from mercer.solvers import Callback, LaplaceAscent, Solution, solve
-from mercer.solvers.process.laplace import laplace_evidence
+from mercer.solvers.process.laplace import LaplaceMode, laplace_evidence
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 
@@ -79,7 +80,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         What slopes may be at the end of the search: of the log-evidence of one row, by the
         logarithm of a parameter.
     max_iter : int, default=200
-        Largest number of steps of one start.
+        Largest number of steps: of one start of the search, and of Newton's for each class.
     random_state : int, RandomState or None, default=0
         Seed of further starts.
     callback : callable or None, default=None
@@ -114,8 +115,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     >>> machine = GaussianProcessClassifier("1 * gaussian", optimize=True).fit(X, y)
     >>> machine.predict([[0.0, 0.0], [2.0, 1.0]]).tolist()
     ['in', 'out']
-    >>> machine.predict_proba([[0.0, 0.0], [50.0, 0.0]]).round(1).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
+    >>> machine.predict_proba([[50.0, 0.0]]).round(3).tolist()
+    [[0.5, 0.5]]
     >>> machine.certificate_.ok
     True
     """
@@ -176,7 +177,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         options: dict[str, Any] = {"time_limit": self.time_limit}
         if found is None:
             options["callback"] = self.callback
-        solution = together(not_convex(solve(question(gram), **options), gram), found)
+        solver = LaplaceMode(max_iter=int(self.max_iter))
+        solution = together(not_convex(solve(question(gram), solver, **options), gram), found)
         self.solution_: Solution = solution
         self._judgement = lazy_certificate(gram, question, solution.value, certify, seen[1], 1.0)
         value = solution.value
@@ -209,7 +211,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         """
         mean = self._values(X)
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
-        variance = self._spread.variance(points, _given_variance(prior_var, len(mean)))
+        prior = given_variance(self, prior_var, len(mean))
+        variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
         return (mean[:, 0], variance[:, 0]) if mean.shape[1] == 1 else (mean, variance)
 
     def predict(self, X: Any) -> Array:
@@ -338,15 +341,3 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         check_count(self, "max_iter")
         check_seed(self)
         check_limits(self)
-
-
-def _given_variance(prior_var: Any, n: int) -> Array | None:
-    if prior_var is None:
-        return None
-    prior = np.array(prior_var, dtype=np.float64)
-    if prior.shape != (n,) or not np.isfinite(prior).all():
-        raise ValueError(
-            f"GaussianProcessClassifier: prior_var has shape {prior.shape}; for {n} new rows it "
-            f"must be finite, of shape {(n,)}"
-        )
-    return prior

@@ -15,7 +15,7 @@ from mercer.kernels.parameter_slopes import parameters
 from mercer.kernels.slopes import NoSlopeError
 from mercer.machines.base.machine import is_precomputed
 from mercer.machines.base.parameters import refuse
-from mercer.points import row_count, take
+from mercer.problems.kernel_learning.bounded import FLAT
 from mercer.problems.process.classification import LaplaceEvidence
 from mercer.problems.process.evidence import Evidence
 from mercer.problems.process.kernel_parameters import KernelParameters
@@ -24,7 +24,6 @@ from mercer.solvers import Solution
 
 NOISE = "noise"
 _COPIES = 6  # K, its inverse, the slope, and what products need
-_SAMPLE = 64  # rows whose k(x, x) tells of what size the prior is
 _SPREAD = 1.0  # standard deviation of the logarithms of further starts
 
 
@@ -156,7 +155,7 @@ def evidence_problem(
         Of the further starts.
     """
     X, targets, weights = rows
-    _require_matrices(machine, len(targets))
+    require_matrices(machine, len(targets))
     inner = KernelParameters(kernel, tuple(name for name in learnt if name != NOISE), names)
     learns_noise = NOISE in learnt
     begin, variances = inner.logs, [p.is_weight for p in inner.learnt for _ in p.values]
@@ -165,7 +164,7 @@ def evidence_problem(
     size = _mean_square(targets, weights, bool(machine.bias))
     found = range_of(machine, begin, variances, size, seed)
     if learns_noise and size > 0:
-        prior = _prior_variance(inner, begin[: inner.size], variances, X)
+        prior = _prior_variance(inner, begin[: inner.size], variances, X, weights)
         if prior is not None:
             shift = np.log(size) - np.log(prior + float(machine.noise))
             moved = found.starts + np.where(variances, shift, 0.0)
@@ -181,6 +180,7 @@ def evidence_problem(
         found.lower,
         found.upper,
         found.starts,
+        flat_at(machine),
     )
 
 
@@ -193,23 +193,28 @@ def _mean_square(targets: Array, weights: Array, bias: bool) -> float:
 
 
 def _prior_variance(
-    kernel: KernelParameters, logs: Array, variances: Sequence[bool], X: Points
+    kernel: KernelParameters, logs: Array, variances: Sequence[bool], X: Points, weights: Array
 ) -> float | None:
     """Return the mean of k(x, x); None where variances that are learnt do not multiply all of k.
 
     Where they do, units of the targets decide nothing: the search starts where prior and targets
     are of one size.
     """
-    some = take(X, np.unique(np.linspace(0, row_count(X) - 1, _SAMPLE).astype(np.intp)))
     more = logs + np.asarray(variances[: len(logs)], dtype=np.float64)
     own, larger = (
-        choose_backend().diagonal(kernel.formula(at), some, np.float64) for at in (logs, more)
+        choose_backend().diagonal(kernel.formula(at), X, np.float64) for at in (logs, more)
     )
-    mean = float(own.mean())
+    mean = float(weights @ own / weights.sum())
     return mean if mean > 0 and np.allclose(larger, np.e * own, rtol=1e-9) else None
 
 
-def _require_matrices(machine: Any, n: int) -> None:
+def flat_at(machine: Any) -> float:
+    """Return the slope that counts as none: what the search was asked for, and rounding beside."""
+    return max(FLAT, 2.0 * float(machine.tol))
+
+
+def require_matrices(machine: Any, n: int) -> None:
+    """Require the memory that a search on n rows takes."""
     require_memory(
         _COPIES * 8 * n * n,
         f"{type(machine).__name__} learning parameters from {n} rows",
@@ -228,10 +233,12 @@ def laplace_problem(
 ) -> LaplaceEvidence:
     """Return the search for parameters of a classifier; arguments as in `evidence_problem`."""
     X, signs, weights = rows
-    _require_matrices(machine, len(signs))
+    require_matrices(machine, len(signs))
     inner = KernelParameters(kernel, learnt, names)
     found = range_of(machine, inner.logs, [False] * inner.size, 0.0, seed)
-    return LaplaceEvidence(X, inner, signs, weights, found.lower, found.upper, found.starts)
+    return LaplaceEvidence(
+        X, inner, signs, weights, found.lower, found.upper, found.starts, flat_at(machine)
+    )
 
 
 def by_name(kernel: KernelParameters, gradient: Array) -> dict[str, Any]:
@@ -259,3 +266,16 @@ def together(solution: Solution, found: Solution | None) -> Solution:
         trace=found.trace,
         detail=found.detail or solution.detail,
     )
+
+
+def given_variance(machine: Any, prior_var: Any, n: int) -> Array | None:
+    """Check k(z, z) of new rows, as a call gives them."""
+    if prior_var is None:
+        return None
+    prior = np.array(prior_var, dtype=np.float64)
+    if prior.shape != (n,) or not np.isfinite(prior).all():
+        raise ValueError(
+            f"{type(machine).__name__}: prior_var has shape {prior.shape}; for {n} new rows it "
+            f"must be finite, of shape {(n,)}"
+        )
+    return prior

@@ -6,6 +6,8 @@ import numpy as np
 
 from mercer.array_types import Array
 
+FLAT = 1e-4  # slopes of the log-likelihood of one row up to this count as none
+
 
 class BoundedSearch:
     """A function of numbers between bounds, to be minimised from several starts.

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
 from mercer.kernels import Kernel
-from mercer.problems.kernel_learning.bounded import BoundedSearch
+from mercer.problems.kernel_learning.bounded import FLAT, BoundedSearch
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.risk.losses import LogLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
@@ -33,6 +33,8 @@ class LaplaceEvidence(BoundedSearch):
         Bounds on the logarithms.
     starts : (k, p) array
         Logarithms to start from.
+    flat : float
+        The slope of the log-likelihood of one row that counts as none.
     """
 
     X: Points
@@ -42,6 +44,7 @@ class LaplaceEvidence(BoundedSearch):
     lower: Array
     upper: Array
     starts: Array
+    flat: float = FLAT
 
     def kernel_at(self, logs: Array) -> Kernel:
         """Return the kernel with these parameters."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.kernels import Kernel
-from mercer.problems.kernel_learning.bounded import BoundedSearch
+from mercer.problems.kernel_learning.bounded import FLAT, BoundedSearch
 from mercer.problems.process.kernel_parameters import KernelParameters
 
 
@@ -57,6 +57,8 @@ class Evidence(BoundedSearch):
         Bounds on the logarithms.
     starts : (k, p) array
         Logarithms to start from.
+    flat : float
+        The slope of the log-likelihood of one row that counts as none.
     """
 
     X: Points
@@ -69,6 +71,7 @@ class Evidence(BoundedSearch):
     lower: Array
     upper: Array
     starts: Array
+    flat: float = FLAT
 
     def kernel_at(self, logs: Array) -> Kernel:
         """Return the kernel with these parameters."""

@@ -242,7 +242,7 @@ class LaplaceAscent(Solver):
 
         found = bounded_descent(problem, measure, watch, self.tol, self.max_iter, starts)
         value = LogParameters(found.best)
-        return report(self, value, found.status, found.count, watch, found.detail)
+        return report(self, value, found.status, found.steps, watch, found.detail)
 
 
 def laplace_evidence(problem: LaplaceEvidence, logs: Array) -> tuple[float, Array]:

@@ -374,5 +374,5 @@ class Program(ABC):
 
 def value_size(scales: Scales, lam: Array, nu: Array) -> float:
     """Return the size of the largest part of a Lagrangian."""
-    parts = (np.abs(lam) @ scales.inequalities, np.abs(nu) @ scales.equalities)
-    return float(max(scales.objective, *parts, _TINY))
+    walls, rails = np.abs(lam) @ scales.inequalities, np.abs(nu) @ scales.equalities
+    return max(scales.objective, float(walls), float(rails), _TINY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -190,7 +191,7 @@ class QuadraticProgram(Program):
         short = np.concatenate([np.zeros(len(A)), np.ones(2 * len(E))])
         # largest slack of the inequalities less what the equalities are missed by, in units of b
         for method in ("highs", "highs-ds", "highs-ipm"):  # rarely one of them is at a loss
-            found = linprog(
+            found: Any = linprog(
                 np.concatenate([np.zeros(self.n), [-1.0, 2.0]]),
                 A_ub=np.column_stack([left, slack, -np.maximum(slack, short)]),
                 b_ub=np.concatenate([b, e, -e]) / unit,
@@ -211,7 +212,7 @@ class QuadraticProgram(Program):
         """Return whether some direction keeps all constraints and lowers the objective for ever."""
         largest = max(float(np.abs(self.q).max()), 1e-300)
         size = max(float(np.abs(self.P).max()), 1e-300)
-        found = linprog(
+        found: Any = linprog(
             self.q / largest,
             A_ub=self.A_ub / lengths(self.A_ub)[:, None],
             b_ub=np.zeros(self.n_inequalities),

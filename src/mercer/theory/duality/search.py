@@ -26,7 +26,7 @@ def minimum(program: SmoothProgram, lam: Array, nu: Array) -> DualValue:
 
     def value(x: Array) -> float:
         found = program.f(x) + sum(a * g(x) for a, g in zip(lam, program.g, strict=True))
-        return found + sum(a * h(x) for a, h in zip(nu, program.h, strict=True))
+        return float(found + sum(a * h(x) for a, h in zip(nu, program.h, strict=True)))
 
     def slope(x: Array) -> Array:
         found = program.f.slope(x)
@@ -65,8 +65,8 @@ def descend(program: SmoothProgram, value: Any, slope: Any, start: Array) -> tup
     """Descend from a start: in the box, or quasi-Newton and again from where it ended."""
     if program.bounded:
         sides = list(zip(program.low, program.high, strict=True))
-        options = {"ftol": 1e-15, "gtol": 1e-10}
-        found = minimize(value, start, jac=slope, method="L-BFGS-B", bounds=sides, options=options)
+        options: dict[str, Any] = {"bounds": sides, "options": {"ftol": 1e-15, "gtol": 1e-10}}
+        found: Any = minimize(value, start, jac=slope, method="L-BFGS-B", **options)
         return np.asarray(found.x), float(found.fun)
     x, lowest = start, float(value(start))
     size = max(abs(lowest), 1.0)
@@ -92,18 +92,11 @@ def constrained(program: SmoothProgram, start: Array) -> Array:
     ]
     constraints += [{"type": "eq", "fun": h, "jac": h.slope} for h in program.h]
     sides = list(zip(program.low, program.high, strict=True)) if program.bounded else None
-    options = {"ftol": 1e-15, "maxiter": 500}
+    options: dict[str, Any] = {"method": "SLSQP", "bounds": sides, "constraints": constraints}
+    options["options"] = {"ftol": 1e-15, "maxiter": 500}
     x = start
     for _ in range(2):  # a second time with fresh curvature
-        found = minimize(
-            program.f,
-            x,
-            jac=program.f.slope,
-            method="SLSQP",
-            bounds=sides,
-            constraints=constraints,
-            options=options,
-        )
+        found: Any = minimize(program.f, x, jac=program.f.slope, **options)
         if not np.isfinite(found.x).all():
             break
         x = np.clip(found.x, program.low, program.high)
@@ -136,16 +129,11 @@ def deepest(program: SmoothProgram) -> Array:
         start = points[(g.max(axis=1, initial=-np.inf) + np.abs(h).sum(axis=1)).argmin()]
     highest = max(float(program.inequalities(start).max(initial=-1.0)), -1.0)
     sides = [*zip(program.low, program.high, strict=True), (-1.0, None)]
-    found = minimize(
-        lambda z: z[n],
-        np.append(start, highest),
-        jac=lambda z: np.append(np.zeros(n), 1.0),
-        method="SLSQP",
-        bounds=sides,
-        constraints=constraints,
-        options={"ftol": 1e-12, "maxiter": 300},
-    )
-    return np.clip(found.x[:n], program.low, program.high)
+    up = np.append(np.zeros(n), 1.0)
+    options: dict[str, Any] = {"method": "SLSQP", "bounds": sides, "constraints": constraints}
+    options |= {"jac": lambda z: up, "options": {"ftol": 1e-12, "maxiter": 300}}
+    found: Any = minimize(up.dot, np.append(start, highest), **options)
+    return np.asarray(np.clip(found.x[:n], program.low, program.high))
 
 
 def solve_smooth(program: SmoothProgram, tol: float) -> ProgramSolution:
@@ -218,7 +206,7 @@ def cutting_planes(program: SmoothProgram) -> tuple[Array, Array]:
     best, prices = -np.inf, (np.zeros(s), np.zeros(k))
     for _ in range(_CUTS):
         deadline.check()
-        found = linprog(
+        found: Any = linprog(
             np.concatenate([[-1.0], np.zeros(s + k)]),
             A_ub=np.column_stack([np.ones(len(f)), -g, -h]),
             b_ub=f,

@@ -1,0 +1,209 @@
+"""Is the posterior of several tasks right? Its equations, with the exact matrix.
+
+For a covariance c of a place with all readings, and any g, c'C^-1 c = 2 c'g - g'Cg + r'C^-1 r with
+r = c - Cg, and the last term lies between zero and |r|^2 over the smallest noise. So one product
+with the exact C bounds what a posterior variance made of g is off by, whoever made g.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.backends.lapack import interruptible
+from mercer.certificates.base import Certificate, certify
+from mercer.gram import definiteness, exact
+from mercer.problems.multitask.regression import (
+    TaskEvidence,
+    TaskPosterior,
+    TaskRegression,
+    readings_of,
+    task_log_likelihood,
+)
+from mercer.solvers.multitask.evidence import task_evidence
+from mercer.solvers.multitask.posterior import Kronecker, readings_matrix
+
+_TOL = 1e-6
+_PLACES = 64  # training rows whose variance is judged, one task each
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class TaskQuantities:
+    """Measures of the posterior of several tasks.
+
+    Attributes
+    ----------
+    relative_residual : float
+        Norm of what is left of K A B + noise S^-1 A = Y where there are readings, over that of Y.
+    unread : float
+        Largest coefficient where there is no reading, over the largest: zero.
+    indefiniteness : float
+        As in `LinearSystemQuantities`, of K; infinite, too, if B has a negative eigenvalue.
+    variance_error : float
+        Bound on the errors of posterior variances at training rows, in units of the largest prior
+        variance.
+    places_judged : int
+        At how many rows, one task each.
+    log_likelihood : float
+        The logarithm of the marginal likelihood, by LU decompositions.
+    likelihood_error : float
+        Difference of the stored one from it, for one reading on the average.
+    stationarity : float
+        Largest slope of the log-likelihood of one reading by anything that was learnt that does not
+        point out of its bounds; zero where nothing was.
+    at_lower, at_upper : int
+        How many of these are at a bound.
+    """
+
+    relative_residual: float
+    unread: float
+    indefiniteness: float
+    variance_error: float
+    places_judged: int
+    log_likelihood: float
+    likelihood_error: float
+    stationarity: float = 0.0
+    at_lower: int = 0
+    at_upper: int = 0
+
+
+@certify.register
+def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    convex = definiteness(problem.gram)
+    with np.errstate(all="ignore"):  # judged by what comes of it
+        q = _measured(problem, value, convex.shift)
+    flat = 0.0 if problem.search is None else problem.search.flat
+    right = max(q.relative_residual, q.unread, q.variance_error) <= tol
+    ok = right and not convex.seen and np.isfinite(q.indefiniteness)
+    ok = ok and q.stationarity <= max(flat, tol)
+    statement = (
+        "the answer solves the equations of all tasks exactly once their right-hand side is "
+        f"changed by {q.relative_residual:.1e} of its norm; variances at {q.places_judged} places "
+        f"are right to {q.variance_error:.1e} of the largest prior variance"
+    )
+    if q.likelihood_error > tol:
+        statement += f"; the log-likelihood of a reading is known to {q.likelihood_error:.0e} only"
+    if problem.search is not None:
+        statement += (
+            f"; nothing that was learnt has a slope above {q.stationarity:.1e}, so the likelihood "
+            "is at a local maximum or a saddle, not proved to be the largest"
+        )
+    if not convex.shown:
+        statement += f"; {convex.obstacle}"
+    return Certificate(bool(ok), q, tol, f"{statement}; that the prior is true is assumed")
+
+
+def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> TaskQuantities:
+    K = np.array(exact(problem.gram).dense(), dtype=np.float64)
+    seen = ~np.isnan(problem.targets)
+    Y, A = np.where(seen, problem.targets, 0.0), value.coef
+    residual = np.where(seen, Y - _image(problem, K, A), 0.0)
+    size = max(float(np.linalg.norm(Y)), np.finfo(float).tiny)
+    largest = max(float(np.abs(A).max(initial=0.0)), np.finfo(float).tiny)
+    error, places = _variances(problem, value, K, seen)
+    likelihood = _likelihood(problem, K, Y)
+    total = float(problem.row_weights[problem.readings.row].sum())
+    apart = abs(likelihood - value.log_likelihood) / total
+    m = np.linalg.eigvalsh(problem.tasks)
+    valid = m[0] >= -len(m) * _EPS * max(abs(m[0]), abs(m[-1])) * 16
+    steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
+    return TaskQuantities(
+        _number(np.linalg.norm(residual) / size),
+        _number(np.abs(np.where(seen, 0.0, A)).max(initial=0.0) / largest),
+        shift if valid else np.inf,
+        _number(error),
+        places,
+        likelihood,
+        _number(apart),
+        _number(steepest),
+        at_lower,
+        at_upper,
+    )
+
+
+def _number(x: float) -> float:
+    return float(x) if np.isfinite(x) else float("inf")
+
+
+def _image(problem: TaskRegression, K: Array, A: Array) -> Array:
+    """Return C applied to coefficients, at all rows and tasks."""
+    return np.asarray(K @ A @ problem.tasks + problem.noise / problem.row_weights[:, None] * A)
+
+
+def _variances(
+    problem: TaskRegression, value: TaskPosterior, K: Array, seen: Array
+) -> tuple[float, int]:
+    """Return a bound on the errors of variances, in units of the largest prior variance."""
+    n, T = seen.shape
+    rows = np.unique(np.linspace(0, n - 1, min(n, _PLACES)).astype(np.intp))
+    B, least = problem.tasks, problem.noise / float(problem.row_weights.max())
+    largest = max(float(np.abs(K.diagonal()).max() * np.abs(B.diagonal()).max()), 1e-300)
+    worst = 0.0
+    for k, i in enumerate(rows):
+        t = k % T
+        c = np.where(seen, np.outer(K[:, i], B[t]), 0.0)
+        g, explained = _solved(problem, value, c)
+        r = np.where(seen, c - _image(problem, K, g), 0.0)
+        true = 2.0 * np.sum(c * g) - np.sum(g * np.where(seen, _image(problem, K, g), 0.0))
+        worst = max(worst, abs(explained - true) + float(np.sum(r**2)) / least)
+    return worst / largest, len(rows)
+
+
+def _solved(problem: TaskRegression, value: TaskPosterior, c: Array) -> tuple[Array, float]:
+    """Return C^-1 c and c'C^-1 c by what is stored."""
+    if value.factor is not None:
+        readings = problem.readings
+        half = linalg.solve_triangular(
+            value.factor, c[readings.row, readings.task], lower=True, check_finite=False
+        )
+        g = np.zeros_like(c)
+        back = linalg.solve_triangular(value.factor, half, lower=True, trans=1, check_finite=False)
+        g[readings.row, readings.task] = back
+        return g, float(half @ half)
+    m, V = np.linalg.eigh(problem.tasks)
+    assert value.basis is not None
+    assert value.values is not None
+    root = np.sqrt(problem.row_weights)
+    held = Kronecker(value.basis, value.values, V, np.maximum(m, 0.0), root, problem.noise)
+    g = held.solve(c)
+    return g, float(np.sum(c * g))
+
+
+def _likelihood(problem: TaskRegression, K: Array, Y: Array) -> float:
+    """Compute the likelihood by LU decompositions: one for each eigenvalue of B, or of all."""
+    readings, s, noise = problem.readings, problem.row_weights, problem.noise
+    if readings.whole:
+        m, V = np.linalg.eigh(problem.tasks)
+        rotated, squares, determinant = Y @ V, 0.0, 0.0
+        for j, value in enumerate(np.maximum(m, 0.0)):
+            C = value * K
+            C.flat[:: len(C) + 1] += noise / s
+            squares += float(rotated[:, j] @ interruptible(np.linalg.solve, C, rotated[:, j]))
+            determinant += float(interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s)))
+    else:
+        C = readings_matrix(K, problem.tasks, readings)
+        C.flat[:: len(C) + 1] += noise / s[readings.row]
+        y = Y[readings.row, readings.task]
+        squares = float(y @ interruptible(np.linalg.solve, C, y))
+        determinant = float(
+            interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s[readings.row]))
+        )
+    return task_log_likelihood(squares, determinant, readings, s, noise)
+
+
+def _flatness(search: TaskEvidence | None, place: Array | None) -> tuple[float, int, int]:
+    """Return the largest slope that does not point out of the bounds, and how many are there."""
+    if search is None or place is None:
+        return 0.0, 0, 0
+    _, slopes = task_evidence(search, place)
+    near = search.at_bounds(place)
+    unit = float(search.row_weights[readings_of(search.targets).row].sum())
+    steepest = float(np.abs(search.uphill(near, -slopes)).max(initial=0.0)) / unit
+    free = search.lower < search.upper
+    at_lower = int(np.sum(free & (near <= search.lower)))
+    return steepest, at_lower, int(np.sum(free & (near >= search.upper)))

@@ -1,0 +1,1 @@
+"""Several tasks that have something in common: what is asked of them."""
