@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.process.another_way import solved_by_factor, solved_by_lu
 from mercer.gram import exact
 from mercer.points import to_dense
 from mercer.problems.process.evidence import Evidence, log_likelihood
@@ -33,7 +33,8 @@ class ProcessQuantities:
         As in `LinearSystemQuantities`.
     variance_error : float
         Largest difference of posterior variances at training rows, by the stored factor, from
-        those by another decomposition of the exact matrix; in units of the largest k(x, x).
+        those by another decomposition of the exact matrix; in units of the largest k(x, x), or of
+        the largest variance if a bias makes it larger.
     rows_judged : int
         At how many rows they were compared.
     log_likelihood : float
@@ -92,6 +93,7 @@ def _measured(
         other.squares, other.log_determinant, problem.row_weights, problem.noise, problem.bias, t
     )
     size = max(float(np.abs(problem.gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    size = max(size, float(np.abs(other.variance).max(initial=0.0)))  # a flat prior has none
     error = np.abs(other.stored - other.variance).max(initial=0.0) / size
     apart = abs(likelihood - value.log_likelihood) / (float(problem.row_weights.sum()) * t)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
@@ -118,11 +120,11 @@ def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array)
     C.flat[:: len(C) + 1] += problem.system().shift(0)
     ones = np.ones(len(C))
     right = np.column_stack([across, problem.targets, ones])
-    solved = interruptible(np.linalg.solve, C, right)
+    solved = solved_by_lu(C, right)
     sign, log_determinant = interruptible(np.linalg.slogdet, C)
     log_determinant += float(np.sum(np.log(problem.row_weights)))
     g, a, u = solved[:, : len(rows)], solved[:, len(rows) : -1], solved[:, -1]
-    half = linalg.solve_triangular(value.factor, np.column_stack([across, ones]), lower=True)
+    half = solved_by_factor(value.factor, np.column_stack([across, ones]))
     stored = own - np.sum(half[:, :-1] ** 2, axis=0)
     variance = own - np.sum(across * g, axis=0)
     squares = float(np.sum(problem.targets * a))
@@ -147,14 +149,14 @@ def _by_features(problem: ProcessRegression, value: ProcessPosterior, rows: Arra
     R = interruptible(np.linalg.qr, wide, mode="r")
     extra = noise / total if bias else 0.0
     phi = G[rows].T
-    stored = noise * np.sum(linalg.solve_triangular(value.factor, phi, lower=True) ** 2, axis=0)
-    variance = noise * np.sum(linalg.solve_triangular(R, phi, trans=1) ** 2, axis=0)
+    stored = noise * np.sum(solved_by_factor(value.factor, phi) ** 2, axis=0)
+    variance = noise * np.sum(solved_by_factor(R, phi, lower=False, transposed=True) ** 2, axis=0)
     log_determinant = 2.0 * float(np.sum(np.log(np.abs(R.diagonal()))))
     log_determinant += (len(F) - F.shape[1]) * float(np.log(noise))
     log_determinant += float(np.log(total / noise)) if bias else 0.0
     y = problem.targets - middle
-    pulled = linalg.solve_triangular(R, G.T @ (s[:, None] * y), trans=1)
-    w = linalg.solve_triangular(R, pulled)
+    pulled = solved_by_factor(R, G.T @ (s[:, None] * y), lower=False, transposed=True)
+    w = solved_by_factor(R, pulled, lower=False)
     squares = float(np.sum(s[:, None] * (y - G @ w) ** 2) / noise + np.sum(w**2))
     return _Other(stored + extra, variance + extra, log_determinant, squares)
 

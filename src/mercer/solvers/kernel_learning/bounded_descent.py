@@ -32,6 +32,8 @@ class Descent:
         Why they ended.
     count : int
         How often the function was measured.
+    steps : int
+        The most steps that a start took.
     detail : str
         How many starts there were, if there were several.
     """
@@ -39,6 +41,7 @@ class Descent:
     best: Array
     status: Status
     count: int
+    steps: int
     detail: str
 
 
@@ -71,8 +74,10 @@ def bounded_descent(
         found: Any = minimize(
             way, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
+        taken.append(int(found.nit))
         return float(found.fun), bool(found.status == 1)
 
+    taken: list[int] = []
     try:
         for begin in starts:
             ends.append(descend(begin))
@@ -82,7 +87,8 @@ def bounded_descent(
         pass
     status = way.status(tol, limited=min(ends)[1] if ends else False)
     detail = f"best of {len(ends)} starts" if len(ends) > 1 else ""
-    return Descent(way.best, status, way.count, detail)
+    steps = max(taken, default=min(way.count, max_iter))
+    return Descent(way.best, status, way.count, max(steps, 1), detail)
 
 
 class _StopError(Exception):

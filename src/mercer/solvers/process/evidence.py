@@ -55,7 +55,7 @@ class EvidenceAscent(Solver):
 
         found = bounded_descent(problem, measure, watch, self.tol, self.max_iter, starts)
         value = LogParameters(found.best)
-        return report(self, value, found.status, found.count, watch, found.detail)
+        return report(self, value, found.status, found.steps, watch, found.detail)
 
 
 def evidence(problem: Evidence, logs: Array) -> tuple[float, Array]:
