@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+TORCH := .venv-torch
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
@@ -14,10 +15,10 @@ REFERENCE_TESTS := tests/kernels tests/gram/test_gram.py
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs map bench sanitize clean
+.PHONY: help demo test test-torch lint docs map bench sanitize clean
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## mercer fit on Spambase: model, report and a picture in demo-output/
 	$(BIN)/python examples/demo.py
@@ -25,6 +26,10 @@ demo: $(VENV)/.demo ## mercer fit on Spambase: model, report and a picture in de
 test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstrings
 	$(PYTEST) --doctest-modules tests src/mercer
 	MERCER_BACKEND=reference $(PYTEST) $(REFERENCE_TESTS)
+
+# torch and what it brings are 3 GB: an environment of its own, and none of it in `make test`
+test-torch: $(TORCH)/.test ## tests of the machines that train with torch, in .venv-torch
+	OPENBLAS_NUM_THREADS=1 $(TORCH)/bin/python -m pytest tests/with_torch tests/machines/neural
 
 lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff check .
@@ -46,10 +51,10 @@ bench: $(VENV)/.test ## run the benchmarks against other libraries
 sanitize: $(VENV)/.sanitize ## tests of the compiled core and ten minutes of the fuzzer, with sanitizers
 	PYTHON=$(BIN)/python PATH="$(abspath $(BIN)):$$PATH" scripts/sanitize.sh
 
-clean: ## remove what was built, but not .venv
+clean: ## remove what was built, but not .venv and .venv-torch
 	rm -rf build dist docs/_build docs/gallery docs/snippets docs/api/generated demo-output
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './$(VENV)*/*' -prune -exec rm -rf {} +
 
 # --- set-up, one stamp for each set of dependencies ------------------------------------------------
 
@@ -68,6 +73,12 @@ $(VENV)/.demo: $(SOURCES) | $(VENV)/.pip
 
 $(VENV)/.test: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+$(TORCH)/.test: $(SOURCES)
+	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch,plot]" "pytest>=8" "pytest-timeout>=2.3"
 	@touch $@
 
 $(VENV)/.sanitize: $(VENV)/.test

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 from mercer.command.application import COMMANDS, SECTIONS, application
 from mercer.command.ending import EXIT_CODES
 
+_OPTION = re.compile(r"(?<![`\w-])(--?[a-z][a-z-]*)(?![^`]*`[^`]*(?:`[^`]*`[^`]*)*$)")
 PAGE = Path(__file__).resolve().parents[1] / "guide" / "command.md"
 BEGIN = "<!-- what docs/extensions/command_reference.py makes -->"
 END = "<!-- end of what docs/extensions/command_reference.py makes -->"
@@ -32,12 +34,13 @@ def reference() -> str:
 
 
 def _exit_codes() -> str:
-    rows = [f"| {code} | {_cell(text)} |" for code, text in EXIT_CODES.items()]
+    rows = [f"| {code} | {_cell(_with_code(text))} |" for code, text in EXIT_CODES.items()]
     return "\n".join(["## Exit codes", "", "| code | meaning |", "| --- | --- |", *rows])
 
 
 def _command(path: str, command: Any, level: int) -> list[str]:
-    first, *more = [part.replace("\n", " ") for part in (command.help or "").split("\n\n")]
+    texts = [part.replace("\n", " ") for part in (command.help or "").split("\n\n")]
+    first, *more = map(_with_code, texts)
     parts = [f"{'#' * level} {path}", first, *more]
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
@@ -46,7 +49,7 @@ def _command(path: str, command: Any, level: int) -> list[str]:
     context = click.Context(command, info_name=path)
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f"{path} {usage}", "", *(f"mercer {example}" for example in command.examples)]
-    parts.append("```console\n" + "\n".join(lines) + "\n```")
+    parts.append("```bash\n" + "\n".join(lines) + "\n```")
     options = [option for option in command.params if isinstance(option, click.Option)]
     rows = [_option(option, context) for option in options]
     table = [f"| `{names}` | {text} |" for names, text in filter(None, rows)]
@@ -56,7 +59,12 @@ def _command(path: str, command: Any, level: int) -> list[str]:
 
 def _option(option: click.Parameter, context: click.Context) -> tuple[str, str] | None:
     record = option.get_help_record(context)
-    return None if record is None else (_cell(record[0]), _cell(record[1]))
+    return None if record is None else (_cell(record[0]), _cell(_with_code(record[1])))
+
+
+def _with_code(text: str) -> str:
+    """Mark options as code: two hyphens would become a dash."""
+    return _OPTION.sub(r"`\1`", text)
 
 
 def _cell(text: str) -> str:

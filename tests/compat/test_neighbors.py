@@ -118,6 +118,7 @@ def test_counts_that_are_none(asked):
     if asked:
         assert machine.predict([[0.2]]).tolist() == [0]
         return
+    assert not hasattr(KNeighborsClassifier(None).fit([[0.0], [1.0]], [0, 1]), "solution_")
     for ask in (machine.predict, machine.predict_proba, machine.kneighbors):
         with pytest.raises(ValueError, match="n_neighbors must be an integer"):
             ask([[0.2]])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import mercer
 from mercer import MemoryBudgetError
 from mercer.data import DataError, Kind, Limits, read, read_blocks
-from mercer.data.reading import arrow
+from mercer.data.reading.quick import arrow
 
 TEXT = (
     b"age,town,born,size\n31,Ulm,2020-01-01,1.5\n?, Bern,,2\n"

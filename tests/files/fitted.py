@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
-from mercer.selection import MultipleKernel, Tuned
+from mercer.selection import FeatureElimination, MultipleKernel, Tuned
+from mercer.solvers import GradientDescent
 
 
 class Data:
@@ -27,9 +28,11 @@ class Data:
         self.X = rng.normal(size=(n, d))
         self.X[half:] += 1.5
         self.y = (np.arange(n) >= half).astype(np.int64)
+        self.few = np.where(np.arange(n) % 4 == 0, self.y, -1)
         words = np.array(["red", "green", "blue", "ochre", "black"])
         self.three = words[np.arange(n) % classes]
         self.targets = self.X @ rng.normal(size=d) + 0.1 * rng.normal(size=n)
+        self.few_targets = np.where(self.few >= 0, self.targets, np.nan)
         self.two_targets = np.column_stack([self.targets, self.targets**2])
         self.view = self.X[:, :2] + 0.1 * rng.normal(size=(n, 2))
         self.counts = rng.poisson(2.0, size=(n, d + 2)).astype(float)
@@ -124,6 +127,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "KernelRidge product": lambda D: Case(
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
+    "LogisticRegression steps": lambda D: Case(
+        mercer.LogisticRegression(solver=GradientDescent(step=0.01, max_iter=3)), D.X, D.y
+    ),
     "LogisticRegression": lambda D: Case(mercer.LogisticRegression(Gaussian(1.0)), D.X, D.three),
     "LogisticRegression linear": lambda D: Case(mercer.LogisticRegression(), D.X, D.y),
     "LogisticRegression stream": lambda D: Stream(
@@ -132,6 +138,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "PCA": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0)), D.X),
     "PCA linear": lambda D: Case(mercer.PCA(0.9), D.X),
     "PCA whiten": lambda D: Case(mercer.PCA(2, kernel=Polynomial(2), whiten=True), D.X),
+    "PCA about the origin": lambda D: Case(mercer.PCA(2, kernel=Gaussian(1.0), center=False), D.X),
     "PCA sparse": lambda D: Case(mercer.PCA(2), D.thin),
     "CCA": lambda D: Case(mercer.CCA(1, kernel_x=Gaussian(2.0)), D.X, D.view),
     "CCA linear": lambda D: Case(mercer.CCA(2, penalty=0.1), D.X, D.view),
@@ -142,6 +149,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         mercer.FisherDiscriminant(kernel=Gaussian(1.0), penalty_on="coefficients"), D.X, D.three
     ),
     "FisherDiscriminant linear": lambda D: Case(mercer.FisherDiscriminant(), D.X, D.y),
+    "KMeans balanced": lambda D: Case(mercer.KMeans(2, balanced=True), D.X),
     "KMeans": lambda D: Case(mercer.KMeans(3), D.X),
     "KMeans kernel": lambda D: Case(mercer.KMeans(3, kernel=Gaussian(1.0)), D.X),
     "SpectralClustering": lambda D: Case(mercer.SpectralClustering(2, kernel=Gaussian(1.0)), D.X),
@@ -157,9 +165,28 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "MultinomialMixture documents": lambda D: Case(
         mercer.MultinomialMixture(2, source="documents"), D.counts
     ),
+    "MDS": lambda D: Case(mercer.MDS(2), D.X),
+    "MDS cityblock": lambda D: Case(mercer.MDS(1, metric="cityblock"), D.X),
     "ICA": lambda D: Case(mercer.ICA(2), D.X),
     "ICA deflation": lambda D: Case(mercer.ICA(algorithm="deflation", contrast="exp"), D.X),
     "ProjectionPursuit": lambda D: Case(mercer.ProjectionPursuit(1, contrast="cube"), D.X),
+    "LabelPropagation": lambda D: Case(mercer.LabelPropagation(), D.X, D.few),
+    "LabelPropagation dense": lambda D: Case(
+        mercer.LabelPropagation(Gaussian(1.0), neighbors=None), D.X, D.few
+    ),
+    "LabelSpreading": lambda D: Case(mercer.LabelSpreading("precomputed"), D.K, D.few),
+    "HarmonicRegressor": lambda D: Case(mercer.HarmonicRegressor(), D.X, D.few_targets),
+    "LaplacianRidge": lambda D: Case(mercer.LaplacianRidge(0.1), D.X, D.few_targets),
+    "LaplacianRidge linear": lambda D: Case(
+        mercer.LaplacianRidge(0.1, Linear()), D.X, D.few_targets
+    ),
+    "LaplacianSVC": lambda D: Case(mercer.LaplacianSVC(), D.X, D.few),
+    "LaplacianSVC three": lambda D: Case(
+        mercer.LaplacianSVC(unlabelled="black"), D.X, np.where(D.y == D.y[0], D.three, "black")
+    ),
+    "FeatureElimination": lambda D: Case(
+        FeatureElimination(mercer.SVC(Gaussian(2.0)), cv=2), D.X, D.three
+    ),
     "ProbabilisticPCA": lambda D: Case(mercer.ProbabilisticPCA(2), D.X),
     "ProbabilisticPCA em": lambda D: Case(mercer.ProbabilisticPCA(1, method="em"), D.X),
     "NearestMean": lambda D: Case(mercer.NearestMean(Gaussian(1.0)), D.X, D.three),

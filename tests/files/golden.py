@@ -65,6 +65,7 @@ NAMES = (
     "compat.KNeighborsClassifier",
     "compat.LinearSVC",
 )
+WITH_TORCH = ("Autoencoder", "VariationalAutoencoder")  # made by tests/with_torch/make_golden.py
 
 
 def path_of(name: str, ending: str) -> Path:

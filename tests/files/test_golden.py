@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from files.fitted import Data, rows_for
-from files.golden import FOLDER, NAMES, path_of, told
+from files.golden import FOLDER, NAMES, WITH_TORCH, path_of, told
 
 import mercer
 
@@ -27,4 +27,5 @@ def test_golden_files_predict_as_ever(name):
 
 def test_golden_files_are_all_looked_at():
     held = {path.name for path in FOLDER.iterdir()}
-    assert held == {path_of(name, ending).name for name in NAMES for ending in ("mercer", "npz")}
+    names = (*NAMES, *WITH_TORCH)  # the latter in tests/machines/neural
+    assert held == {path_of(name, ending).name for name in names for ending in ("mercer", "npz")}

@@ -26,6 +26,13 @@ WARNINGS = (
 SPOKEN = re.compile(r"[\w=']+: ")  # a sentence that begins with a machine or a parameter
 SAME_BITS = ("SVC",)  # promised whatever the order of the rows
 ORDERLESS = ("KernelRidge", "LogisticRegression", "NearestMean", "NaiveBayes", "GaussianClassifier")
+# where `max_iter` is documented as the steps of one start, and those of all starts are counted
+STARTS = {
+    "ICA": lambda machine: int(machine.n_init) * len(machine.components_),
+    "ProjectionPursuit": lambda machine: int(machine.n_init) * len(machine.components_),
+    "GaussianProcess": lambda machine: int(machine.starts),
+    "GaussianProcessClassifier": lambda m: int(m.starts) * m.dual_coef_.shape[1],  # and class
+}
 CLOSE = 1e-6
 GAP_CLOSE = 1e-3  # a relative gap of 1e-6 leaves the root of it to the function
 POLLS = 64  # each programme of a fit may look once more after it was asked to stop
@@ -58,7 +65,7 @@ def solved_is_certified(trial):
     and the certificate still tries moves of single points. Anything else in it must hold.
     """
     status = _status(trial)
-    if trial.case.name == "KMeans" and not trial.machine.refine:
+    if trial.case.name == "KMeans" and not trial.machine.refine and not trial.machine.balanced:
         found = trial.machine.certificate_.quantities
         if found.empty == 0 and found.reassignment_gain <= trial.machine.certificate_.tol:
             return
@@ -167,6 +174,8 @@ def steps_are_bounded(trial):
         return
     fitted = getattr(trial.machine, "best_estimator_", trial.machine)
     parts = max(1, len(np.atleast_1d(getattr(fitted, "intercept_", 0.0))))
+    if trial.case.name in STARTS:
+        parts = STARTS[trial.case.name](fitted)
     if solution.iterations > int(most) * parts and solution.status is Status.SOLVED:
         yield f"max_iter={most}, but {solution.iterations} steps of {solution.solver}, SOLVED"
 

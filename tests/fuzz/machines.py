@@ -18,6 +18,7 @@ MIXTURE = {
     "max_iter": ["1", "20"],
 }
 PRIORS = {"prior": ["'uniform'", "[0.3, 0.7]"]}
+GRAPH = {"neighbors": ["None", "1", "3"], "weights": ["'kernel'"]}
 LOSSES = {"loss": ["[[0, 1], [5, 0]]"]}
 SKLEARN = {
     "kernel": ["'linear'", "'rbf'", "'poly'", "'sigmoid'"],
@@ -128,7 +129,12 @@ MACHINES = {
     ),
     "PCA": Machine(
         None,
-        {"n_components": ["1", "2", "5", "0.9"], "whiten": ["True"], "tol": ["1e-9"]},
+        {
+            "n_components": ["1", "2", "5", "0.9"],
+            "whiten": ["True"],
+            "center": ["False"],
+            "tol": ["1e-9"],
+        },
         seeded=True,
     ),
     "CCA": Machine(
@@ -157,6 +163,7 @@ MACHINES = {
             "n_clusters": ["1", "2", "3", "5"],
             "n_init": ["1", "10"],
             "refine": ["False"],
+            "balanced": ["True"],
             "max_iter": ["1"],
         },
         seeded=True,
@@ -193,11 +200,23 @@ MACHINES = {
         positive=True,
         seeded=True,
     ),
+    "MDS": Machine(
+        None, {"n_components": ["1", "3"], "metric": ["'cityblock'", "'chebyshev'"]}, ()
+    ),
     "ProbabilisticPCA": Machine(
         None,
         {"n_components": ["1", "2"], "method": ["'em'"], "tol": ["1e-9"], "max_iter": ["1", "50"]},
         (),
         seeded=True,
+    ),
+    "LabelPropagation": Machine("labels", GRAPH, weighted=False),
+    "LabelSpreading": Machine("labels", {"alpha": ["0.1", "0.99"], **GRAPH}, weighted=False),
+    "HarmonicRegressor": Machine("targets", GRAPH, weighted=False),
+    "LaplacianRidge": Machine(
+        "targets", {"penalty": PENALTIES, "intrinsic_penalty": PENALTIES, **GRAPH}, weighted=False
+    ),
+    "LaplacianSVC": Machine(
+        "labels", {"C": COSTS, "intrinsic_penalty": PENALTIES, **GRAPH}, weighted=False
     ),
     "ICA": Machine(
         None,

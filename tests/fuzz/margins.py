@@ -28,6 +28,10 @@ def gram(trial, some=None):
     if isinstance(kernel, Precomputed):
         return X.astype(float)[np.ix_(some, some)]
     # a function of the user's own is called with rows as they are: in float32 it is another one
+    # (and K of features is their product in float64, whatever they were computed in)
+    if isinstance(kernel, FromFeatures) and X.dtype == np.float32:
+        features = np.asarray(trial.quietly(lambda: kernel.phi(X[some])), dtype=float)
+        return features @ features.T
     single = isinstance(kernel, FromCallable) and X.dtype == np.float32
     words = X.dtype.kind in "US"
     rows = (

@@ -155,7 +155,7 @@ def pca(trial):
     if not np.isfinite(K).all():
         return
     q = s / s.sum()
-    C = K - q @ K - (K @ q)[:, None] + q @ K @ q
+    C = K - q @ K - (K @ q)[:, None] + q @ K @ q if machine.center else K
     values = np.sort(np.linalg.eigvalsh(np.sqrt(s)[:, None] * C * np.sqrt(s)))[::-1]
     found = np.asarray(machine.eigenvalues_)
     top = max(abs(values).max(), 1e-300)
@@ -215,7 +215,7 @@ def kmeans(trial):
     """The inertia is that of the labels; a certified answer is at least as good as its moves."""
     machine, s = trial.machine, trial.weights
     K = gram(trial)
-    if not np.isfinite(K).all():
+    if not np.isfinite(K).all() or (machine.balanced and s.max() > 1):  # copies that part
         return
     scatter = functools.cache(lambda own: _scatter(trial, s, np.array(own)))
     own = _inertia(scatter, machine.labels_)

@@ -14,6 +14,7 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = (X[:, 0] > 0).astype(int)
 # machines whose rows are texts, or whose targets are expectations and not one for each row
 OTHERS = {"BagOfWords", "MaximumEntropy", "JointTable", "Independence"}
+OTHERS |= {"Autoencoder", "VariationalAutoencoder"}  # tested where torch is, in tests/with_torch
 COUNTS = {"BernoulliMixture", "MultinomialMixture"}  # of rows that are zeros and ones, or counts
 
 

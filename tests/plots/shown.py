@@ -17,7 +17,12 @@ from mercer import plots as p
 from mercer.kernels import Gaussian
 from mercer.selection import tune
 from mercer.solvers import Progress
-from mercer.theory import double_sampling_error, finite_class_error
+from mercer.theory import (
+    double_sampling_error,
+    double_well_program,
+    finite_class_error,
+    projection_program,
+)
 
 REFERENCES = Path(__file__).parent / "references"
 DPI = 50  # of reference pictures: 320 pixels wide
@@ -135,6 +140,12 @@ SHOWN = {
     ),
     "TopicsDisplay": topics,
     "BoundsDisplay": bounds,
+    "ImageSetDisplay": lambda ax: p.ImageSetDisplay.from_program(
+        double_well_program(), (-1.5, 1.5), ax=ax
+    ),
+    "ForcesDisplay": lambda ax: p.ForcesDisplay.from_program(
+        projection_program([2.0, 1.5], [[1, 0], [1, 1]], [1.0, 2.2]), (-1, 3), ax=ax
+    ),
 }
 
 

@@ -1,6 +1,7 @@
 """What all displays have in common: they draw, leave no state, survive pickling."""
 
 import inspect
+import io
 import pickle
 import subprocess
 import sys
@@ -8,11 +9,12 @@ from copy import copy
 from functools import cache
 
 import matplotlib as mpl
+import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from pictures import empty_axes
-from plots.shown import REFERENCES, SHOWN
+from plots.shown import DPI, REFERENCES, SHOWN
 
 from mercer import plots
 from mercer.plots.display import Display
@@ -46,6 +48,21 @@ def test_it_draws_and_is_labelled(name):
     labelled = shown.ax_.get_xlabel() and shown.ax_.get_ylabel()
     assert labelled or name == "KernelMatrixDisplay"  # whose ticks are the names of the classes
     assert shown.ax_.get_title(loc="left") or name == "BoundsDisplay"
+
+
+def test_it_is_a_picture_of_the_size_of_its_reference(name):
+    """Warnings are errors here: letters without a shape, axes without room."""
+    held = io.BytesIO()
+    drawn(name).figure_.savefig(held, format="png", dpi=DPI)
+    held.seek(0)
+    picture = mpl.image.imread(held, format="png")[..., :3]
+    reference = mpl.image.imread(REFERENCES / f"{name}.png")
+    assert picture.shape[:2] == reference.shape[:2]
+    ink = np.abs(picture - picture[0, 0]).max(axis=2) > 0.1
+    assert 0.01 < ink.mean() < 0.95  # more than a frame, and not all of the paper
+    halves = np.array_split(ink, 2)
+    quarters = [part.mean() for half in halves for part in np.array_split(half, 2, axis=1)]
+    assert min(quarters) > 0.001  # in every part of the paper
 
 
 def test_a_pickled_copy_draws_on_given_axes_and_leaves_nothing_behind(name):

@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from mercer import (
     CCA,
     ICA,
+    MDS,
     PCA,
     SVC,
     SVR,
@@ -30,8 +31,13 @@ from mercer import (
     GaussianMixture,
     GaussianProcess,
     GaussianProcessClassifier,
+    HarmonicRegressor,
     KernelRidge,
     KMeans,
+    LabelPropagation,
+    LabelSpreading,
+    LaplacianRidge,
+    LaplacianSVC,
     LogisticRegression,
     MultinomialMixture,
     MultiTaskGaussianProcess,
@@ -62,7 +68,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Tanimoto,
 )
-from mercer.solvers import SolverError, Status
+from mercer.solvers import GradientDescent, SolverError, Status
 
 Random = np.random.Generator
 
@@ -249,9 +255,12 @@ _ROWS_ALONE: list[Draw] = [
     lambda r, k: KMeans(int(r.integers(1, 4)), k, n_init=2, random_state=0, time_limit=_SECONDS),
     _spectral,
     _mixture,
+    lambda r, k: PCA(2, kernel=k, center=False),
+    lambda r, k: KMeans(2, k, balanced=True, n_init=1),
     lambda r, k: BernoulliMixture(int(r.integers(1, 4)), n_init=1, time_limit=_SECONDS),
     lambda r, k: BernoulliMixture(2, tied=True, n_init=1, time_limit=_SECONDS),
     lambda r, k: MultinomialMixture(int(r.integers(1, 4)), max_iter=50, time_limit=_SECONDS),
+    lambda r, k: MDS(1),
     lambda r, k: ProbabilisticPCA(1, method=str(r.choice(["closed", "em"])), time_limit=_SECONDS),
     lambda r, k: ICA(
         algorithm=str(r.choice(["parallel", "deflation"])),
@@ -272,8 +281,16 @@ _CLASSES: list[Draw] = [
     _logistic,
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2)),
     lambda r, k: FisherDiscriminant(k, penalty=_power(r, -12, 2), penalty_on="coefficients"),
+    lambda r, k: LogisticRegression(
+        k, _power(r, -2, 2), solver=GradientDescent(_power(r, -2, 0), max_iter=200)
+    ),
     lambda r, k: GaussianProcessClassifier(_power(r, -6, 6) * k, time_limit=_SECONDS),
     lambda r, k: NearestMean(k),
+    lambda r, k: LabelPropagation(k, time_limit=_SECONDS),
+    lambda r, k: LabelSpreading(k, alpha=float(r.uniform(0.01, 0.99)), time_limit=_SECONDS),
+    lambda r, k: LaplacianSVC(
+        k, _power(r, -3, 4), intrinsic_penalty=_power(r, -4, 4), time_limit=_SECONDS
+    ),
     lambda r, k: NearestNeighbors(int(r.integers(1, 3)), kernel=k),
     lambda r, k: NearestNeighbors(1, kernel=k, by="similarity", votes="signed"),
     lambda r, k: Perceptron(k, max_epochs=20),
@@ -291,6 +308,8 @@ _REGRESSION: list[Draw] = [
     _svr,
     _svr,
     _cca,
+    lambda r, k: HarmonicRegressor(k, time_limit=_SECONDS),
+    lambda r, k: LaplacianRidge(_power(r, -4, 2), k, time_limit=_SECONDS),
     lambda r, k: compat.SVR(C=_power(r, -6, 8), epsilon=_power(r, -4, 0)),
     lambda r, k: compat.LinearSVR(C=_power(r, -6, 8), epsilon=_power(r, -4, 0)),
 ]

@@ -66,6 +66,13 @@ def test_targets_get_a_regression():
     assert found.machine.score(DISC, y) > 0.9
 
 
+def test_polynomials_are_no_plainer_choice_for_a_quantity():
+    X = RNG.normal(size=(60, 2))
+    found = choose(X, X[:, 0] ** 2 + 0.1 * RNG.normal(size=60), cv=2)
+    assert names(found)[-1] == "polynomial" and names(found)[0] == "linear"
+    assert names(choose(X, X[:, 0] > 0, cv=2))[1] == "polynomial"
+
+
 def test_whole_numbers_of_many_values_are_targets():
     counts = np.repeat(np.arange(5, 30), 4)
     found = choose(DISC[:100], counts, cv=2)

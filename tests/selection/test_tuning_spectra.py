@@ -344,6 +344,11 @@ EVERY = {
     "GaussianProcessClassifier": (blobs, {"kernel": [Linear(), Gaussian(1.0)]}, None),
     "ICA": (blobs, {"contrast": ["logcosh", "cube"]}, spread),
     "KMeans": (blobs, {"n_clusters": [2, 3], "random_state": [0]}, None),
+    "HarmonicRegressor": (blobs, {"neighbors": [2, 5]}, None),
+    "LabelPropagation": (blobs, {"neighbors": [2, 5]}, None),
+    "LabelSpreading": (blobs, {"alpha": [0.2, 0.8]}, None),
+    "LaplacianRidge": (blobs, {"penalty": [0.1, 10.0]}, None),
+    "LaplacianSVC": (blobs, {"C": [0.1, 10.0], "kernel": [Gaussian(2.0)]}, None),
     "KernelRidge": (blobs, {"penalty": [0.1, 10.0]}, None),
     "LogShift": (counts, {"shift": [0.5, 1.0]}, spread),
     "LogisticRegression": (blobs, {"penalty": [0.1, 10.0]}, None),
@@ -353,6 +358,7 @@ EVERY = {
     "NearestMean": (blobs, {"kernel": [Linear(), Gaussian(1.0)]}, None),
     "NearestNeighbors": (blobs, {"n_neighbors": [1, 9]}, None),
     "OneClassSVM": (blobs, {"nu": [0.1, 0.5], "kernel": [Gaussian(2.0)]}, share_inside),
+    "MDS": (blobs, {"n_components": [1, 3]}, spread),
     "PCA": (blobs, {"n_components": [1, 3]}, spread),
     "Perceptron": (blobs, {"answer": ["last", "averaged"]}, None),
     "ProbabilisticPCA": (blobs, {"n_components": [1, 2]}, None),
@@ -380,8 +386,11 @@ def machines():
     }
 
 
+WITH_TORCH = {"Autoencoder", "VariationalAutoencoder"}  # in tests/with_torch
+
+
 def test_the_list_has_every_machine():
-    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS
+    assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS | WITH_TORCH
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -114,6 +114,8 @@ def test_a_limit_is_one_for_each_problem():
 
 
 OTHERS = {
+    "Autoencoder": None,  # these train with torch: tests/with_torch
+    "VariationalAutoencoder": None,
     "BernoulliMixture": (COUNTS > 1,),
     "MultinomialMixture": (COUNTS + 1,),
     "GaussianMixture": (X,),
@@ -122,6 +124,7 @@ OTHERS = {
     "GaussianProcessClassifier": None,
     "ICA": (X,),
     "KMeans": (X,),
+    "LaplacianSVC": None,  # an SVC inside, which is
     "MaximumEntropy": None,
     "ProbabilisticPCA": (X,),
     "ProjectionPursuit": (X,),

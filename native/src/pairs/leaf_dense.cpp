@@ -1,7 +1,6 @@
 // Preparing dense rows, once per binding, so that the tile loops only stream packed numbers.
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "pairs/leaf_chunks.hpp"
@@ -119,10 +118,7 @@ Leaf<T> bind_dense(Statistic statistic, int degree, DenseInput<S> x, const Dense
     leaf.factor = -2;
   }
   const DenseInput<S> columns = y ? *y : x;
-  // Differences of numbers as they were given lose nothing: only products, and rounding to float,
-  // need a common offset taken away first, which a single row far off would turn into one.
-  const bool given = std::is_same_v<T, double> && leaf.factor == 0;
-  const bool movable = !given && (statistic == kSqDist || statistic == kAbsDist);
+  const bool movable = statistic == kSqDist || statistic == kAbsDist;
   const std::vector<double> means = movable ? column_means(columns, work) : std::vector<double>{};
   const double* shift = movable ? means.data() : nullptr;
   prepare_x(leaf, x, shift, work);

@@ -8,6 +8,8 @@ from mercer.certificates.bayes.column_gaussians import ColumnGaussiansQuantities
 from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
 from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
+from mercer.certificates.bellman import BellmanQuantities
+from mercer.certificates.clustering.balanced import BalancedQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
 from mercer.certificates.correlation import CorrelationQuantities
@@ -29,11 +31,15 @@ from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
 from mercer.certificates.process.classification import LaplaceQuantities
 from mercer.certificates.process.regression import ProcessQuantities
+from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities
 from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
 from mercer.certificates.risk.stream import StreamQuantities
+from mercer.certificates.semi_supervised.deformation import DeformationQuantities
+from mercer.certificates.semi_supervised.graph_labels import GraphLabelsQuantities
+from mercer.certificates.semi_supervised.manifold import ManifoldQuantities
 from mercer.certificates.separation import SeparationQuantities
 from mercer.certificates.spectral import eigenproblem
 from mercer.certificates.spectral.eigenproblem import EigenQuantities
@@ -41,7 +47,9 @@ from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
     "AutoencodingQuantities",
+    "BellmanQuantities",
     "VariationalQuantities",
+    "BalancedQuantities",
     "BoxQPQuantities",
     "Certificate",
     "ClassMeansQuantities",
@@ -61,12 +69,14 @@ __all__ = [
     "LaplaceQuantities",
     "LatentQuantities",
     "LinearSystemQuantities",
+    "ManifoldQuantities",
     "ManyQuantities",
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
     "ProcessQuantities",
     "MinimumCutQuantities",
+    "ReductionQuantities",
     "RelevanceQuantities",
     "ScalingQuantities",
     "SeparationQuantities",
@@ -74,6 +84,8 @@ __all__ = [
     "StreamQuantities",
     "TaskQuantities",
     "UnmixingQuantities",
+    "DeformationQuantities",
+    "GraphLabelsQuantities",
     "certify",
 ]
 

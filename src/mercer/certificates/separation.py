@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.base import RKHSFunction
@@ -69,7 +70,9 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
         squared = function.squared_norm(image)
         if problem.bias:
             squared += float(np.square(value.intercept).sum())
-        lead = float(problem.advantages(image + value.intercept).min())
+        lengths = np.sqrt(np.abs(gram.diag()))
+        hidden = problem.rounding(lengths, _longest(function, lengths), value.intercept)
+        lead = float((problem.advantages(image + value.intercept) - hidden).min())
         radius = radius_of(float(gram.diag().max()), problem.bias, problem.columns)
         apart = _mismatch(gram, value)
     margin = lead / math.sqrt(squared) if squared > 0 else 0.0
@@ -86,6 +89,14 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
         return replace(found, quantities=quantities)
     statement = f"coefficients and weights are two answers, {apart:.1e} apart"
     return replace(found, ok=False, quantities=quantities, statement=statement)
+
+
+def _longest(function: RKHSFunction, lengths: Array) -> float:
+    """Return the norm of the longest function, or what its terms sum up to before they cancel."""
+    if function.weights is not None:
+        return float(np.linalg.norm(function.weights, axis=0).max(initial=0.0))
+    assert function.coef is not None
+    return float((lengths @ np.abs(function.coef)).max(initial=0.0))
 
 
 def _mismatch(gram: Gram, value: Separator) -> float:

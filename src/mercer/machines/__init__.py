@@ -15,11 +15,13 @@ from mercer.machines.classification.rectangle import AxisAlignedRectangle
 from mercer.machines.clustering.disconnected import DisconnectedWarning
 from mercer.machines.clustering.kmeans import KMeans
 from mercer.machines.clustering.spectral import SpectralClustering
+from mercer.machines.compression.compress import compress
 from mercer.machines.correlation.cca import CCA
 from mercer.machines.density.bernoulli_mixture import BernoulliMixture
 from mercer.machines.density.gaussian_mixture import GaussianMixture
 from mercer.machines.density.maximum_entropy import MaximumEntropy
 from mercer.machines.density.multinomial_mixture import MultinomialMixture
+from mercer.machines.embedding.mds import MDS
 from mercer.machines.independent.ica import ICA
 from mercer.machines.independent.pursuit import ProjectionPursuit
 from mercer.machines.margin.ball import EnclosingBall
@@ -38,6 +40,10 @@ from mercer.machines.projection.probabilistic_pca import ProbabilisticPCA
 from mercer.machines.projection.whiten import Whiten
 from mercer.machines.regression.logistic import LogisticRegression
 from mercer.machines.regression.ridge import KernelRidge
+from mercer.machines.semi_supervised.harmonic import HarmonicRegressor
+from mercer.machines.semi_supervised.label_propagation import LabelPropagation, LabelSpreading
+from mercer.machines.semi_supervised.laplacian_ridge import LaplacianRidge
+from mercer.machines.semi_supervised.laplacian_svc import LaplacianSVC
 
 __all__ = [
     "CCA",
@@ -72,11 +78,18 @@ __all__ = [
     "FitWarning",
     "ParameterError",
     "Perceptron",
+    "MDS",
     "ProbabilisticPCA",
     "SpectralClustering",
     "Telling",
     "VariationalAutoencoder",
     "ICA",
     "ProjectionPursuit",
+    "HarmonicRegressor",
+    "LabelPropagation",
+    "LabelSpreading",
+    "LaplacianRidge",
+    "LaplacianSVC",
     "Whiten",
+    "compress",
 ]

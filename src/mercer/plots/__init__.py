@@ -14,6 +14,8 @@ from mercer.plots.classification import (
     RocCurveDisplay,
 )
 from mercer.plots.convergence import ConvergenceDisplay
+from mercer.plots.duality.forces import ForcesDisplay
+from mercer.plots.duality.image_set import ImageSetDisplay
 from mercer.plots.learning import BiasVarianceDisplay, BoundsDisplay, LearningCurveDisplay
 from mercer.plots.margins import MarginDisplay, TubeDisplay
 from mercer.plots.matrices import KernelMatrixDisplay, SpectrumDisplay
@@ -48,4 +50,6 @@ __all__ = [
     "ConvergenceDisplay",
     "TopicsDisplay",
     "BoundsDisplay",
+    "ImageSetDisplay",
+    "ForcesDisplay",
 ]

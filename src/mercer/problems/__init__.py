@@ -10,6 +10,8 @@ from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVari
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
+from mercer.problems.bellman import BellmanEquation, KernelQ
+from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
 from mercer.problems.correlation import (
@@ -50,11 +52,14 @@ from mercer.problems.process.classification import (
 from mercer.problems.process.evidence import Evidence, LogParameters
 from mercer.problems.process.kernel_parameters import KernelParameters
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
+from mercer.problems.reduction import ReducedSet, Reduction
 from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
 from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
 from mercer.problems.ridge.ridge_path import PathValue, RidgePath
 from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
+from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
+from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
 from mercer.problems.separation import Separation, Separator
 from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
 from mercer.problems.spectral.scaling import Scales, Scaling
@@ -72,10 +77,19 @@ __all__ = [
     "ProcessPosterior",
     "ProcessRegression",
     "Autoencoding",
+    "BellmanEquation",
+    "KernelQ",
     "Network",
     "NetworkParameters",
     "VariationalAutoencoding",
     "CONTRASTS",
+    "Deformation",
+    "DeformedKernel",
+    "GraphLabels",
+    "GraphValues",
+    "ReducedSet",
+    "Reduction",
+    "BalancedPartition",
     "BernoulliMix",
     "Contrast",
     "IndependentComponents",

@@ -9,6 +9,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram
 
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of the terms of a score, added up
+
 
 @dataclass(frozen=True, eq=False)
 class Separator:
@@ -71,6 +73,22 @@ class Separation:
     def columns(self) -> int:
         """How many functions there are."""
         return 1 if self.count == 2 else self.count
+
+    def rounding(self, lengths: Array, norm: float, bias: Array) -> Array:
+        """Return what advantages may be off by: rounding of scores that cancel to nothing.
+
+        Parameters
+        ----------
+        lengths : (n,) array
+            |phi(x)| of the rows.
+        norm : float
+            The norm of the longest function, or the sum of |coefficient| |phi(x)| it is made of.
+        bias : (k,) array
+            The constants.
+        """
+        differences = 1.0 if self.columns == 1 else 2.0
+        constant = float(np.abs(bias).max(initial=0.0))
+        return np.asarray(differences * ROUNDING * (lengths * norm + constant))
 
     def advantages(self, f: Array) -> Array:
         """Return how much the right class is ahead, for scores (n, columns): (n,)."""

@@ -9,8 +9,26 @@ from mercer.machines.base.sharing import (
     Sharing,
 )
 from mercer.selection import rules as rules
+from mercer.selection.active import (
+    ActiveEnding,
+    ActiveLearner,
+    ActiveRound,
+    EntropyQuery,
+    ExpectedChangeQuery,
+    MarginQuery,
+    QueryRule,
+    RandomQuery,
+    VarianceQuery,
+    posterior_variance,
+)
 from mercer.selection.choosing import Choice, Contender, choose
 from mercer.selection.default_grids import default_grid
+from mercer.selection.elimination import (
+    EliminationPath,
+    EliminationStep,
+    FeatureElimination,
+    eliminate_features,
+)
 from mercer.selection.grids import Grid
 from mercer.selection.judging.artificial_outliers import ArtificialOutliers
 from mercer.selection.judging.bias_variance import BiasVariance, bias_variance
@@ -43,12 +61,25 @@ from mercer.selection.tuned import Tuned
 from mercer.selection.tuning import tune
 
 __all__ = [
+    "ActiveLearner",
+    "ActiveEnding",
+    "EntropyQuery",
+    "ExpectedChangeQuery",
+    "MarginQuery",
+    "QueryRule",
+    "RandomQuery",
+    "ActiveRound",
+    "VarianceQuery",
+    "posterior_variance",
     "ArtificialOutliers",
     "BiasVariance",
     "Choice",
     "Combined",
     "Contender",
+    "EliminationPath",
+    "EliminationStep",
     "Exhaustive",
+    "FeatureElimination",
     "Fold",
     "FoldPath",
     "Grid",
@@ -80,6 +111,7 @@ __all__ = [
     "cross_validate",
     "default_grid",
     "description_length",
+    "eliminate_features",
     "gaussian_log_likelihood",
     "learn_scales",
     "learning_curve",

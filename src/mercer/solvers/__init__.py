@@ -8,6 +8,7 @@ from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Wa
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow, minimum_cut
 from mercer.solvers.clustering.relaxation import Relaxation, Relaxed, relaxed
@@ -17,6 +18,8 @@ from mercer.solvers.correlation.eigh import EighCorrelation
 from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.lowrank import LowRankCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
+from mercer.solvers.decision.fitted_q import FittedQIteration
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
@@ -54,8 +57,13 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
+from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
 from mercer.solvers.risk.lbfgs import LBFGSRisk
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.solve import SolverError, solve
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
@@ -75,11 +83,17 @@ __all__ = [
     "EM",
     "EntropyNewton",
     "FixedPointICA",
+    "Deform",
+    "GraphCholesky",
+    "GraphConjugateGradient",
     "IterativeScaling",
     "LOBPCG",
     "SMO",
     "SMOPath",
     "AnnealedGradient",
+    "GradientDescent",
+    "StochasticGradient",
+    "UnpenalizedNewton",
     "Averages",
     "BandFolds",
     "BandLeaveOneOut",
@@ -96,14 +110,17 @@ __all__ = [
     "Each",
     "Eigh",
     "EighCorrelation",
+    "FittedQIteration",
     "Gap",
     "GaussianLikelihood",
     "InteriorPoint",
     "InverseLanczos",
     "IterativeCorrelation",
     "Given",
+    "KernelPolicyIteration",
     "KrylovFolds",
     "Lanczos",
+    "BalancedLloyd",
     "Lloyd",
     "Nonnegative",
     "ScaleDescent",

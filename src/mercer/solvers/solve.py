@@ -7,7 +7,6 @@ from dataclasses import fields
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
@@ -24,17 +23,19 @@ from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
+    BalancedPartition,
+    BellmanEquation,
     BoxQP,
     ClassMeans,
     ClassTables,
     Correlation,
+    DeformedKernel,
     Discriminant,
-    Duals,
     Eigenproblem,
     Evidence,
-    FoldedPathValue,
     FoldedRidgePath,
     GaussianClasses,
+    GraphLabels,
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
@@ -45,7 +46,6 @@ from mercer.problems import (
     MarginPath,
     MinimumCut,
     Partition,
-    PathDuals,
     ProcessClassification,
     ProcessRegression,
     Relevance,
@@ -64,6 +64,7 @@ from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
 from mercer.solvers.bayes.counting import Counting
 from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
+from mercer.solvers.clustering.balanced import BalancedLloyd
 from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
@@ -72,9 +73,11 @@ from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
 from mercer.solvers.correlation.sparse_view import MOST
 from mercer.solvers.correlation.views import has_features
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
+from mercer.solvers.finite import is_finite
 from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
@@ -106,6 +109,10 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
+from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
+from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
+from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.spectral.eigh import Eigh
 from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
 from mercer.solvers.spectral.lanczos import Lanczos
@@ -174,7 +181,7 @@ def solve(
     status = solution.status
     if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
         raise SolverError(f"{solution.solver}: {status.value}")
-    if not _finite(solution.value):
+    if not is_finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")
     if warn and not (status.ok or status is Status.EARLY_STOPPED):  # which was asked for
         category = LinAlgWarning if solution.status is Status.SINGULAR else ConvergenceWarning
@@ -192,22 +199,6 @@ def _advice(status: Status, solver: Solver) -> str:
     ways = [f"raise {name}" for name in ("max_iter", "max_epochs") if name in has]
     ways += ["ask for a larger tol"] if "tol" in has else []
     return "".join(f", or {way}" for way in ways)
-
-
-def _finite(value: Any) -> bool:
-    """Return whether an answer holds numbers only; scores may be infinite, which says unusable."""
-    if isinstance(value, Duals):
-        return all(map(_finite, value.parts))
-    if isinstance(value, FoldedPathValue):
-        return True  # fits without numbers are marked as not met
-    if isinstance(value, PathDuals):  # settings that are not solved say so
-        held = (*value.coef, *value.intercept, value.values)
-        return all(bool(np.isfinite(part[value.solved]).all()) for part in held)
-    parts = (getattr(value, field.name) for field in fields(value) if field.name != "scores")
-    return all(
-        _finite(part) if isinstance(part, Duals) else part is None or bool(np.isfinite(part).all())
-        for part in parts
-    )
 
 
 # --- which algorithm: decided here and nowhere else, by asking the problem what it is ------------
@@ -306,6 +297,12 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 
 @choose.register
+def _(problem: GraphLabels) -> Solver:
+    few = problem.gram.csr is not None and problem.gram.shape[0] > LAPACK_ROWS
+    return GraphConjugateGradient() if few else GraphCholesky()
+
+
+@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -357,6 +354,11 @@ def _(problem: Discriminant) -> Solver:
 
 
 @choose.register
+def _(problem: SmoothRisk) -> Solver:
+    return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
+
+
+@choose.register
 def _(problem: TaskRegression) -> Solver:
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
@@ -364,11 +366,16 @@ def _(problem: TaskRegression) -> Solver:
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
+    (BellmanEquation, KernelPolicyIteration),
+    (IndependentComponents, FixedPointICA),
+    (DeformedKernel, Deform),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
+    (BalancedPartition, BalancedLloyd),
     (Scaling, Sinkhorn),
     (MinimumCut, MaximumFlow),
     (ClassMeans, Averages),
-    (SmoothRisk, NewtonRisk),
     (Separation, Mistakes),
     (Mixture, EM),
     (ClassTables, Counting),
@@ -377,9 +384,6 @@ _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (KernelAlignment, Nonnegative),
     (KernelCombination, SimplexNewton),
     (Relevance, ScaleDescent),
-    (IndependentComponents, FixedPointICA),
-    (Autoencoding, NetworkLBFGS),
-    (VariationalAutoencoding, NetworkLBFGS),
     (ProcessRegression, ExactPosterior),
     (Evidence, EvidenceAscent),
     (ProcessClassification, LaplaceMode),

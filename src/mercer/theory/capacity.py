@@ -45,6 +45,41 @@ def sauer(vc: int, m: int) -> int:
     return sum(math.comb(m, i) for i in range(min(vc, m) + 1))
 
 
+def growth_bound(vc: int, m: int) -> Bound:
+    """Bound the growth function by a power of the number of points: (e m / d)^d for m >= d.
+
+    Sauer's sum of binomials (`sauer`) is below it and above the growth function. It grows as m^d,
+    while 2^m, all labellings, doubles with every point: so a class of finite VC dimension d gives
+    fewer and fewer of all labellings, and can be learnt.
+
+    Parameters
+    ----------
+    vc : int
+        The VC dimension, d.
+    m : int
+        How many points, at least d.
+
+    Returns
+    -------
+    Bound
+        Vacuous where it is no less than 2^m.
+
+    Examples
+    --------
+    >>> sauer(3, 20), round(growth_bound(3, 20).value), 2**20
+    (1351, 5951, 1048576)
+    """
+    vc, m = check_count("vc", vc, 0), check_count("m", m, 0)
+    if m < vc:
+        raise ValueError(f"m={m} must be at least vc={vc}: fewer points have all 2^m labellings")
+    log_value = vc * (1 + math.log(m / vc)) if vc else 0.0
+    value = math.exp(log_value) if log_value < 709 else math.inf  # larger is no float
+    shown = f"{value:.6g}" if math.isfinite(value) else f"e^{log_value:.6g}"
+    statement = f"{m} points are given at most {shown} labellings of {2.0 ** min(m, 1023):.6g}"
+    assumptions = (f"the VC dimension is at most {vc}",)
+    return Bound(value, not log_value < m * math.log(2), assumptions, statement)
+
+
 def double_sampling_error(vc: int, n: int, delta: float) -> Bound:
     """Bound the error of a consistent hypothesis from a class of finite VC dimension.
 

@@ -20,6 +20,7 @@ from mercer.array_types import Array
 from mercer.theory.bound import check_count
 
 _MOST_POINTS = 20  # 2^20 labellings; more would never end
+_AT_ONCE = 3  # points that labellings grow by: a class is asked less often about few of them
 Draw = Callable[[np.random.Generator, int], Array]
 
 
@@ -37,19 +38,30 @@ class Hypotheses(ABC):
     def dichotomies(self, points: npt.ArrayLike) -> Array:
         """List the labellings of the points that some hypothesis gives.
 
+        A few points at a time: what no hypothesis gives to some points, none gives to more of
+        them. So the work is that of the labellings there are: few where the VC dimension is small.
+
         Parameters
         ----------
         points : (m, d) array-like
-            At most 20 points.
+            Points; with more than 2^20 labellings they are refused.
 
         Returns
         -------
         (count, m) bool array
             Distinct labellings.
         """
-        rows = _rows(points)
-        found = (np.array(p) for p in product([False, True], repeat=len(rows)))
-        kept = [labels for labels in found if self.realises(rows, labels)]
+        rows = as_rows(points)
+        kept = [np.zeros(0, dtype=bool)]
+        for start in range(0, len(rows), _AT_ONCE):
+            m = min(start + _AT_ONCE, len(rows))
+            ends = list(product([False, True], repeat=m - start))
+            longer = (np.append(labels, end) for labels in kept for end in ends)
+            kept = [labels for labels in longer if self.realises(rows[:m], labels)]
+            if len(kept) > 2**_MOST_POINTS:
+                raise ValueError(
+                    f"{m} of these {len(rows)} points have {len(kept)} labellings; pass fewer"
+                )
         return np.array(kept, dtype=bool).reshape(len(kept), len(rows))
 
 
@@ -162,8 +174,12 @@ def is_shattered(hypotheses: Any, points: npt.ArrayLike) -> bool:
     >>> is_shattered(HalfSpaces(2), [[0, 0], [1, 0], [0, 1], [1, 1]])
     False
     """
-    _check_class(hypotheses)
-    rows = _rows(points)
+    check_class(hypotheses)
+    rows = as_rows(points)
+    if len(rows) > _MOST_POINTS:
+        raise ValueError(
+            f"{len(rows)} points have 2^{len(rows)} labellings; pass at most {_MOST_POINTS}"
+        )
     everything = product([False, True], repeat=len(rows))
     return all(hypotheses.realises(rows, np.array(labels)) for labels in everything)
 
@@ -176,7 +192,7 @@ def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) 
     hypotheses : Hypotheses
         The class; it says where to look for points.
     m : int
-        How many points, at most 20.
+        How many points.
     trials : int
         How many sets of points are looked at.
     random_state : int
@@ -193,7 +209,7 @@ def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) 
     [2, 4, 7, 11]
     """
     m, rng = check_count("m", m, 0), np.random.default_rng(random_state)
-    _check_class(hypotheses)
+    check_class(hypotheses)
     best = 0
     for _ in range(check_count("trials", trials)):
         best = max(best, len(hypotheses.dichotomies(hypotheses.draw(rng, m))))
@@ -228,7 +244,7 @@ def vc_dimension(
     >>> vc_dimension(Intervals()), vc_dimension(Rectangles(2)), vc_dimension(HalfSpaces(2))
     (2, 4, 3)
     """
-    _check_class(hypotheses)
+    check_class(hypotheses)
     rng, trials = np.random.default_rng(random_state), check_count("trials", trials)
     for m in range(1, check_count("largest", largest) + 1):
         if not any(is_shattered(hypotheses, hypotheses.draw(rng, m)) for _ in range(trials)):
@@ -236,7 +252,7 @@ def vc_dimension(
     return largest
 
 
-def _check_class(hypotheses: Any) -> None:
+def check_class(hypotheses: Any) -> None:
     """Require what can say which labellings it gives, and where to look for points."""
     if isinstance(hypotheses, type) or not isinstance(hypotheses, Hypotheses):
         raise TypeError(
@@ -246,13 +262,10 @@ def _check_class(hypotheses: Any) -> None:
         )
 
 
-def _rows(points: npt.ArrayLike) -> Array:
+def as_rows(points: npt.ArrayLike) -> Array:
+    """Return points as rows of finite numbers; a flat list is one column."""
     rows = np.asarray(points, dtype=np.float64)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if not np.isfinite(rows).all():
         raise ValueError("points must be finite numbers")
-    if len(rows) > _MOST_POINTS:
-        raise ValueError(
-            f"{len(rows)} points have 2^{len(rows)} labellings; pass at most {_MOST_POINTS}"
-        )
     return rows

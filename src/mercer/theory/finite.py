@@ -127,6 +127,30 @@ def rectangle_sample_size(error: float, delta: float, dimension: int = 2) -> Bou
     return Bound(size, False, (INDEPENDENT, inside), statement)
 
 
+def finite_class_dimension(hypotheses: float) -> Bound:
+    """Bound the VC dimension of N hypotheses by log2 N: d points have 2^d labellings.
+
+    Parameters
+    ----------
+    hypotheses : float
+        How many there are, N.
+
+    Returns
+    -------
+    Bound
+        Its value is a whole number.
+
+    Examples
+    --------
+    >>> finite_class_dimension(3**10).value
+    15
+    """
+    _log_count(hypotheses, 0.5)  # checks
+    value = math.floor(hypotheses).bit_length() - 1  # exact, however many digits
+    statement = f"so many hypotheses shatter at most {value} points"
+    return Bound(value, False, (f"there are no more than 2^{value + 1} - 1 of them",), statement)
+
+
 def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) -> Bound:
     """Bound a mean from n observations: observed + spread sqrt(ln(1/delta) / (2 n)).
 

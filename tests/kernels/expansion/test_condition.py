@@ -58,6 +58,14 @@ def test_under_a_normal_density_in_two_columns():
     assert not mercer_condition(Sigmoid(2.0, -1.0), NormalDensity([0, 0]), n_nodes=20)
 
 
+def test_functions_that_are_not_symmetric():
+    skew = FromCallable(lambda X, Y: X[:, :1] - Y[:, :1].T)
+    with pytest.raises(ValueError, match="differ by up to"):
+        mercer_condition(skew, UniformDensity())
+    with pytest.raises(TypeError, match="must be a kernel"):
+        mercer_condition("rbf", UniformDensity())
+
+
 def test_values_of_the_wrong_shape():
     with pytest.raises(ValueError, match="f gave values of shape"):
         integral_form(Gaussian(1.0), lambda X: X, UniformDensity())

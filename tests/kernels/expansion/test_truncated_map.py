@@ -148,6 +148,9 @@ def test_refusals():
         exp(Linear()).normalized().features(1e3 * X, 1e-3)
     with pytest.raises(TypeError, match="strings"):
         exp(Spectrum(2)).features(["ab", "b"], 1e-3)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="not finite"):
+            Gaussian(1.0).features([[0.0], [bad]], 1e-3)
     with pytest.raises(ValueError, match="no rows"):
         Gaussian(1.0).features(X[:0], 1e-3)
     with pytest.raises(ValueError, match="65536 terms"):

@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import threading
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,17 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as Theirs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from mercer import ParameterError, Perceptron, config
+from mercer import ParameterError, Perceptron, Status, config
 from mercer.backends import available_backends, choose_backend
 from mercer.backends.perceptron_state import LinearFunctions
 from mercer.backends.reference.backend import Reference
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.kernels import Gaussian, Intersection, Linear, Polynomial, Precomputed, Spectrum
 from mercer.problems import Separation
 from mercer.solvers import Mistakes, solve
 from mercer.solvers.online.removal import AtRandom, Oldest, Smallest
@@ -504,3 +506,23 @@ def test_ctrl_c_in_a_stream_leaves_a_whole_number_of_rows(options):
     assert again.radius_ == machine.radius_
     a, b = machine.decision_function(A[:50]), again.decision_function(A[:50])
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Intersection(), Linear(), Polynomial(2), Gaussian(1.0)], ids=str
+)
+def test_a_lead_that_is_rounding_is_a_mistake(kernel):
+    """Scores that cancel to nothing, in one order of the sum, must not end the passes."""
+    solved = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 7)), int(rng.integers(1, 3))
+        classes = 3 if seed % 4 == 0 and n > 3 else 2
+        rows, labels = rng.uniform(0, 1, (n, d)), np.arange(n) % classes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            machine = Perceptron(kernel, bias=bool(seed % 3)).fit(rows, labels)
+        if machine.solution_.status is Status.SOLVED:
+            assert machine.certificate_.ok and machine.certificate_.quantities.margin > 0
+            solved += 1
+    assert solved > 20

@@ -5,13 +5,14 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier as Rival
 from sklearn.gaussian_process import kernels as rivals
 
 import mercer
 from mercer import GaussianProcessClassifier, LogisticRegression, Status, certify
 from mercer.files.verifying.verify import verify
-from mercer.kernels import Gaussian, Linear
+from mercer.kernels import Gaussian, Linear, exp
 from mercer.machines.process.averages import averaged_sigmoid
 from mercer.problems import ProcessClassification
 
@@ -191,3 +192,17 @@ def test_refusals():
         GaussianProcessClassifier(optimizer=None)
     with pytest.raises(ValueError, match="no parameter to learn"):
         GaussianProcessClassifier(Linear(), optimize=True).fit(X, y)
+
+
+def test_steps_are_limited_also_without_a_search():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.warns(ConvergenceWarning):
+        machine = GaussianProcessClassifier(Gaussian(1.0), max_iter=1).fit(X, np.arange(40) % 3)
+    assert machine.n_iter_ <= 3 and machine.solution_.status is not Status.SOLVED
+
+
+def test_variances_that_overflow_are_refused():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    machine = GaussianProcessClassifier(exp(Linear())).fit(X, np.arange(20) % 2)
+    with pytest.raises(ValueError, match="overflows on"):
+        machine.predict_proba(100 * X)

@@ -1,5 +1,6 @@
 """Gaussian process regression against scikit-learn, closed forms, brute force and mpmath."""
 
+import warnings
 from dataclasses import replace
 
 import mpmath
@@ -280,3 +281,22 @@ def test_a_file_holds_it_and_data_verify_it(tmp_path):
     assert np.array_equal(again.predict(Z, return_std=True)[1], machine.predict(Z, True)[1])
     assert verify(again, X, y, WEIGHTS).ok
     assert isinstance(again.kernel_.parts[0], Laplacian)
+
+
+def test_variances_are_judged_in_their_own_units():
+    """A constant known to a noise of 1e10 has a variance beside which k(x, x) is rounding."""
+    X = np.random.default_rng(0).normal(size=(5, 1))
+    machine = GaussianProcess(Gaussian(1.0), noise=1e10, bias=True).fit(X, X[:, 0])
+    assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
+
+
+def test_weights_that_leave_no_noise_are_seen_within_the_fit():
+    """What is added to K in a row is the noise over its weight; LU may find nothing left of it."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(5, 1)), 2, axis=0) + [[0.0], [1e-9]] * 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        machine = GaussianProcess(Gaussian(1.0), noise=1e-5).fit(X, X[:, 0], np.full(10, 1e7))
+    status = machine.solution_.status
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is taken back when it is read
+        assert machine.certificate_.ok == (status is Status.SOLVED)

@@ -421,7 +421,6 @@ def test_streams_need_features():
 @pytest.mark.parametrize(
     "options",
     [
-        {"penalty": 0.0},
         {"penalty": -1.0},
         {"loss": "hinge"},
         {"bias": 2},

@@ -30,11 +30,10 @@ def perceptron_pass(
     mistakes = 0
     for k, i in enumerate(numbers):
         x = to_dense(X[[i]])[0]
-        plus, minus = _wrong(x @ rules.weights + rules.bias, int(codes[i]))
-        for c, sign in ((plus, 1.0), (minus, -1.0)):
-            if c >= 0:
-                _add(rules, x, c, sign, step + k)
-        wrong = plus >= 0 or minus >= 0
+        scores = x @ rules.weights + rules.bias
+        wrong = not _is_ahead(scores, int(codes[i]))
+        if wrong:
+            learn_row(rules, x, scores, int(codes[i]), step + k)
         mistakes += wrong
         if rules.tally is not None:
             rules.tally[:] = (
@@ -45,14 +44,39 @@ def perceptron_pass(
     return PassCounts(mistakes, float(lengths.max(initial=0.0)), -1)
 
 
-def _wrong(scores: Array, code: int) -> tuple[int, int]:
-    """Return the function to raise and the one to lower; -1 for none. A tie is a mistake."""
+def _is_ahead(scores: Array, code: int) -> bool:
+    """Return whether the class of a row has the best score; a tie is a mistake."""
     if len(scores) == 1:
-        if (scores[0] if code == 1 else -scores[0]) > 0:
-            return -1, -1
+        return bool((scores[0] if code == 1 else -scores[0]) > 0)
+    return bool(scores[code] > scores[rival_of(scores, code)])
+
+
+def learn_row(rules: LinearFunctions, x: Array, scores: Array, code: int, step: float) -> None:
+    """Add a row to the function of its class, and take it off that of its rival, if it has one.
+
+    Parameters
+    ----------
+    rules : LinearFunctions
+        What is changed.
+    x : (d,) array
+        The row.
+    scores : (k,) array
+        Its scores.
+    code : int
+        Its class.
+    step : float
+        How many rows were seen before.
+    """
+    plus, minus = _raised(scores, int(code))
+    for c, sign in ((plus, 1.0), (minus, -1.0)):
+        if c >= 0:
+            _add(rules, x, c, sign, step)
+
+
+def _raised(scores: Array, code: int) -> tuple[int, int]:
+    if len(scores) == 1:
         return (0, -1) if code == 1 else (-1, 0)
-    rival = rival_of(scores, code)
-    return (-1, -1) if scores[code] > scores[rival] else (code, rival)
+    return code, rival_of(scores, code)
 
 
 def rival_of(scores: Array, code: int) -> int:

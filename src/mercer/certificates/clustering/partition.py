@@ -56,7 +56,7 @@ class PartitionQuantities:
 @certify.register
 def _(problem: Partition, value: Clusters, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
-    labels = _checked(problem, value.labels)
+    labels = checked_labels(problem, value.labels)
     quantities = _measure(problem, labels, tol)
     ok = (
         quantities.empty == 0
@@ -92,7 +92,8 @@ def _statement(problem: Partition, found: PartitionQuantities, tol: float) -> st
     )
 
 
-def _checked(problem: Partition, labels: Array) -> Array:
+def checked_labels(problem: Partition, labels: Array) -> Array:
+    """Return labels as integers, one for each point, or refuse them."""
     labels = np.asarray(labels)
     if labels.shape != problem.weights.shape:
         raise ValueError(f"{len(problem.weights)} points, but labels of shape {labels.shape}")

@@ -64,13 +64,15 @@ def _(problem: Autoencoding, value: NetworkParameters, tol: float | None = None)
     )
     # saddles of affine maps have no slope either: the loss tells them from the optimum
     ok = quantities.gradient <= tol and not quantities.shortfall > tol
-    return Certificate(bool(ok), quantities, tol, _statement(quantities))
+    return Certificate(bool(ok), quantities, tol, _statement(quantities, bool(ok)))
 
 
-def _statement(found: AutoencodingQuantities) -> str:
+def _statement(found: AutoencodingQuantities, ok: bool) -> str:
     seen = f"no derivative of the loss above {found.gradient:.1e}"
-    if np.isnan(found.shortfall):
+    if np.isnan(found.shortfall) and ok:
         seen += "; a vanishing gradient says that the weights are at rest, not that none are better"
+    elif np.isnan(found.shortfall):
+        seen += "; the weights are not at rest"
     else:
         seen += f"; the loss is {max(found.shortfall, 0.0):.1e} above that of principal components"
     if not np.isnan(found.held_out_loss):
@@ -94,4 +96,4 @@ def least_linear_loss(X: Array, weights: Array, count: int) -> float:
     rows = np.sqrt(share)[:, None] * (X - share @ X)
     small = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     variances = np.linalg.eigvalsh(small)[::-1]
-    return float(np.maximum(variances[count:], 0.0).sum()) / X.shape[1]
+    return float(np.maximum(variances[count:], 0.0).sum() / X.shape[1])

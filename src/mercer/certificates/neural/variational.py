@@ -64,7 +64,8 @@ def _(
         held,
         error,
     )
-    return Certificate(quantities.gradient <= tol, quantities, tol, _statement(quantities))
+    ok = quantities.gradient <= tol
+    return Certificate(ok, quantities, tol, _statement(quantities, ok))
 
 
 def _held_out(problem: VariationalAutoencoding, value: NetworkParameters) -> tuple[float, float]:
@@ -77,9 +78,10 @@ def _held_out(problem: VariationalAutoencoding, value: NetworkParameters) -> tup
     return mean, sqrt(spread / max(float(s.sum()) - 1.0, 1.0))
 
 
-def _statement(found: VariationalQuantities) -> str:
+def _statement(found: VariationalQuantities, at_rest: bool) -> str:
+    rest = "at rest, not proven the best" if at_rest else "not at rest"
     text = (
-        f"no derivative of the bound above {found.gradient:.1e}: at rest, not proven the best; "
+        f"no derivative of the bound above {found.gradient:.1e}: {rest}; "
         f"mean bound {found.fresh_bound:.5g} on new draws"
     )
     if np.isnan(found.held_out_bound):

@@ -34,7 +34,7 @@ class ProcessQuantities:
     variance_error : float
         Largest difference of posterior variances at training rows, by the stored factor, from
         those by another decomposition of the exact matrix; in units of the largest k(x, x), or of
-        the largest variance if a bias makes it larger.
+        the largest variance, if a constant makes that larger.
     rows_judged : int
         At how many rows they were compared.
     log_likelihood : float
@@ -92,8 +92,9 @@ def _measured(
     likelihood = log_likelihood(
         other.squares, other.log_determinant, problem.row_weights, problem.noise, problem.bias, t
     )
-    size = max(float(np.abs(problem.gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
-    size = max(size, float(np.abs(other.variance).max(initial=0.0)))  # a flat prior has none
+    # a constant that is known to the noise of few rows only has a variance far above k(x, x)
+    sizes = np.abs(np.concatenate([problem.gram.diag(), other.variance]))
+    size = max(float(sizes.max(initial=0.0)), np.finfo(float).tiny)
     error = np.abs(other.stored - other.variance).max(initial=0.0) / size
     apart = abs(likelihood - value.log_likelihood) / (float(problem.row_weights.sum()) * t)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
@@ -180,7 +181,7 @@ def _statement(
 ) -> str:
     statement = (
         f"of the posterior mean {mean.statement}; variances at {q.rows_judged} rows are right to "
-        f"{q.variance_error:.1e} of the largest prior variance"
+        f"{q.variance_error:.1e} of the largest variance"
     )
     if q.likelihood_error > tol:
         statement += f"; the log-likelihood of a row is known to {q.likelihood_error:.0e} only"

@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.risk.unpenalized import unpenalized_gap
 from mercer.gram import Definiteness, definiteness, exact
 from mercer.gram.base import RKHSFunction
 from mercer.problems import Coefficients
@@ -97,6 +98,8 @@ def _measure(
     gap, imbalance = float("nan"), 0.0
     if problem.loss.convex and not convex.shown:
         gap = float("inf")
+    elif problem.penalty == 0:
+        gap = unpenalized_gap(problem, f) / max(abs(objective), _TINY)
     elif problem.loss.convex:
         weighted_slopes = problem.weighted_slopes(_balanced(problem, f))
         if problem.bias:

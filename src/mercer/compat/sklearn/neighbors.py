@@ -201,13 +201,14 @@ class KNeighborsClassifier(ScikitNeighbors):
             raise AttributeError(
                 "there is no Mercer machine before a fit, nor where scikit-learn's search runs"
             )
-        if len(self.classes_) < 2 or int(self.n_neighbors) > self.n_samples_fit_:
+        count = self.n_neighbors
+        if len(self.classes_) < 2 or count is None or int(count) > self.n_samples_fit_:
             raise AttributeError(
                 "there is no Mercer machine where y has one class only, or where there are fewer "
-                f"rows (n_samples={self.n_samples_fit_}) than n_neighbors={self.n_neighbors}"
+                f"rows (n_samples={self.n_samples_fit_}) than n_neighbors={count}"
             )
         if "_machine" not in self.__dict__:
-            machine = machines.NearestNeighbors(n_neighbors=int(self.n_neighbors))
+            machine = machines.NearestNeighbors(n_neighbors=int(count))
             self._machine = machine.fit(self._rows, self.classes_[self._y])
         return self._machine
 

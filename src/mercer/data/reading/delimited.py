@@ -15,7 +15,6 @@ from mercer.data.column import Parsed
 from mercer.data.errors import DataError, shorten
 from mercer.data.frames import refuse_twins
 from mercer.data.kinds import Kind
-from mercer.data.reading.arrow import arrow_columns, is_easy, pyarrow
 from mercer.data.reading.chunks import Chunk, LineStream, Records, chunks, first_records, records_of
 from mercer.data.reading.columns import inferred, known, refuse_lacking
 from mercer.data.reading.convert import (
@@ -27,6 +26,8 @@ from mercer.data.reading.convert import (
 )
 from mercer.data.reading.dialect import SAMPLE, dialect_of
 from mercer.data.reading.options import Options
+from mercer.data.reading.quick.arrow import arrow_columns, is_easy, pyarrow
+from mercer.data.reading.quick.short_numbers import short_numbers
 from mercer.data.reading.source import Bytes, utf8
 from mercer.data.schema import Schema
 from mercer.data.table import Table, refuse_unknown
@@ -44,7 +45,8 @@ class DelimitedFile:
     def __init__(self, data: Bytes, options: Options, delimiter: str | None = None) -> None:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
-        self._numbers_only, self._gaps = True, False  # as far as is known
+        # as far as is known
+        self._numbers_only, self._short, self._gaps = True, True, False
         self._known = False  # whether a schema says what the columns are
         # of the whole process: the csv module has no other
         csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
@@ -127,9 +129,13 @@ class DelimitedFile:
         """Return a piece that is numbers all over; after the first that is not, none is tried."""
         if not self._numbers_only or any(what != "number" for what in parsed.values()):
             return None
-        places = [self.names.index(name) for name in parsed]
+        place = {name: k for k, name in enumerate(self.names)}
+        places = [place[name] for name in parsed]
         width, delimiter = len(self.names), self.dialect.delimiter
-        matrix = None
+        matrix, longest = None, self.options.limits.field
+        if self._short:
+            matrix = short_numbers(chunk, width, places, delimiter, self.cells, longest)
+            self._short = matrix is not None
         for gaps in (True,) if self._gaps else (False, True):
             if matrix is None:
                 matrix = numbers_at_once(chunk, width, places, delimiter, self.cells, gaps=gaps)

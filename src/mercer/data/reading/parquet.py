@@ -10,9 +10,9 @@ from typing import Any
 from mercer.data.column import Column
 from mercer.data.errors import DataError, shorten
 from mercer.data.frames import columns_in
-from mercer.data.reading.arrow import pyarrow
 from mercer.data.reading.columns import cut, finished, inferred, known, refuse_lacking
 from mercer.data.reading.options import Options
+from mercer.data.reading.quick.arrow import pyarrow
 from mercer.data.reading.source import Bytes
 from mercer.data.schema import Schema
 from mercer.data.table import Table

@@ -1,10 +1,18 @@
-"""K-means and spectral clustering."""
+"""K-means, spectral clustering, labels on graphs and kernels that graphs deform."""
 
 from dataclasses import fields
 
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
-from mercer.machines import KMeans, SpectralClustering
+from mercer.machines import (
+    HarmonicRegressor,
+    KMeans,
+    LabelPropagation,
+    LabelSpreading,
+    LaplacianRidge,
+    LaplacianSVC,
+    SpectralClustering,
+)
 from mercer.machines.clustering.grouping import ByCentre, BySign
 from mercer.machines.clustering.means import FeatureLengths, KernelDiagonal
 from mercer.machines.clustering.normalization import (
@@ -14,7 +22,7 @@ from mercer.machines.clustering.normalization import (
     RatioCut,
 )
 from mercer.machines.clustering.relaxation import StochasticQuantities
-from mercer.problems import Clusters
+from mercer.problems import Clusters, GraphValues
 from mercer.problems.clustering.cuts import CutValues
 
 record(Clusters, "labels: i8[n]\ntraces: F[_,_]", group="answer")
@@ -33,6 +41,7 @@ record(ByCentre, "centres: f8[m,_]\nowner: i8[m]\nlevel: F[_]", group="grouping"
 
 MEANS = """
     _store?: none
+    balanced?: param
     _expansion: @expansion{d=d,k=k}
     _own: none | @lengths
     inertia_: float
@@ -63,3 +72,28 @@ machine(
     labels_: i8[n]<k
     """,
 )
+
+# --- few labels ----------------------------------------------------------------------------------
+
+record(GraphValues, "values: f8[n,t]\nsteps: f8[n]", group="answer")
+_DIFFUSED = (
+    FITTED
+    + """
+    steps_: f8[n]
+    unreached_: i8[_]<n
+    _sparse_graph: bool
+    _expansion: @expansion{d=d}
+    _unknown: f8[_]
+    """
+)
+_CLASSES = "classes_: labels[c]\ntransduction_: labels[n]\n"
+_LABELS = _DIFFUSED + _CLASSES + "label_distributions_: f8[n,c]\n"
+machine(LabelPropagation, _LABELS)
+machine(LabelSpreading, _LABELS)
+machine(HarmonicRegressor, _DIFFUSED + "values_: f8[n]\n")
+_DEFORMED = FITTED + "machine_: @machine\nlabelled_: i8[_]<n\n_expansion: @expansion{d=d}\n"
+machine(
+    LaplacianRidge,
+    _DEFORMED + "dual_coef_: f8[n] | f8[n,_]\nintercept_: float | f8[_]\n",
+)
+machine(LaplacianSVC, _DEFORMED + _CLASSES + "n_iter_: int\n")

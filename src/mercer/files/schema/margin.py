@@ -17,7 +17,7 @@ from mercer.machines.margin.multiclass import (
 )
 from mercer.machines.margin.probabilities import Calibration
 from mercer.machines.projection.origin import MovedExpansion
-from mercer.problems import Dual, Duals
+from mercer.problems import Dual, Duals, ReducedSet
 
 
 def _duals(value: Duals) -> Fields:
@@ -88,6 +88,7 @@ def _check_classifier(machine: SVC) -> None:
         raise ValueError("there are other probabilities than functions")
 
 
+record(ReducedSet, "vectors: rows[m,_]\ncoef: f8[m,k]", group="answer")
 record(Dual, "coef: f8[n]\nintercept: f8[g] | float", group="answer")
 record(
     Duals,

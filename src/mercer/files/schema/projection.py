@@ -1,23 +1,32 @@
-"""Principal and independent components, canonical correlations, discriminants, whitening."""
+"""Principal and independent components, correlations, discriminants, whitening, autoencoders."""
+
+from typing import Any
 
 from mercer.files.schema.machine import FITTED, JUDGED, machine
 from mercer.files.schema.record import record
 from mercer.machines import (
     CCA,
     ICA,
+    MDS,
     PCA,
+    Autoencoder,
     FisherDiscriminant,
     LogShift,
     ProbabilisticPCA,
     ProjectionPursuit,
+    VariationalAutoencoder,
     Whiten,
 )
 from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
 from mercer.machines.correlation.prediction import Route
 from mercer.machines.correlation.views import FittedView, Reader, Regression
 from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
+from mercer.machines.projection.reduced_subspace import ReducedSubspace
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
+from mercer.machines.projection.uncentred import OriginSubspace
 from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
+from mercer.problems.neural.autoencoding import NetworkParameters
+from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout
 
 record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(
@@ -43,6 +52,12 @@ record(
     group="subspace",
 )
 record(PointSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(OriginSubspace, "source: Source{n=n,d=d}\ncoef: f8[n,k]\nweights: f8[n]", group="subspace")
+record(
+    ReducedSubspace,
+    "source: Source{n=m,d=d}\ncoef: f8[m,k]\nmean: f8[m]\nspread: number",
+    group="subspace",
+)
 record(MatrixSubspace, "expansion: MatrixExpansion{d=d,k=k}\nspread: number", group="subspace")
 record(Impossible, "reason: text", group="inverse")
 record(Exact, "subspace: FeatureSubspace{d=d}", group="inverse")
@@ -57,6 +72,7 @@ machine(
     FITTED
     + """
     _store?: none
+    center?: param
     _found: number
     n_components_: int=k
     eigenvalues_, explained_variance_: f8[k]
@@ -64,6 +80,21 @@ machine(
     dual_coef_: f8[n,k]
     _subspace: @subspace{d=d,k=k}
     _inverse: @inverse
+    """,
+)
+machine(
+    MDS,
+    """
+    solution_: Solution
+    certificate_: Certificate
+    embedding_: f8[n,k]
+    eigenvalues_: f8[k]
+    explained_, negative_share_, stress_: number
+    _kept: i8[m]<n
+    _rows: none | rows[m,d]
+    _unit: number
+    _coef: f8[m,k]
+    _offset: f8[k]
     """,
 )
 machine(
@@ -157,3 +188,44 @@ machine(
     _directions?: f8[d,_]
     """,
 )
+
+# --- autoencoders: the shape of their networks, and all weights in one vector ---------------------
+
+record(NetworkLayout, "encoder, decoder: tuple(int)\nactivation: text")
+record(NetworkParameters, "parameters: f8[_]", group="answer")
+
+
+def _whole(more: int, codes: int) -> Any:
+    """Return a check that the weights are as many as the layers ask for, and end in rows."""
+
+    def check(built: Any) -> None:
+        layout, d = built._layout, len(built.mean_)
+        ends = (layout.encoder[0], layout.encoder[-1], layout.decoder[0], layout.decoder[-1])
+        q = built.n_components_
+        if ends != (d, codes * q, q, d) or min(*layout.encoder, *layout.decoder) < 1:
+            raise ValueError(f"layers {layout.encoder} and {layout.decoder} for {d} columns")
+        if layout.activation not in ACTIVATIONS:
+            raise ValueError(f"an activation {layout.activation!r:.60}")
+        count = len(built.solution_.value.parameters)
+        if count != layout.size + more:
+            raise ValueError(f"{count} weights for layers of {layout.size + more}")
+
+    return check
+
+
+_COMMON = """
+    solution_: Solution
+    certificate_: Certificate
+    mean_: f8[d]
+    unit_: float
+    n_components_: int=k
+    n_iter_: int
+    _layout: NetworkLayout
+    _seed: int
+"""
+machine(
+    Autoencoder,
+    _COMMON + "code_mean_: f8[k]\ncode_covariance_: f8[k,k]\n",
+    check=_whole(0, 1),
+)
+machine(VariationalAutoencoder, _COMMON + "noise_variance_: number\n", check=_whole(1, 2))

@@ -9,12 +9,12 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mercer.certificates import Certificate, StreamQuantities
+from mercer.certificates import Certificate, ReductionQuantities, StreamQuantities
 from mercer.files.encode import parts_of_machine
 from mercer.files.schema.record import record_name
 from mercer.files.verifying.answers import StoredAnswers
 from mercer.files.verifying.compare import differences
-from mercer.selection import Tuned
+from mercer.selection import FeatureElimination, Tuned
 from mercer.solvers import Solution
 from mercer.solvers.known_answers import known_answers
 
@@ -91,7 +91,8 @@ def verify(
     Raises
     ------
     ValueError
-        For machines that learnt from a stream, whose rows are gone, and for rows of another length.
+        For machines that learnt from a stream, whose rows are gone, for compressed ones, and for
+        rows of another length.
 
     Examples
     --------
@@ -110,12 +111,15 @@ def verify(
         return _verify_steps(machine, X, y, sample_weight, tol)
     if isinstance(machine, Tuned):
         return verify(machine.best_estimator_, X, y, sample_weight, tol=tol)
+    if isinstance(machine, FeatureElimination):
+        return verify(machine.machine_, machine.transform(X), y, sample_weight, tol=tol)
     if record_name(machine) is None or not hasattr(machine, "fit"):
         raise ValueError(
             f"verify: {type(machine).__name__} is no machine that is fitted to rows; for the model "
             "of a table, verify(model.machine, model.preparation.transform(rows), y)"
         )
     _refuse_streams(machine)
+    _refuse_compressed(machine)
     _refuse_width(machine, X)
     return _verify_machine(machine, X, y, sample_weight, tol)
 
@@ -186,9 +190,18 @@ def _unfitted(machine: Any, tol: float | None) -> Any:
     return twin.set_params(**free, **({} if tol is None else {"tol": tol}))
 
 
+def _refuse_compressed(machine: Any) -> None:
+    held = getattr(machine, "certificate_", None)
+    if held is not None and isinstance(held.quantities, ReductionQuantities):
+        raise ValueError(
+            f"verify: this {type(machine).__name__} was compressed, and solves no problem on the "
+            "data any more; verify the machine it came from, and compress that one again"
+        )
+
+
 def _refuse_width(machine: Any, X: Any) -> None:
     """Refuse rows of another length than those of the fit."""
-    known, shape = getattr(machine, "n_features_in_", None), getattr(X, "shape", ())
+    known, shape = getattr(machine, "n_features_in_", None), tuple(getattr(X, "shape", ()))
     if known is not None and len(shape) == 2 and shape[1] != known:
         raise ValueError(
             f"verify: X has {shape[1]} columns, and {type(machine).__name__} was fitted to {known}"

@@ -66,6 +66,21 @@ def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Arr
     return index, squared
 
 
+def is_exact(source: Source) -> bool:
+    """Return whether `neighbours` compares rows by squared differences of their entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian, Laplacian
+    >>> X = np.zeros((2, 1))
+    >>> [is_exact(Source(kernel(1.0).expression(), X)) for kernel in (Gaussian, Laplacian)]
+    [True, False]
+    """
+    order = closeness(source.expression)
+    return order.direct and order.key == SqDist()
+
+
 @singledispatch
 def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
     """Return what neighbours are ordered by, in float64, and how much of it may be rounding.

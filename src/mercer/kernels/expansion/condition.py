@@ -145,5 +145,5 @@ def integral_form(
 
 def _fewer(nodes: int, points: Any) -> int:
     """Return another number of nodes for each column."""
-    each = round(nodes ** (1 / as_points(points).shape[1]))
+    each: int = round(float(nodes) ** (1.0 / int(as_points(points).shape[1])))
     return each - _OTHER if each > 2 * _OTHER else each + 1

@@ -108,7 +108,8 @@ def _functions(x: Array, a: float, degree: int, b: float = 0.5) -> Array:
 def _largest_products(logs: Array, count: int) -> Array:
     """Return the `count` vectors of degrees with the largest sum of degree times log, in order."""
     start = (0,) * len(logs)
-    waiting, seen, found = [(0.0, start)], {start}, []
+    waiting, seen = [(0.0, start)], {start}
+    found: list[tuple[int, ...]] = []
     while len(found) < count:
         _, degrees = heapq.heappop(waiting)
         found.append(degrees)

@@ -22,6 +22,8 @@ from mercer.kernels.expansion.densities import Density, as_density
 from mercer.points import as_points, row_count
 from mercer.resources import require_memory
 
+_ASYMMETRY = 1e-8  # of the largest value: beyond rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Eigenfunctions(ABC):
@@ -69,7 +71,7 @@ class Eigenfunctions(ABC):
         bounds the error on all of its pairs.
         """
         own = np.asarray(self.kernel.diag(X), dtype=np.float64)
-        return np.maximum(own - np.square(self.features(X)).sum(axis=1), 0.0)
+        return np.asarray(np.maximum(own - np.square(self.features(X)).sum(axis=1), 0.0))
 
     def residuals(self, over: Any = None, n_nodes: int | None = None) -> Array:
         """Return how far each function is from solving the integral equation: (m,).
@@ -92,7 +94,7 @@ class Eigenfunctions(ABC):
             operator_matrix(self.kernel, points) @ (weights[:, None] * values)
             - self.eigenvalues * values
         )
-        return np.sqrt(weights @ np.square(left))
+        return np.asarray(np.sqrt(weights @ np.square(left)))
 
     def products(self, over: Any = None, n_nodes: int | None = None) -> Array:
         """Return integral psi_i(x) psi_j(x) p(x) dx: the identity, if p is their density."""
@@ -132,6 +134,12 @@ def operator_spectrum(k: Kernel, points: Any, weights: Array) -> tuple[Array, Ar
     """
     roots = np.sqrt(weights)
     K = operator_matrix(k, points)
+    apart = float(np.abs(K - K.T).max())
+    if apart > _ASYMMETRY * float(np.abs(K).max()):
+        raise ValueError(
+            f"{k!r}: k(x, y) and k(y, x) differ by up to {apart:.3g}; Mercer's theorem is about "
+            "symmetric functions, such as (k(x, y) + k(y, x)) / 2"
+        )
     values, vectors = linalg.eigh(roots[:, None] * ((K + K.T) / 2) * roots)
     lead = np.abs(vectors).argmax(axis=0)
     vectors *= np.where(vectors[lead, np.arange(len(values))] < 0, -1.0, 1.0)  # signs that repeat
@@ -142,6 +150,8 @@ def operator_spectrum(k: Kernel, points: Any, weights: Array) -> tuple[Array, Ar
 
 def operator_matrix(k: Kernel, points: Any) -> Array:
     """Return k of all pairs of nodes, in float64."""
+    if not isinstance(k, Kernel):
+        raise TypeError(f"k={k!r} must be a kernel, such as Gaussian(1.0) or FromCallable(f)")
     n = row_count(as_points(points))
     require_memory(
         4 * 8 * n * n,

@@ -122,9 +122,9 @@ def _(e: ex.Exp, X: Points, tol: float) -> Expression:
     M = largest(e.of, X)
     whole = float(np.exp(M))
     if dimension(e.of, X.shape[1]) is not None:
-        return ExpSeries(e.of, _degree(lambda p: whole * gammainc(p + 1, M), tol), damped=False)
+        return ExpSeries(e.of, _degree(partial(_exponential_tail, M), tol), damped=False)
     inner = truncated(e.of, X, _ROOM * tol / whole)
-    degree = _degree(lambda p: whole * gammainc(p + 1, M), _ROOM * tol)
+    degree = _degree(partial(_exponential_tail, M), _ROOM * tol)
     return ExpSeries(inner, degree, damped=False)
 
 
@@ -143,7 +143,7 @@ def _gaussian_series(leaf: ex.SqDist, rate: float, X: Points, tol: float) -> Exp
     """Return exp(-rate |x - y|^2) by the damped series of sqrt(2 rate) (x - centre)."""
     base, lengths = _centered(leaf, rate, X)
     mean = float(np.square(lengths).max(initial=0.0))
-    return ExpSeries(base, _degree(lambda p: gammainc(p + 1, mean), tol), damped=True)
+    return ExpSeries(base, _degree(partial(_poisson_tail, mean), tol), damped=True)
 
 
 def _rational_series(
@@ -159,6 +159,16 @@ def _rational_series(
     shapes = alpha + np.arange(degree + 1)
     orders = [_degree(partial(_binomial_tail, b, a * a), half) for b in shapes]
     return RationalSeries(base, alpha, float(middle), tuple(orders))
+
+
+def _poisson_tail(mean: float, p: int) -> float:
+    """Return P(N > p) of a Poisson number."""
+    return float(gammainc(p + 1, mean))
+
+
+def _exponential_tail(M: float, p: int) -> float:
+    """Return the sum of M^q / q! over q > p."""
+    return float(np.exp(M)) * _poisson_tail(M, p)
 
 
 def _binomial_tail(shape: float, share: float, n: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,7 @@ class TruncatedFeatureMap(FeatureMap):
         features = super().__call__(X if column_names(X) else points).astype(np.float64)
         formula = ex.bind_columns(self.exact, column_names(X))
         own = choose_backend().diagonal(formula, points, np.float64)
-        return np.maximum(own - np.square(features).sum(axis=1), 0.0)
+        return np.asarray(np.maximum(own - np.square(features).sum(axis=1), 0.0))
 
 
 def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMap:
@@ -107,12 +106,15 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
     points = _float64(points)
     if not row_count(points):
         raise ValueError("features: X has no rows; how far out they lie is not known")
+    if not np.isfinite(points.data if is_sparse(points) else points).all():
+        raise ValueError("features: X holds values that are not finite; remove or fill these rows")
     bound = ex.bind_columns(expression, column_names(X))
     size = largest(bound, points)
     if not np.isfinite(size):
         raise ValueError("features: k(x, x) is beyond float64 for some row of X; scale the rows")
     least = _SMALLEST * size
-    if not isinstance(tol, Real) or isinstance(tol, bool) or not 0 < tol < np.inf or tol < least:
+    real = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
+    if not real or not 0.0 < float(tol) < np.inf or float(tol) < least:
         raise ValueError(
             f"features: tol={tol!r} must be a positive number, and at least {least:.1g}, the "
             "rounding of k(x, x) on these rows"

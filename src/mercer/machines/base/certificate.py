@@ -219,13 +219,18 @@ def is_well_conditioned(
         size = float(diagonal.max(initial=0.0))
         return bool(
             1 / _LARGE < size < _LARGE
-            and (penalty is None or penalty > _SLIGHT * size)
+            and (penalty is None or penalty > _SLIGHT * size * _most(weights))
             and _even(weights, size)
             and (gram.source is None or _near(gram.source.X))
             and _apart(gram, diagonal, size)
             and _sums(value, np.sqrt(diagonal)) * np.sqrt(size) < _CANCELLING
             and (not hasattr(value, "values") or _sums(value, np.sqrt(diagonal)) < _SQUARED)
         )
+
+
+def _most(weights: Array | None) -> float:
+    """Return the largest weight, at least 1, by which what is added to K is divided in its row."""
+    return 1.0 if weights is None else float(weights.max(initial=1.0))
 
 
 def _even(weights: Array | None, size: float) -> bool:

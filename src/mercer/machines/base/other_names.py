@@ -165,9 +165,30 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "doc_topic_prior": "it is called document_smoothing: document_smoothing={value}",
         "topic_word_prior": "it is called smoothing: smoothing={value}",
     },
+    "MDS": {
+        "dissimilarity": "it is called metric: metric='precomputed' for a matrix",
+        "metric_mds": "classical scaling is what there is: eigenvectors, no iteration",
+        "n_init": "classical scaling has one answer, and no starts",
+        "max_iter": "classical scaling has one answer, without iteration",
+        "eps": "classical scaling has one answer, without iteration",
+        "kernel": "similarities belong to PCA(kernel={value})",
+        "random_state": "the answer does not depend on chance, so that no seed is needed",
+    },
     "ProbabilisticPCA": {
         "kernel": "a model of densities lives in the space of the rows; PCA takes a kernel",
         "svd_method": "method='closed' (eigenpairs) or 'em' (which takes missing entries)",
+    },
+    "GraphDiffusion": {
+        "n_neighbors": "it is called neighbors: neighbors={value}",
+        "gamma": "it belongs to the kernel: kernel=Gaussian(scale=(0.5 / gamma) ** 0.5)",
+        "max_iter": "the equations are solved; there is nothing to repeat",
+        "tol": "the equations are solved, and the certificate bounds the error of every value",
+        "n_jobs": "threads are those of mercer.config(threads={value})",
+    },
+    "ManifoldMachine": {
+        "n_neighbors": "it is called neighbors: neighbors={value}",
+        "alpha": "the weight of the squared norm is penalty (LaplacianRidge) or 1 / C",
+        "gamma": "the weight along the graph is intrinsic_penalty; a scale belongs to the kernel",
     },
     "UnmixingMachine": {
         "fun": "it is called contrast: contrast={value}",
@@ -175,6 +196,16 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         "whiten_solver": "rows are whitened by PCA, which chooses by size",
         "w_init": "starts are random; n_init says how many",
         "kernel": "directions are sought in the space of the rows; transform them by PCA first",
+    },
+    "NetworkMachine": {
+        "hidden_layer_sizes": "it is called encoder_sizes: encoder_sizes={value}",
+        "latent_dim": "it is called n_components: n_components={value}",
+        "alpha": "it is called penalty: penalty={value}",
+        "learning_rate_init": "it is called learning_rate: learning_rate={value}",
+        "n_iter_no_change": "it is called patience: patience={value}",
+        "epochs": "it is called max_iter, passes with a batch_size: max_iter={value}",
+        "solver": "batch_size=None is L-BFGS on all rows, a number Adam on so many at a time",
+        "kernel": "the maps are networks; PCA takes a kernel",
     },
     "NaiveBayes": {
         "class_prior": "it is called prior: prior={value}",

@@ -17,6 +17,7 @@ from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
 from mercer.gram.build import matrix_gram
+from mercer.gram.graphs.neighbours import is_exact
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows
@@ -306,8 +307,10 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         asks = MostSimilar if self._by_similarity() else Nearest
         question = partial(asks, points=sample, count=count)
         if isinstance(self._search, (RowSearch, RowSimilarity)):
-            # distances need a positive semidefinite kernel
-            eager = not (self.kernel_.psd or self._by_similarity())
+            # distances need a positive semidefinite kernel, and only those of rows as they are
+            # given are compared without rounding
+            exact = self.kernel_.psd and is_exact(self._search.source)
+            eager = self._by_similarity() or not exact
             self._judgement = LazyPointsCertificate(
                 self._search.source, question, value, certify, eager
             )

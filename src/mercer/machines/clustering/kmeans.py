@@ -45,11 +45,12 @@ from mercer.machines.base.targets import (
     rows_as_they_are,
 )
 from mercer.machines.clustering.means import means_of
+from mercer.machines.clustering.repeated_rows import repeated_rows
 from mercer.machines.clustering.starts import check_start, seeding
 from mercer.points import row_count, take
-from mercer.problems import Partition
+from mercer.problems import BalancedPartition, Partition
 from mercer.problems.clustering.partition import about_the_mean, scatter_share
-from mercer.solvers import Callback, Lloyd, Relaxation, Solution, relaxed, solve
+from mercer.solvers import BalancedLloyd, Callback, Lloyd, Relaxation, Solution, relaxed, solve
 
 _SAMPLE = 200  # rows that tell whether float32 is good enough
 _IN_RANGE = 1e100  # weights up to here, and down to its inverse, are taken as they are
@@ -91,7 +92,13 @@ class KMeans(
         Largest number of steps of a start: assignments of all rows, and sweeps of single moves.
     refine : bool, default=True
         Whether single rows are moved at the end (Hartigan): the minimum is lower, and no row gains
-        by changing clusters alone. Without, the steps are Lloyd's and nothing else.
+        by changing clusters alone. Without, the steps are Lloyd's and nothing else. With
+        balanced=True two rows change places instead.
+    balanced : bool, default=False
+        Whether all clusters have the same number of rows, or numbers that differ by one. Every step
+        then is an exact assignment of all rows to the means under this condition. New rows go to
+        the nearest mean. Weights must be whole numbers: a weight of two is two rows, which may go
+        to two clusters; `labels_` has that of the first.
     random_state : int, RandomState or None, default=0
         Seed of the starts.
     callback : callable or None, default=None
@@ -151,6 +158,7 @@ class KMeans(
         n_init: int = 10,
         max_iter: int = 300,
         refine: bool = True,
+        balanced: bool = False,
         random_state: Any = 0,
         callback: Callback | None = None,
         time_limit: float | None = None,
@@ -161,6 +169,7 @@ class KMeans(
         self.n_init = n_init
         self.max_iter = max_iter
         self.refine = refine
+        self.balanced = balanced
         self.random_state = random_state
         self.callback = callback
         self.time_limit = time_limit
@@ -188,14 +197,16 @@ class KMeans(
         self._check_parameters()
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, row_count(X))
-        unit = _unit(weights)
-        rows = self._merged(X, weights / unit)
+        unit = 1.0 if self.balanced else _unit(weights)
+        merge = partial(repeated_rows, self) if self.balanced else self._merged
+        rows = merge(X, weights / unit)
         self.kernel_ = self._resolved(X, rows)
         gram = store.once(len(rows.first), partial(self._gram, X, rows))
-        problem = Partition(gram, int(self.n_clusters), rows.weight)
+        asks = BalancedPartition if self.balanced else Partition
+        problem = asks(gram, int(self.n_clusters), rows.weight)
         solution = self._solve(problem, X, rows)
         labels = solution.value.labels
-        question = partial(Partition, count=problem.count, weights=problem.weights)
+        question = partial(asks, count=problem.count, weights=problem.weights)
         self.solution_: Solution = solution
         self._judgement = lazy_certificate(gram, question, solution.value, certify, rows.weight)
         self._relaxation: Any = partial(relaxed, problem, labels)
@@ -359,7 +370,7 @@ class KMeans(
 
     def _solve(self, problem: Partition, X: Points, rows: DistinctRows) -> Solution:
         rng = check_random_state(self.random_state)
-        solver = Lloyd(
+        solver = (BalancedLloyd if self.balanced else Lloyd)(
             seeding(self, X, rows, problem.gram, rng),
             int(self.n_init),
             int(self.max_iter),
@@ -390,6 +401,7 @@ class KMeans(
         for name in ("n_clusters", "n_init", "max_iter"):
             check_count(self, name)
         check_flag(self, "refine")
+        check_flag(self, "balanced")
         check_limits(self)
         check_seed(self)
         check_start(self)

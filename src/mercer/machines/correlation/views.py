@@ -190,8 +190,7 @@ def correlations_of(U: Array, V: Array, weights: Array) -> Array:
 
 Grams = tuple[Gram, Gram]
 
-_SLIGHT = 1e-4  # of the mean of k(x, x): a penalty below leaves K nearly singular
-_QUICK = 3000  # rows: an approximation is judged at once, where all pairs of them are few
+_QUICK = 3000  # rows: judging takes products of matrices that the fit has decomposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +263,8 @@ def promised(
     def judge(problem: Correlation, value: CanonicalPairs) -> Certificate:
         return certify(problem, value, tol)
 
-    unseen = any(gram.source is not None and not gram.valid for gram in bases)
-    slight = any(
-        penalty < _SLIGHT * float(np.abs(gram.diag()).mean())
-        for penalty, gram in zip(problem.penalties, bases, strict=True)
-    )
-    rough = (unseen or slight or value.bound > (tol or 0.0)) and first.shape[0] <= _QUICK
-    eager = rough or (not other.valid and has_negative_curvature(other))
+    quick = first.shape[0] <= _QUICK
+    eager = quick or (not other.valid and has_negative_curvature(other))
     if is_sparse(first.factor):
         return LazyDataCertificate(question(first), value, judge, eager, first.shape[0])
     return lazy_certificate(first, question, value, judge, weights, eager=eager)

@@ -61,7 +61,7 @@ class ICA(UnmixingMachine):
     n_components_ : int
         The number of components.
     n_iter_ : int
-        Steps of all starts.
+        Steps of the start that was kept; of one direction after another, the most of one.
     converged_ : bool
         Whether the tolerance was reached.
     solution_ : Solution

@@ -15,7 +15,7 @@ from mercer.machines.base.targets import check_weights
 from mercer.machines.neural.network_machine import NetworkMachine, centred_units
 from mercer.points import to_dense
 from mercer.problems.neural.autoencoding import Autoencoding
-from mercer.problems.neural.network import Layout
+from mercer.problems.neural.network import NetworkLayout
 from mercer.solvers import Callback
 
 
@@ -193,7 +193,7 @@ class Autoencoder(NetworkMachine):
     def _question(self, X: Array, weights: Array, held: Array, held_weights: Array) -> Autoencoding:
         into, out = self._sizes()
         d, q = X.shape[1], int(self.n_components)
-        layout = Layout((d, *into, q), (q, *out, d), self.activation)
+        layout = NetworkLayout((d, *into, q), (q, *out, d), self.activation)
         return Autoencoding(X, weights, layout, float(self.penalty), held, held_weights)
 
     def _keep(self, problem: Autoencoding, parameters: Array) -> None:

@@ -31,7 +31,7 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.targets import check_weights, distinct_rows
 from mercer.machines.projection.inversion import check_scores
 from mercer.points import row_count, take, to_dense
-from mercer.problems.neural.network import ACTIVATIONS, Layout, Network, blocks
+from mercer.problems.neural.network import ACTIVATIONS, Network, NetworkLayout, blocks
 from mercer.resources import require_memory
 from mercer.solvers import NetworkAdam, NetworkLBFGS, Solution, solve
 from mercer.solvers.neural.torch_loss import INSTALL, has_torch
@@ -64,7 +64,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
     certificate_: Certificate
     n_components_: int
     n_iter_: int
-    _layout: Layout
+    _layout: NetworkLayout
     _seed: int
 
     @abstractmethod

@@ -23,7 +23,7 @@ from mercer.machines.base.targets import check_weights
 from mercer.machines.neural.network_machine import NetworkMachine, centred_units
 from mercer.machines.projection.probabilistic_pca import LatentPosterior
 from mercer.points import row_count, take
-from mercer.problems.neural.network import Layout, blocks
+from mercer.problems.neural.network import NetworkLayout, blocks
 from mercer.problems.neural.variational import (
     VariationalAutoencoding,
     importance_bounds,
@@ -165,7 +165,7 @@ class VariationalAutoencoder(NetworkMachine):
         variances = np.exp(codes[:, q:])
         return LatentPosterior(codes[:, :q], variances[:, :, None] * np.eye(q))
 
-    def elbo(self, X: Any, draws: int = 16, random_state: Any = 0) -> Array:
+    def elbo(self, X: Any, draws: int = 64, random_state: Any = 0) -> Array:
         """Return the evidence lower bound of each row, a mean over draws of z.
 
         Its expectation is at most log p(x).
@@ -174,8 +174,8 @@ class VariationalAutoencoder(NetworkMachine):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
-        draws : int, default=16
-            Draws of z for each row.
+        draws : int, default=64
+            Draws of e, the same for all rows.
         random_state : int, RandomState or None, default=0
             Source of random numbers.
 
@@ -197,7 +197,7 @@ class VariationalAutoencoder(NetworkMachine):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
         draws : int, default=64
-            Draws of z for each row.
+            Draws of e, the same for all rows.
         random_state : int, RandomState or None, default=0
             Source of random numbers.
 
@@ -264,14 +264,16 @@ class VariationalAutoencoder(NetworkMachine):
         check_is_fitted(self)
         count = max(check_number(self, "draws", draws), 1)
         rows = rows_with_gaps(self, X, gaps=False, fitting=False)
-        rng, found = source_of(self, random_state), []
+        # the same draws for all rows: the bound of a row is its own, whatever stands beside it
+        drawn = source_of(self, random_state).standard_normal((count, 1, self.n_components_))
+        found = []
         problem, at = self._model(), self.solution_.value.parameters
         for block in blocks(row_count(rows), self._layout, copies=count):
             part = self._in_units(take(rows, block))
-            noise = rng.standard_normal((count, len(part), self.n_components_))
+            noise = np.broadcast_to(drawn, (count, len(part), self.n_components_))
             found.append(rule(problem, at, part, noise))
         # a density of rows, not of rows in units
-        return np.concatenate(found) - len(self.mean_) * log(self.unit_)
+        return np.asarray(np.concatenate(found) - len(self.mean_) * log(self.unit_))
 
     def _model(self) -> VariationalAutoencoding:
         """Return the problem without its rows: what new rows are compared with."""
@@ -304,7 +306,7 @@ class VariationalAutoencoder(NetworkMachine):
     ) -> VariationalAutoencoding:
         into, out = self._sizes()
         d, q = X.shape[1], int(self.n_components)
-        layout = Layout((d, *into, 2 * q), (q, *out, d), self.activation)
+        layout = NetworkLayout((d, *into, 2 * q), (q, *out, d), self.activation)
         return VariationalAutoencoding(
             X,
             weights,

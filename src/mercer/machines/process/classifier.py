@@ -15,7 +15,7 @@ from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
-from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import (
     KernelMachine,
     all_or_nothing,
@@ -45,7 +45,7 @@ from mercer.machines.process.learning import (
 from mercer.points import take
 from mercer.problems.process.classification import LaplaceEvidence, ProcessClassification
 from mercer.solvers import Callback, LaplaceAscent, Solution, solve
-from mercer.solvers.process.laplace import laplace_evidence
+from mercer.solvers.process.laplace import LaplaceMode, laplace_evidence
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 
@@ -80,7 +80,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         What slopes may be at the end of the search: of the log-evidence of one row, by the
         logarithm of a parameter.
     max_iter : int, default=200
-        Largest number of steps of one start.
+        Largest number of steps: of one start of the search, and of Newton's for each class.
     random_state : int, RandomState or None, default=0
         Seed of further starts.
     callback : callable or None, default=None
@@ -177,7 +177,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         options: dict[str, Any] = {"time_limit": self.time_limit}
         if found is None:
             options["callback"] = self.callback
-        solution = together(not_convex(solve(question(gram), **options), gram), found)
+        solver = LaplaceMode(max_iter=int(self.max_iter))
+        solution = together(not_convex(solve(question(gram), solver, **options), gram), found)
         self.solution_: Solution = solution
         self._judgement = lazy_certificate(gram, question, solution.value, certify, seen[1], 1.0)
         value = solution.value
@@ -210,7 +211,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         """
         mean = self._values(X)
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
-        variance = self._spread.variance(points, given_variance(self, prior_var, len(mean)))
+        prior = given_variance(self, prior_var, len(mean))
+        variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
         return (mean[:, 0], variance[:, 0]) if mean.shape[1] == 1 else (mean, variance)
 
     def predict(self, X: Any) -> Array:

@@ -17,7 +17,7 @@ from mercer.gram import Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
-from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_count,
@@ -122,7 +122,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     log_marginal_likelihood_value_ : float
         The logarithm of the marginal likelihood of the targets.
     n_iter_ : int
-        Steps of the search; 1 without one.
+        Steps of the search, of all starts together; 1 without one.
     solution_ : Solution
         How the solver ended, and the way of the search.
     certificate_ : Certificate
@@ -277,11 +277,12 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         noise = self.noise_ if include_noise else 0.0
         if return_cov:
             prior = _given_prior(prior_cov, len(mean), 2)
-            cov = self._spread.covariance(points, prior)
+            cov = refuse_overflown(self, lambda: self._spread.covariance(points, prior))
             cov.flat[:: len(cov) + 1] += noise
             return mean, cov if mean.ndim == 1 else np.repeat(cov[:, :, None], mean.shape[1], 2)
         prior = _given_prior(prior_cov, len(mean), 1)
-        std = np.sqrt(self._spread.variance(points, prior) + noise)
+        variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
+        std = np.sqrt(variance + noise)
         return mean, std if mean.ndim == 1 else np.repeat(std[:, None], mean.shape[1], 1)
 
     def sample_y(

@@ -14,6 +14,7 @@ from mercer.gram.policy import FLOAT32_TOL_COMPONENTS, FREE_ROWS
 from mercer.kernels import Linear, Precomputed
 from mercer.machines.projection.components import Centred, moments, shifted
 from mercer.machines.projection.subspace import HEAVY
+from mercer.machines.projection.uncentred import Uncentred
 from mercer.points import is_objects, is_sparse, to_dense
 from mercer.resources import within_budget
 
@@ -57,6 +58,16 @@ def centred_rows(machine: Any, X: Points, used: Points, rows: Array, weights: Ar
         return Centred(gram, weights, _size(gram, weights), known)
     gram = _gram(machine, used, None)
     return Centred(gram, weights, _size(gram, weights))
+
+
+def uncentred_rows(machine: Any, X: Points, used: Points, rows: Array, weights: Array) -> Uncentred:
+    """Put the question of PCA without centring; see `centred_rows`."""
+    if isinstance(machine.kernel_, Precomputed):
+        gram = _gram(machine, X.astype(np.float64, copy=False), rows)
+        return Uncentred(gram, weights, _size(gram, weights), float(np.finfo(X.dtype).eps))
+    thin = isinstance(machine.kernel_, Linear) and is_sparse(used)
+    gram = _gram(machine, _thin(machine, used) if thin else used, None)
+    return Uncentred(gram, weights, _size(gram, weights))
 
 
 def _size(gram: Gram, weights: Array) -> float:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class Centred:
     weights: Array
     size: float
     eps: float = _EPS
+    called: ClassVar[str] = "centred kernel matrix"
+    nothing: ClassVar[str] = "the rows do not vary"
 
     @property
     def most(self) -> int:
@@ -71,7 +73,25 @@ class Centred:
 
     def problem(self, count: int) -> Eigenproblem:
         """Ask for the largest pairs."""
-        return pairs_of(self.gram, self.weights, count)
+        return self.pairs(self.gram, self.weights, count)
+
+    @staticmethod
+    def pairs(gram: Gram, weights: Array, count: int) -> Eigenproblem:
+        """Ask for the largest pairs of the centred, weighted Gram."""
+        return pairs_of(gram, weights, count)
+
+    def variances(self, eigenvalues: Array) -> Array:
+        """Return variances of scores."""
+        total = float(self.weights.sum())
+        return np.asarray(eigenvalues / (total - 1.0 if total > 1 else total))
+
+    def subspace(self, coef: Array, rank: int) -> Subspace:
+        """Return what scores new points."""
+        return subspace(self, coef, rank)
+
+    def feature_subspace(self, features: Any, F: Any, coef: Array, rank: int) -> FeatureSubspace:
+        """Collapse coefficients to orthonormal directions among the features."""
+        return feature_subspace(features, F, coef, self.weights, rank)
 
     def rounding(self, top: float) -> float:
         """Return what an eigenvalue must exceed to be one."""
@@ -156,7 +176,7 @@ def _warn_of_negative(question: Centred, modes: Modes) -> None:
     trace = float(question.problem(1).gram.diag().sum())
     if values.min(initial=0.0) < -_CLEARLY * top or found > trace + _CLEARLY * (abs(trace) + top):
         warnings.warn(
-            "PCA: the centred kernel matrix has negative eigenvalues; only positive ones make "
+            f"PCA: the {question.called} has negative eigenvalues; only positive ones make "
             "components, and shares of the variance are of the positive part that was found. Use a "
             "valid kernel (mercer.kernels.is_valid tells)",
             UserWarning,
@@ -172,11 +192,13 @@ def _kept(question: Centred, modes: Modes) -> Modes:
     return Modes(values, vectors * signs)
 
 
-def judge_nothing(problem: Eigenproblem, rounding: float) -> Certificate:
+def judge_nothing(
+    problem: Eigenproblem, rounding: float, nothing: str = Centred.nothing
+) -> Certificate:
     """Judge the answer that there is no component: all of the matrix is rounding, or negative."""
     diagonal = exact(problem.gram).diag()
     trace = float(np.abs(diagonal).sum())
-    statement = f"the rows do not vary: the trace, {trace:.1e}, is rounding"
+    statement = f"{nothing}: the trace, {trace:.1e}, is rounding"
     ok = trace <= len(diagonal) * rounding
     if not ok:
         largest = probe_complement(
@@ -219,11 +241,16 @@ def feature_subspace(
     """Collapse coefficients to orthonormal directions among the features."""
     mean, spread = moments(F, weights)
     table = to_dense(F.T @ coef[:, :rank]) - np.outer(mean, coef[:, :rank].sum(axis=0))
+    return FeatureSubspace(features, mean, orthonormal(table, coef.shape[1]), spread)
+
+
+def orthonormal(table: Array, count: int) -> Array:
+    """Return orthonormal columns from nearly orthogonal ones, and zeros up to their number."""
     # small ones are contaminated by the large; taken in turn, the large are removed again
     Q, R = np.linalg.qr(table)
-    directions = np.zeros((F.shape[1], coef.shape[1]))
-    directions[:, :rank] = Q * np.where(R.diagonal() < 0, -1.0, 1.0)
-    return FeatureSubspace(features, mean, directions, spread)
+    directions = np.zeros((len(table), count))
+    directions[:, : table.shape[1]] = Q * np.where(R.diagonal() < 0, -1.0, 1.0)
+    return directions
 
 
 def moments(F: Any, weights: Array) -> tuple[Array, float]:

@@ -33,7 +33,7 @@ from mercer.machines.base.reuse import Reusing
 from mercer.machines.base.sharing import SharedDecomposition
 from mercer.machines.base.targets import check_weights
 from mercer.machines.projection import components, inversion
-from mercer.machines.projection.centred_rows import centred_rows
+from mercer.machines.projection.centred_rows import centred_rows, uncentred_rows
 from mercer.machines.projection.components import Centred, judge_nothing
 from mercer.machines.projection.preimage import Preimages
 from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, Subspace
@@ -51,6 +51,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     Rows are centred in feature space, new ones by the mean of the training rows. With the linear
     kernel this is ordinary PCA, worked in columns or in rows, whichever are fewer. Signs: in each
     column of training scores the entry of largest magnitude is positive, the first if several tie.
+    With center=False nothing is taken off: the directions are those of largest energy, the sum of
+    squared scores about the origin, and variances below are mean squares.
 
     Parameters
     ----------
@@ -60,7 +62,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     kernel : Kernel, str or callable, default="linear"
         What similarity is; "gaussian" takes its scale from the data.
     whiten : bool, default=False
-        Whether scores are divided by their standard deviations.
+        Whether scores are divided by their standard deviations (root mean squares with
+        center=False).
+    center : bool, default=True
+        Whether the mean of the training rows is taken off in feature space. Without, the matrix
+        that is decomposed is K itself.
     preimage : {"auto", "fixed_point", "learned"}, default="auto"
         How `inverse_transform` finds points for a kernel that is not linear: by the fixed-point
         iteration (kernels of a distance, smooth at zero), or by kernel ridge regression from scores
@@ -84,18 +90,21 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     n_components_ : int
         The number of columns of the scores.
     eigenvalues_ : array of shape (n_components,)
-        Eigenvalues of the centred kernel matrix, largest first; zero beyond the rank.
+        Eigenvalues of the centred kernel matrix (K itself with center=False), largest first; zero
+        beyond the rank.
     explained_variance_ : array of shape (n_components,)
         Variance of each score: eigenvalues over W - 1, W the total of the sample weights (over W
-        where that is at most one).
+        where that is at most one). With center=False the energy for each row: the mean square of
+        each score about zero, eigenvalues over W.
     explained_variance_ratio_ : array of shape (n_components,)
-        The same as a share of the total variance in feature space.
+        The same as a share of the total variance (the total energy, the sum of k(x, x), with
+        center=False) in feature space.
     dual_coef_ : array of shape (n_samples, n_components)
         Coefficients of the centred training rows in each direction.
     components_ : array of shape (n_components, n_features)
         The directions; for the linear kernel.
     mean_ : array of shape (n_features,)
-        The mean of the rows; for the linear kernel.
+        The mean of the rows; for the linear kernel. Zero with center=False.
     solution_ : Solution
         How the solver ended.
     certificate_ : Certificate
@@ -126,6 +135,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         kernel: Kernel | str | Any = "linear",
         *,
         whiten: bool = False,
+        center: bool = True,
         preimage: str = "auto",
         tol: float = 1e-6,
         solver: Solver | None = None,
@@ -136,6 +146,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         self.n_components = n_components
         self.kernel = kernel
         self.whiten = whiten
+        self.center = center
         self.preimage = preimage
         self.tol = tol
         self.solver: Any = solver  # checked when `fit` starts, as all parameters are
@@ -169,7 +180,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
-        question = store.once("rows", partial(centred_rows, self, X, used, rows, s))
+        asking = centred_rows if self.center else uncentred_rows
+        question = store.once("rows", partial(asking, self, X, used, rows, s))
         solving = partial(store.pairs, "pairs", solve=self._solve)
         solution, self._found = components.leading(question, self.n_components, solving)
         self._keep(question, used, rows, weights, solution)
@@ -326,8 +338,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         self.solution_ = solution
         self.eigenvalues_ = np.zeros(self.n_components_)
         self.eigenvalues_[:rank] = modes.values
-        total = float(s.sum())
-        self.explained_variance_ = self.eigenvalues_ / (total - 1.0 if total > 1 else total)
+        self.explained_variance_ = question.variances(self.eigenvalues_)
         # what one unit of a score is in feature space
         unit = np.sqrt(self.explained_variance_) if self.whiten else np.ones(self.n_components_)
         self._unit = unit
@@ -337,7 +348,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         self._subspace = self._space(question, used, coef, rank)
         training = coef * self.eigenvalues_ / s[:, None]
         self._inverse = inversion.choose(self, used, training, s)
-        asked = partial(components.pairs_of, weights=s, count=max(rank, 1))
+        asked = partial(question.pairs, weights=s, count=max(rank, 1))
         if rank:
             judge = partial(certify, tol=max(float(self.tol), _LOOSE))
             # eigenpairs cost more to judge than to find where there are features
@@ -347,17 +358,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
                 else lazy_certificate(question.gram, asked, modes, judge, s)
             )
         else:
-            self._judgement = lazy_certificate(
-                question.gram, asked, question.rounding(0.0), judge_nothing
-            )
+            judge = partial(judge_nothing, nothing=question.nothing)
+            self._judgement = lazy_certificate(question.gram, asked, question.rounding(0.0), judge)
 
     def _space(self, question: Centred, used: Points, coef: Array, rank: int) -> Subspace:
         if isinstance(self.kernel_, Linear) and not is_objects(used):  # whatever K was made from
             features = Linear().features(used.shape[1])
-            return components.feature_subspace(
-                features, used.astype(np.float64, copy=False), coef, question.weights, rank
-            )
-        return components.subspace(question, coef, rank)
+            F = used.astype(np.float64, copy=False)
+            return question.feature_subspace(features, F, coef, rank)
+        return question.subspace(coef, rank)
 
     def _scaled_scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -371,6 +380,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
 
     def _check_parameters(self) -> None:
         check_flag(self, "whiten")
+        check_flag(self, "center")
         check_choice(self, "preimage", ("auto", "fixed_point", "learned"))
         check_real(self, "tol", above=0)
         check_limits(self)

@@ -74,7 +74,7 @@ class FeatureSubspace(Subspace):
         F = self._of(Z)
         with np.errstate(over="ignore", invalid="ignore"):
             if is_sparse(F):
-                return _left(_from_mean(F, self.mean), self.scores(Z))
+                return left_of(_from_mean(F, self.mean), self.scores(Z))
             centred = F - self.mean
             left = centred - (centred @ self.directions) @ self.directions.T
             return np.asarray(np.einsum("ij,ij->i", left, left))
@@ -129,7 +129,7 @@ class PointSubspace(Subspace):
         own = Source(self.source.expression, Z).diag()
         with np.errstate(over="ignore", invalid="ignore"):
             squared = own - 2.0 * values[:, -1] + self.centre[-1]
-            return _left(squared, values[:, :-1] - self.centre[:-1])
+            return left_of(squared, values[:, :-1] - self.centre[:-1])
 
     @property
     def total(self) -> float:
@@ -185,5 +185,6 @@ def _from_mean(F: Any, mean: Array) -> Array:
     return np.asarray(np.square(near).sum(axis=1) + own - 2.0 * (F @ mean) + mean @ mean)
 
 
-def _left(squared: Array, scores: Array) -> Array:
+def left_of(squared: Array, scores: Array) -> Array:
+    """Return squared lengths less the squared scores, never negative."""
     return np.asarray(np.maximum(squared - np.einsum("ij,ij->i", scores, scores), 0.0))

@@ -45,11 +45,22 @@ from mercer.machines.base.targets import (
     refuse_mixed_labels,
     refuse_targets,
 )
-from mercer.points import is_sparse
+from mercer.machines.regression.unpenalized import check_unpenalized, refuse_without_minimum
+from mercer.points import is_objects, is_sparse
 from mercer.problems import Coefficients, LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
-from mercer.solvers import AnnealedGradient, Callback, Solution, Solver, Status, solve
+from mercer.solvers import (
+    AnnealedGradient,
+    Callback,
+    GradientDescent,
+    Solution,
+    Solver,
+    Status,
+    StochasticGradient,
+    solve,
+)
 from mercer.solvers.risk.annealed import SGDState
 
+_BY_FEATURES = (AnnealedGradient, GradientDescent, StochasticGradient)  # in their own space
 _LOSSES: dict[str, type[Loss]] = {"log": LogLoss, "squared": SquaredLoss, "tanh": TanhLoss}
 
 
@@ -76,7 +87,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
     kernel : Kernel, str or callable, default="linear"
         What similarity is. With fewer features than rows the work is done in their space.
     penalty : float, default=1.0
-        Weight of the squared norm; C = 1 / penalty elsewhere.
+        Weight of the squared norm; C = 1 / penalty elsewhere. 0 where there is a minimum without:
+        features of full rank, fewer than rows, with loss="squared", or with loss="log" and two
+        classes that no plane separates; refused elsewhere.
     loss : {"log", "tanh", "squared"}, default="log"
         "log": -log of the probability of the right class, log(1 + exp(-y f)) or of a softmax.
         "tanh": 1 - y tanh(f), bounded, so that outliers hardly matter; not convex, so several
@@ -88,7 +101,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
     class_weight : dict, "balanced" or None, default=None
         Weight of the rows of each class, beside the sample weights.
     solver : Solver or None, default=None
-        `NewtonRisk`, `LBFGSRisk` or `AnnealedGradient`; None takes Newton's method.
+        `NewtonRisk`, `LBFGSRisk` or `AnnealedGradient`; None takes Newton's method. With steps of
+        a chosen length, as taught: `GradientDescent` or `StochasticGradient`.
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress`; a true return value stops the fit.
     time_limit : float or None, default=None
@@ -191,7 +205,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
             bias=bool(self.bias),
         )
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
-        solution: Solution = solve(question(gram), self.solver, **options)
+        problem = question(gram)
+        refuse_without_minimum(self, problem)
+        solution: Solution = solve(problem, self.solver, **options)
         if self.loss == "log":
             solution = _without_common_bias(solution)
         self.solution_ = solution
@@ -342,7 +358,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
 
     def _gram(self, X: Points, rows: Array) -> Gram:
         names = self._column_names()
-        if isinstance(self.solver, AnnealedGradient) and not self._is_precomputed():
+        by_features = isinstance(self.solver, _BY_FEATURES) or self.penalty == 0
+        if by_features and not self._is_precomputed() and not is_objects(X):
             features = feature_map(bind_columns(self.kernel_.expression(), names), X.shape[1])
             if features is not None:
                 gram = feature_gram(features, X[rows])
@@ -397,7 +414,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         return np.asarray(features(fitted.points).T @ fitted.coef, dtype=np.float64)
 
     def _check_parameters(self) -> None:
-        check_real(self, "penalty", above=0.0)
+        check_real(self, "penalty", least=0.0)
+        check_unpenalized(self)
         check_choice(self, "loss", tuple(_LOSSES))
         check_flag(self, "bias")
         check_class_weight(self)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.problems.neural.network import Layout, blocks
+from mercer.problems.neural.network import NetworkLayout, blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Autoencoding:
         Rows, in units in which they have mean zero and mean variance one.
     weights : (n,) array
         How often each row counts.
-    layout : Layout
+    layout : NetworkLayout
         The layers of f and g.
     penalty : float
         Of half the sum of the squared weights.
@@ -49,7 +49,7 @@ class Autoencoding:
 
     X: Array
     weights: Array
-    layout: Layout
+    layout: NetworkLayout
     penalty: float
     held_out: Array
     held_out_weights: Array

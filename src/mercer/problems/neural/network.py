@@ -135,7 +135,7 @@ def first_parameters(sizes: Sequence[int], rng: np.random.Generator) -> Array:
 
 
 @dataclass(frozen=True)
-class Layout:
+class NetworkLayout:
     """The shape of an autoencoder: units of its layers, and what stands between them.
 
     Attributes
@@ -187,14 +187,14 @@ class Layout:
         return np.concatenate([np.repeat([1.0, 0.0], [m * k, k]) for m, k in pairs])
 
 
-def blocks(n: int, layout: Layout, copies: int = 1) -> Iterator[slice]:
+def blocks(n: int, layout: NetworkLayout, copies: int = 1) -> Iterator[slice]:
     """Return blocks of rows whose values in all layers fit the memory budget.
 
     Parameters
     ----------
     n : int
         Rows.
-    layout : Layout
+    layout : NetworkLayout
         The layers.
     copies : int
         How often each row goes through them.

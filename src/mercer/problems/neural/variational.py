@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from mercer.array_types import Array
-from mercer.problems.neural.network import Layout, blocks
+from mercer.problems.neural.network import NetworkLayout, blocks
 
 NOISE_FLOOR = 1e-6  # of the mean variance of a column: where the decoder is exact, p(x | z) is not
 
@@ -32,7 +32,7 @@ class VariationalAutoencoding:
         Rows: of mean zero and mean variance one, or between 0 and 1 for Bernoulli pixels.
     weights : (n,) array
         How often each row counts.
-    layout : Layout
+    layout : NetworkLayout
         The layers; the encoder gives means, then log-variances.
     likelihood : str
         "gaussian", with one noise variance for all columns, the last parameter; or "bernoulli".
@@ -48,7 +48,7 @@ class VariationalAutoencoding:
 
     X: Array
     weights: Array
-    layout: Layout
+    layout: NetworkLayout
     likelihood: str
     penalty: float
     draws: int
@@ -115,7 +115,8 @@ class VariationalAutoencoding:
         if not len(self.held_out):
             return float("nan")
         bounds = row_bounds(self, parameters, self.held_out, self.noise(len(self.held_out), 1))
-        return -float(np.average(bounds, weights=self.held_out_weights)) / self.X.shape[1]
+        mean = float(np.average(bounds, weights=self.held_out_weights))
+        return -mean / int(self.X.shape[1])
 
 
 def divergence(m: Array, r: Array) -> Array:

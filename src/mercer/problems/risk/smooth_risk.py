@@ -31,7 +31,8 @@ class SmoothRisk:
     weights : (n,) array
         Positive weights s of the rows.
     penalty : float
-        Positive weight of the squared norm.
+        Weight of the squared norm; zero where features of full rank, and classes that overlap,
+        leave one minimum without it.
     loss : Loss
         Log, squared or tanh.
     bias : bool

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from mercer.array_types import Array
 from mercer.data import Table
@@ -34,6 +34,7 @@ _FEW = 10  # rows of each class that a sample has at least
 
 _FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a plainer kernel
 _REFERENCE = "gaussian"  # the family that others' time is measured by
+_UNBOUNDED = "polynomial"  # the family that grows fastest beyond the rows seen
 _PATIENCE = 5.0  # times the seconds of that family
 _UNLIMITED = 30.0  # seconds that any family may take
 _LEAST_SECONDS = 0.1  # of a family whose share of the time limit is used up
@@ -196,7 +197,9 @@ def compare(
     Parameters
     ----------
     candidates : sequence of Candidate
-        From plain to rich.
+        From plain to rich. Polynomials come last for a quantity, and are taken only if they are
+        best: beyond the rows seen they grow without bound, and one such row costs more than all
+        others gain.
     X, y, machine, cv, scoring, max_rows, random_state, journal, callback, time_limit
         As in `choose`.
     axes : dict, optional
@@ -207,6 +210,8 @@ def compare(
     Choice
         Its machine has the parameters chosen, and is not fitted.
     """
+    if is_regressor(machine):
+        candidates = sorted(candidates, key=lambda one: one.name == _UNBOUNDED)
     rows, notes = _sample(y, is_classifier(machine), max_rows, random_state)
     few, truth = take_rows(X, rows), y[rows]
     splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,8 +55,8 @@ class FixedPointICA(Solver):
         rng = np.random.default_rng(self.random_state)
         if problem.joint:
             land = Rotations(problem.rows, problem.share, problem.contrast)
-            found = self._best(land, watch, 0, lambda: _rotation(rng, problem.space))
-            turn, endings, steps = found.place.point[: problem.count], [found.status], found.steps
+            found = self._best(land, watch, lambda: _rotation(rng, problem.space))
+            turn, endings, steps = found.place.point, [found.status], found.steps
         else:
             turn, endings, steps = self._one_by_one(problem, watch, rng)
         status = next((one for one in endings if one is not Status.SOLVED), Status.SOLVED)
@@ -67,29 +68,29 @@ class FixedPointICA(Solver):
     ) -> tuple[Array, list[Status], int]:
         left = np.eye(problem.space)
         turn = np.empty((0, problem.space))
-        endings, steps = list[Status](), 0
+        endings, steps = list[Status](), 0  # the most that one direction took
         for _ in range(problem.count):
             land = Sphere(problem.rows @ left, problem.share, problem.contrast)
             width = left.shape[1]
-            found = self._best(land, watch, steps, lambda p=width: _direction(rng, p))
+            found = self._best(land, watch, lambda p=width: _direction(rng, p))
             turn = np.vstack([turn, left @ found.place.point])
             left = tangent_basis(np.linalg.qr(turn.T)[0])
-            endings, steps = [*endings, found.status], steps + found.steps
+            endings, steps = [*endings, found.status], max(steps, found.steps)
         return turn, endings, steps
 
-    def _best(self, land: Landscape, watch: Watch, done: int, draw: Any) -> Ascent:
-        """Return the highest of the ends; steps are those of all starts."""
-        best, steps = None, 0
+    def _best(self, land: Landscape, watch: Watch, draw: Callable[[], Array]) -> Ascent:
+        """Return the highest of the ends."""
+        best = None
         for _ in range(self.n_init):
-            found = climb(land, draw(), self.tol, self.max_iter, watch, done + steps)
-            steps += found.steps
+            done = watch.trace[-1].iteration + 1 if watch.trace else 0
+            found = climb(land, draw(), self.tol, self.max_iter, watch, done)
             if best is None or _order(found) > _order(best):
                 best = found
             if watch.stopped is not None:
                 break
         if best is None:  # no start was asked for
             raise ValueError(f"FixedPointICA: n_init={self.n_init} must be at least 1")
-        return Ascent(best.place, best.status, steps)
+        return best
 
 
 def _order(found: Ascent) -> tuple[bool, float]:

@@ -30,17 +30,14 @@ class Descent:
         The lowest place, and the flattest among places of that value.
     status : Status
         Why they ended.
-    count : int
-        How often the function was measured.
     steps : int
-        The most steps that a start took.
+        Steps of all starts together.
     detail : str
         How many starts there were, if there were several.
     """
 
     best: Array
     status: Status
-    count: int
     steps: int
     detail: str
 
@@ -68,27 +65,24 @@ def bounded_descent(
     way = Way(problem, measure, watch, starts[0])
     ends: list[tuple[float, bool]] = []
     bounds = list(zip(problem.lower, problem.upper, strict=True))
-    options: Any = {"maxiter": max_iter, "gtol": 0.5 * tol, "ftol": 1e-14, "maxls": 40}
+    options: Any = {"gtol": 0.5 * tol, "ftol": 1e-14, "maxls": 40}
+    ways: Any = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "callback": way.step}
 
-    def descend(begin: Array) -> tuple[float, bool]:
-        found: Any = minimize(
-            way, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
-        taken.append(int(found.nit))
+    def descend(begin: Array, most: int) -> tuple[float, bool]:
+        found: Any = minimize(way, begin, options={**options, "maxiter": most}, **ways)
         return float(found.fun), bool(found.status == 1)
 
-    taken: list[int] = []
     try:
         for begin in starts:
-            ends.append(descend(begin))
-        if way.steepest > tol and not min(ends)[1]:
-            descend(way.best)  # with nothing remembered: what is, misled it
+            ends.append(descend(begin, max_iter))
+        left = max_iter * len(starts) - way.steps
+        if way.steepest > tol and not min(ends)[1] and left > 0:
+            descend(way.best, left)  # with nothing remembered: what is, misled it
     except _StopError:
         pass
     status = way.status(tol, limited=min(ends)[1] if ends else False)
     detail = f"best of {len(ends)} starts" if len(ends) > 1 else ""
-    steps = max(taken, default=min(way.count, max_iter))
-    return Descent(way.best, status, way.count, max(steps, 1), detail)
+    return Descent(way.best, status, max(1, way.steps), detail)
 
 
 class _StopError(Exception):
@@ -109,8 +103,8 @@ class Way:
         The clock.
     best : (p,) array
         Where it is flattest among places of the lowest value.
-    count : int
-        How often it was measured.
+    count, steps : int
+        How often it was measured, and how many steps were taken.
     lowest : float
         The lowest value.
     value, steepest : float
@@ -122,6 +116,7 @@ class Way:
     watch: Watch
     best: Array
     count: int = 0
+    steps: int = 0
     lowest: float = np.inf
     value: float = np.inf
     steepest: float = np.inf
@@ -138,6 +133,10 @@ class Way:
         if self.watch.tick(self.count, shown):
             raise _StopError
         return (value, gradient) if np.isfinite(value) else (_UNUSABLE, gradient)
+
+    def step(self, logs: Array) -> None:
+        """Count a step."""
+        self.steps += 1
 
     def status(self, tol: float, limited: bool) -> Status:
         """Say why it ended."""

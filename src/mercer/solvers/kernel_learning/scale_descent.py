@@ -40,4 +40,4 @@ class ScaleDescent(Solver):
             self.max_iter,
             starts,
         )
-        return report(self, problem.at(found.best), found.status, found.count, watch, found.detail)
+        return report(self, problem.at(found.best), found.status, found.steps, watch, found.detail)

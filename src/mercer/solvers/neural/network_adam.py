@@ -52,8 +52,9 @@ class NetworkAdam(NetworkSolver):
                 for first in range(0, n, self.batch_size):
                     deadline.check()
                     index = np.sort(order[first : first + self.batch_size])
-                    shape = (draw, len(index), problem.layout.code)
-                    noise = None if draw is None else rng.standard_normal(shape)
+                    noise = None
+                    if draw is not None:
+                        noise = rng.standard_normal((draw, len(index), problem.layout.code))
                     _, slope = objective(at, index, noise)
                     summed += slope * (problem.weights[index].sum() / problem.weights.sum())
                     steps += 1

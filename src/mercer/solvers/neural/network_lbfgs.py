@@ -58,24 +58,22 @@ class NetworkLBFGS(NetworkSolver):
                 ended.append(watch.stopped or Status.STOPPED)
                 raise StopIteration
 
+        options: Any = {
+            "maxiter": self.max_iter,
+            "maxfun": 20 * self.max_iter,
+            "maxcor": self.memory,
+            "gtol": self.tol,
+            "ftol": 0.0,
+            "maxls": 40,
+        }
+        found: Any = None
         with watch.keeping():
             found = minimize(
-                value,
-                at,
-                jac=True,
-                method="L-BFGS-B",
-                callback=after_step,
-                options={
-                    "maxiter": self.max_iter,
-                    "maxfun": 20 * self.max_iter,
-                    "maxcor": self.memory,
-                    "gtol": self.tol,
-                    "ftol": 0.0,
-                    "maxls": 40,
-                },
+                value, at, jac=True, method="L-BFGS-B", callback=after_step, options=options
             )
-            return self._ending(problem, value, found, held, ended)
-        return Status.TIME_LIMIT, len(watch.trace)
+        if found is None:  # cut short within a step
+            return Status.TIME_LIMIT, len(watch.trace)
+        return self._ending(problem, value, found, held, ended)
 
     def _ending(
         self, problem: Any, value: Any, found: Any, held: HeldOut, ended: list[Status]

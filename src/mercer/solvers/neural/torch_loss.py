@@ -19,7 +19,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.problems.neural.autoencoding import Autoencoding
-from mercer.problems.neural.network import Layout, parameter_count
+from mercer.problems.neural.network import NetworkLayout, parameter_count
 from mercer.problems.neural.variational import NOISE_FLOOR, VariationalAutoencoding
 from mercer.resources import thread_limit
 
@@ -32,8 +32,9 @@ def has_torch() -> bool:
     return find_spec("torch") is not None
 
 
-def layers(torch: Any, parameters: Any, sizes: Sequence[int], activation: str, rows: Any) -> Any:
-    """Return what a network makes of rows."""
+def layers(torch: Any, part: tuple[Any, Sequence[int]], activation: str, rows: Any) -> Any:
+    """Return what a network, its parameters and the units of its layers, makes of rows."""
+    parameters, sizes = part
     between = {
         "identity": lambda x: x,
         "logistic": torch.sigmoid,
@@ -49,7 +50,7 @@ def layers(torch: Any, parameters: Any, sizes: Sequence[int], activation: str, r
     return held
 
 
-def parts(layout: Layout, parameters: Any) -> tuple[Any, Any]:
+def parts(layout: NetworkLayout, parameters: Any) -> tuple[Any, Any]:
     """Return the parameters of encoder and decoder, each with the units of its layers."""
     cut = parameter_count(layout.encoder)
     return (parameters[:cut], layout.encoder), (parameters[cut:], layout.decoder)
@@ -64,8 +65,8 @@ def row_losses(problem: Any, torch: Any, parameters: Any, rows: Any, noise: Any)
 @row_losses.register
 def _(problem: Autoencoding, torch: Any, parameters: Any, rows: Any, noise: Any) -> Any:
     encoder, decoder = parts(problem.layout, parameters)
-    codes = layers(torch, *encoder, problem.layout.activation, rows)
-    back = layers(torch, *decoder, problem.layout.activation, codes)
+    codes = layers(torch, encoder, problem.layout.activation, rows)
+    back = layers(torch, decoder, problem.layout.activation, codes)
     return ((back - rows) ** 2).mean(dim=1)
 
 
@@ -73,10 +74,10 @@ def _(problem: Autoencoding, torch: Any, parameters: Any, rows: Any, noise: Any)
 def _(problem: VariationalAutoencoding, torch: Any, parameters: Any, rows: Any, noise: Any) -> Any:
     encoder, decoder = parts(problem.layout, parameters)
     q, d = problem.layout.code, rows.shape[1]
-    codes = layers(torch, *encoder, problem.layout.activation, rows)
+    codes = layers(torch, encoder, problem.layout.activation, rows)
     m, r = codes[:, :q], codes[:, q:]
     z = (m + torch.exp(0.5 * r) * noise).reshape(-1, q)
-    back = layers(torch, *decoder, problem.layout.activation, z)
+    back = layers(torch, decoder, problem.layout.activation, z)
     back = back.reshape(len(noise), len(rows), d)
     if problem.likelihood == "bernoulli":
         logs = (rows * back - torch.nn.functional.softplus(back)).sum(dim=2)

@@ -8,7 +8,10 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.reference.perceptron import rival_of
+from mercer.problems.separation import ROUNDING
 from mercer.solvers.online.removal import Oldest, Removal
+
+_ROUNDING = 2 * ROUNDING  # once for these scores, once for those of who judges them
 
 
 @dataclass(eq=False)
@@ -79,9 +82,13 @@ class Memory:
     def learn(self, K: Array, places: Array, codes: Array) -> int:
         """Walk over rows: K (rows, N) against all columns, the column each row is, its class."""
         before = self.mistakes
+        lengths = np.sqrt(np.abs(self.squares))
+        longest = float(lengths.max(initial=0.0))
         for row, place, code in zip(K, places.tolist(), codes.tolist(), strict=True):
             scores = row @ self.coef + self.bias
-            self._see(scores, place, code)
+            # each mistake added a row, so that terms of a score are no more than these together
+            terms = self.mistakes * (float(lengths[place]) * longest + 1.0)
+            self._see(scores, place, code, _ROUNDING * terms)
             self.steps += 1
         return self.mistakes - before
 
@@ -108,15 +115,16 @@ class Memory:
             squares=self.squares[columns],
         )
 
-    def _see(self, scores: Array, place: int, code: int) -> None:
+    def _see(self, scores: Array, place: int, code: int, rounding: float) -> None:
+        """Learn a row that is not ahead by more than rounding: what cancels is no lead."""
         if len(scores) == 1:
-            if (scores[0] if code == 1 else -scores[0]) > 0:
+            if (scores[0] if code == 1 else -scores[0]) > rounding:
                 return
             self._add(place, 0, 1.0 if code == 1 else -1.0)
             rival = 1 - code
         else:
             rival = rival_of(scores, code)
-            if scores[code] > scores[rival]:
+            if scores[code] - scores[rival] > 2 * rounding:
                 return
             self._add(place, code, 1.0)
             self._add(place, rival, -1.0)

@@ -13,8 +13,10 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.perceptron_state import LinearFunctions
+from mercer.backends.reference.perceptron import learn_row
 from mercer.deadline import TimeLimitError
 from mercer.gram import FactoredGram
+from mercer.points import to_dense
 from mercer.problems import Separation, Separator
 from mercer.resources import rows_at_once
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -91,7 +93,7 @@ class _InFeatures:
     def __init__(self, problem: Separation, solver: Mistakes) -> None:
         F: Any = problem.gram.factor
         d, k = F.shape[1], problem.columns
-        self._F, self._codes = F, problem.codes.astype(np.int64)
+        self._problem, self._F, self._codes = problem, F, problem.codes.astype(np.int64)
         table, constants = np.zeros((d, k)), np.zeros(k)
         self._rules = LinearFunctions(
             table, constants, problem.bias, table.copy(), constants.copy()
@@ -108,8 +110,23 @@ class _InFeatures:
             self._rules = before  # half a pass is not counted
             raise
         self._steps += len(order)
-        self._mistakes += walked.mistakes
-        return walked.mistakes
+        wrong = walked.mistakes or self._learn_ties()
+        self._mistakes += wrong
+        return wrong
+
+    def _learn_ties(self) -> int:
+        """Learn the rows that are ahead, after a pass without mistakes, by rounding alone."""
+        problem, rules = self._problem, self._rules
+        lengths = np.sqrt(np.abs(problem.gram.diag()))
+        norm = float(np.linalg.norm(rules.weights, axis=0).max(initial=0.0))
+        scores = np.asarray(self._F @ rules.weights) + rules.bias
+        hidden = 2 * problem.rounding(lengths, norm, rules.bias)
+        ties = np.flatnonzero(~(problem.advantages(scores) > hidden))
+        for row in ties:
+            learn_row(
+                rules, to_dense(self._F[[row]])[0], scores[row], self._codes[row], self._steps
+            )
+        return len(ties)
 
     def value(self) -> Separator:
         rules, steps = self._rules, max(self._steps, 1)

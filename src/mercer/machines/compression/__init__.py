@@ -1,0 +1,1 @@
+"""Fitted machines with fewer vectors, and how far their functions moved."""

@@ -1,0 +1,1 @@
+"""Rows placed by their distances."""

@@ -1,0 +1,1 @@
+"""Learning from rows of which only some have a label: graphs of similarity, and kernels."""

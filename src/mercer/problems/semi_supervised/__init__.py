@@ -1,0 +1,1 @@
+"""Rows of which only some have a label."""

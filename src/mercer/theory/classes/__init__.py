@@ -1,0 +1,1 @@
+"""Classes of hypotheses that can be held in the hand: finite ones, conjunctions, an adversary."""

@@ -1,0 +1,378 @@
+"""What a program is: minimise f(x) subject to g(x) <= 0 and h(x) = 0, its Lagrangian and its dual.
+
+The Lagrangian L(x, lam, nu) = f + sum lam_i g_i + sum nu_j h_j has a price for each constraint. Its
+infimum over x, the dual function, is concave in the prices and below f at every feasible point
+(weak duality). Where its supremum d* reaches the minimum p* (strong duality), prices and point
+prove each other to be optimal; p* - d* is the duality gap.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer.array_types import Array
+from mercer.theory.bound import check_positive
+from mercer.theory.duality.conditions import KKTConditions
+
+_TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The size of the numbers that sums at a point are made of: what rounding is relative to.
+
+    Attributes
+    ----------
+    objective, force : float
+        Of f, and of its gradient.
+    inequalities, equalities : (s,), (k,) array
+        Of each constraint.
+    """
+
+    objective: float
+    force: float
+    inequalities: Array
+    equalities: Array
+
+
+@dataclass(frozen=True)
+class DualValue:
+    """The dual function at some multipliers.
+
+    Attributes
+    ----------
+    value : float
+        The infimum of the Lagrangian over x: no feasible point has a smaller objective. It may be
+        minus infinity.
+    x : (n,) array or None
+        Where it is taken; None where there is no such point.
+    exact : bool
+        Whether it is a closed form. A numerical search may have missed a smaller value.
+    """
+
+    value: float
+    x: Array | None
+    exact: bool
+
+
+@dataclass(frozen=True)
+class SlaterPoint:
+    """A point at which all inequalities hold strictly: with it a convex program has no gap.
+
+    Attributes
+    ----------
+    x : (n,) array or None
+        The point; None where no feasible one was found.
+    margin : float
+        The smallest -g_i(x).
+    holds : bool
+        Whether Slater's condition is shown.
+    statement : str
+        What follows, in words.
+    """
+
+    x: Array | None
+    margin: float
+    holds: bool
+    statement: str
+
+
+class ProgramStatus(Enum):
+    """How a program ended. The value is the sentence shown to people."""
+
+    OPTIMAL = (
+        "optimal: the objective is no higher than what the multipliers prove it to be at least"
+    )
+    GAP = (
+        "a duality gap: the best point found and the best bound differ. Either the program is not "
+        "convex, or no multipliers reach the optimum (look at slater())"
+    )
+    INACCURATE = "no accurate answer; the conditions say what is missing"
+    INFEASIBLE = (
+        "no point satisfies all constraints: the multipliers add them up to a contradiction"
+    )
+    NOT_FOUND = "no feasible point was found; that there is none is not proven"
+    UNBOUNDED = "the objective falls without bound along a direction that stays feasible"
+
+
+@dataclass(frozen=True)
+class ProgramSolution:
+    """A point and multipliers, judged by the program alone, whoever found them.
+
+    Attributes
+    ----------
+    x : (n,) array
+        The point.
+    lam : (s,) array
+        Multipliers of the inequalities.
+    nu : (k,) array
+        Multipliers of the equalities.
+    primal : float
+        f(x); infinite where x is not feasible.
+    dual : float
+        The dual function at the multipliers; minus infinity where one of `lam` is negative.
+    kkt : KKTConditions
+        The optimality conditions.
+    status : ProgramStatus
+        How it ended.
+    """
+
+    x: Array
+    lam: Array
+    nu: Array
+    primal: float
+    dual: float
+    kkt: KKTConditions
+    status: ProgramStatus
+
+    @property
+    def gap(self) -> float:
+        """How far the objective is from what is proven, p - d."""
+        return self.primal - self.dual if self.primal < np.inf else np.inf
+
+    def __str__(self) -> str:
+        lines = [
+            self.status.value,
+            f"  objective   {self.primal:.8g} at {np.array2string(self.x, precision=6)}",
+            f"  dual value  {self.dual:.8g} at lam = {np.array2string(self.lam, precision=6)}, "
+            f"nu = {np.array2string(self.nu, precision=6)}",
+            f"  gap         {self.gap:.3g}",
+        ]
+        return "\n".join([*lines, str(self.kkt)])
+
+
+class Program(ABC):
+    """Minimise f(x) subject to g_i(x) <= 0 and h_j(x) = 0, few variables.
+
+    Attributes
+    ----------
+    n : int
+        How many variables.
+    n_inequalities, n_equalities : int
+        How many constraints of each kind, s and k.
+    convex : bool
+        Whether f and all g_i are convex and all h_j affine.
+    """
+
+    n: int
+    n_inequalities: int
+    n_equalities: int
+    convex: bool
+
+    @abstractmethod
+    def objective(self, x: npt.ArrayLike) -> float:
+        """Return f(x)."""
+
+    @abstractmethod
+    def gradient(self, x: npt.ArrayLike) -> Array:
+        """Return the gradient of f: (n,)."""
+
+    @abstractmethod
+    def inequalities(self, x: npt.ArrayLike) -> Array:
+        """Return g(x), which must not be positive: (s,)."""
+
+    @abstractmethod
+    def inequality_gradients(self, x: npt.ArrayLike) -> Array:
+        """Return the gradients of g: (s, n)."""
+
+    @abstractmethod
+    def equalities(self, x: npt.ArrayLike) -> Array:
+        """Return h(x), which must be zero: (k,)."""
+
+    @abstractmethod
+    def equality_gradients(self, x: npt.ArrayLike) -> Array:
+        """Return the gradients of h: (k, n)."""
+
+    @abstractmethod
+    def scales(self, x: Array) -> Scales:
+        """Return the size of the numbers that f, its gradient, g and h are made of at x."""
+
+    @abstractmethod
+    def infimum(self, lam: Array, nu: Array) -> DualValue:
+        """Minimise the Lagrangian over x."""
+
+    @abstractmethod
+    def slater(self) -> SlaterPoint:
+        """Look for a point at which all inequalities hold strictly."""
+
+    @abstractmethod
+    def solve(self, tol: float = 1e-6) -> ProgramSolution:
+        """Find a point and multipliers, and judge them."""
+
+    def balance(self, x: Array, force: Array) -> Array:
+        """Return what is left of a force at x; a program on a box lets its walls push back."""
+        return force
+
+    def lagrangian(
+        self, x: npt.ArrayLike, lam: npt.ArrayLike = (), nu: npt.ArrayLike = ()
+    ) -> float:
+        """Return f(x) + sum lam_i g_i(x) + sum nu_j h_j(x).
+
+        Parameters
+        ----------
+        x : (n,) array-like
+            A point.
+        lam, nu : (s,), (k,) array-like
+            Multipliers of inequalities and equalities; none is all zeros.
+
+        Returns
+        -------
+        float
+        """
+        at, prices, duties = self.point(x), *self.multipliers(lam, nu)
+        value = self.objective(at) + prices @ self.inequalities(at)
+        return float(value + duties @ self.equalities(at))
+
+    def dual(self, lam: npt.ArrayLike = (), nu: npt.ArrayLike = ()) -> DualValue:
+        """Return the dual function, the infimum of the Lagrangian over x.
+
+        Weak duality: for lam >= 0 it is no more than f at any feasible point.
+
+        Parameters
+        ----------
+        lam, nu : (s,), (k,) array-like
+            Multipliers of inequalities, none negative, and of equalities; none is all zeros.
+
+        Returns
+        -------
+        DualValue
+        """
+        prices, duties = self.multipliers(lam, nu)
+        if (prices < 0).any():
+            raise ValueError(
+                f"lam[{int(prices.argmin())}]={prices.min():g} is negative: it would reward "
+                "breaking an inequality, and the dual function would bound nothing"
+            )
+        return self.infimum(prices, duties)
+
+    def forces(self, x: npt.ArrayLike, lam: npt.ArrayLike = (), nu: npt.ArrayLike = ()) -> Array:
+        """Return the forces on a ball at x: of the slope first, then of each wall.
+
+        The slope pulls with -grad f, an inequality pushes with -lam_i grad g_i, an equality holds
+        with -nu_j grad h_j. At an optimum they balance: their sum is zero.
+
+        Parameters
+        ----------
+        x : (n,) array-like
+            A point.
+        lam, nu : (s,), (k,) array-like
+            Multipliers.
+
+        Returns
+        -------
+        (1 + s + k, n) array
+            A force in each row.
+        """
+        at, prices, duties = self.point(x), *self.multipliers(lam, nu)
+        walls = prices[:, None] * self.inequality_gradients(at)
+        rails = duties[:, None] * self.equality_gradients(at)
+        return -np.vstack([self.gradient(at)[None], walls, rails])
+
+    def kkt(
+        self,
+        x: npt.ArrayLike,
+        lam: npt.ArrayLike = (),
+        nu: npt.ArrayLike = (),
+        tol: float = 1e-6,
+    ) -> KKTConditions:
+        """Measure the Karush-Kuhn-Tucker conditions.
+
+        Parameters
+        ----------
+        x : (n,) array-like
+            A point.
+        lam, nu : (s,), (k,) array-like
+            Multipliers.
+        tol : float
+            What is taken for zero, relative.
+
+        Returns
+        -------
+        KKTConditions
+            Prints as a table.
+        """
+        at, prices, duties = self.point(x), *self.multipliers(lam, nu)
+        forces, scales = self.forces(at, prices, duties), self.scales(at)
+        strongest = max(float(np.abs(forces).max(initial=0.0)), scales.force, _TINY)
+        g, h = self.inequalities(at), self.equalities(at)
+        of_g, of_h = (np.maximum(s, _TINY) for s in (scales.inequalities, scales.equalities))
+        left = self.balance(at, forces.sum(axis=0))
+        negative = np.minimum(prices, 0.0)[:, None] * self.inequality_gradients(at)
+        return KKTConditions(
+            stationarity=float(np.abs(left).max(initial=0.0)) / strongest,
+            inequalities=float((np.maximum(g, 0.0) / of_g).max(initial=0.0)),
+            equalities=float((np.abs(h) / of_h).max(initial=0.0)),
+            signs=float(np.abs(negative).max(initial=0.0)) / strongest,
+            slackness=float(np.abs(prices * g).max(initial=0.0))
+            / value_size(scales, prices, duties),
+            tol=check_positive("tol", tol),
+            convex=self.convex,
+        )
+
+    def judge(
+        self,
+        x: npt.ArrayLike,
+        lam: npt.ArrayLike = (),
+        nu: npt.ArrayLike = (),
+        tol: float = 1e-6,
+    ) -> ProgramSolution:
+        """Judge a point and multipliers: objective, bound, gap and optimality conditions.
+
+        Parameters
+        ----------
+        x : (n,) array-like
+            A point.
+        lam, nu : (s,), (k,) array-like
+            Multipliers.
+        tol : float
+            What is taken for zero, relative.
+
+        Returns
+        -------
+        ProgramSolution
+            Optimal if x is feasible and the gap is closed, which is a proof for any program whose
+            dual function is exact, convex or not.
+        """
+        at, prices, duties = self.point(x), *self.multipliers(lam, nu)
+        kkt = self.kkt(at, prices, duties, tol)
+        feasible = max(kkt.inequalities, kkt.equalities) <= tol
+        primal = self.objective(at) if feasible else np.inf
+        dual = self.infimum(prices, duties).value if kkt.signs <= tol else -np.inf
+        size = value_size(self.scales(at), prices, duties)
+        if feasible and primal - dual <= tol * size:
+            status = ProgramStatus.OPTIMAL
+        elif feasible and dual > -np.inf:
+            status = ProgramStatus.GAP
+        else:
+            status = ProgramStatus.INACCURATE
+        return ProgramSolution(at, prices, duties, primal, dual, kkt, status)
+
+    def point(self, x: npt.ArrayLike) -> Array:
+        """Require n finite numbers."""
+        at = np.asarray(x, dtype=np.float64).ravel()
+        if at.shape != (self.n,) or not np.isfinite(at).all():
+            raise ValueError(f"x must be {self.n} finite numbers, got {np.shape(x)}")
+        return at
+
+    def multipliers(self, lam: npt.ArrayLike, nu: npt.ArrayLike) -> tuple[Array, Array]:
+        """Require a finite number for each constraint; none stands for zeros."""
+        counts = self.n_inequalities, self.n_equalities
+        found = []
+        for name, given, count in zip(("lam", "nu"), (lam, nu), counts, strict=True):
+            prices = np.asarray(given, dtype=np.float64).ravel()
+            prices = np.zeros(count) if not prices.size else prices
+            if prices.shape != (count,) or not np.isfinite(prices).all():
+                raise ValueError(f"{name} must be {count} finite numbers, one for each constraint")
+            found.append(prices)
+        return found[0], found[1]
+
+
+def value_size(scales: Scales, lam: Array, nu: Array) -> float:
+    """Return the size of the largest part of a Lagrangian."""
+    walls, rails = np.abs(lam) @ scales.inequalities, np.abs(nu) @ scales.equalities
+    return max(scales.objective, float(walls), float(rails), _TINY)

@@ -1,0 +1,282 @@
+"""Quadratic programs with linear constraints: a dual function in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+
+from mercer.array_types import Array
+from mercer.theory.duality.least_distance import solve_quadratic
+from mercer.theory.duality.program import (
+    DualValue,
+    Program,
+    ProgramSolution,
+    ProgramStatus,
+    Scales,
+    SlaterPoint,
+)
+
+_ROUNDING = 1e-10  # relative: eigenvalues and violations below are zero
+
+
+class QuadraticProgram(Program):
+    """Minimise x'Px/2 + q'x + constant subject to A_ub x <= b_ub and A_eq x = b_eq.
+
+    With P positive definite the dual function is -c'P^-1 c/2 - b_ub'lam - b_eq'nu + constant with
+    c = q + A_ub'lam + A_eq'nu; with P singular it is minus infinity unless c is in the range of P.
+
+    Parameters
+    ----------
+    P : (n, n) array-like
+        A symmetric matrix. The program is convex if it is positive semidefinite.
+    q : (n,) array-like
+        The linear part.
+    A_ub, b_ub : (s, n), (s,) array-like, optional
+        Inequalities.
+    A_eq, b_eq : (k, n), (k,) array-like, optional
+        Equalities.
+    constant : float
+        Added to the objective.
+
+    Examples
+    --------
+    The point of the half-plane x0 + x1 >= 2 that is nearest to the origin; the price of the
+    constraint is how fast half of the squared distance rises with the 2.
+
+    >>> program = QuadraticProgram(P=[[1, 0], [0, 1]], q=[0, 0], A_ub=[[-1, -1]], b_ub=[-2])
+    >>> solution = program.solve()
+    >>> solution.x.round(6).tolist(), solution.lam.round(6).tolist(), round(solution.gap, 9)
+    ([1.0, 1.0], [1.0], 0.0)
+    >>> program.dual([0.5]).value  # any multiplier gives a bound
+    0.75
+    >>> print(solution.kkt.statement)
+    the conditions hold and the program is convex: this is an optimum
+    """
+
+    def __init__(
+        self,
+        P: npt.ArrayLike,
+        q: npt.ArrayLike,
+        A_ub: npt.ArrayLike | None = None,
+        b_ub: npt.ArrayLike | None = None,
+        A_eq: npt.ArrayLike | None = None,
+        b_eq: npt.ArrayLike | None = None,
+        constant: float = 0.0,
+    ) -> None:
+        self.q = finite("q", q).ravel()
+        self.n = len(self.q)
+        self.P = finite("P", P)
+        if self.P.shape != (self.n, self.n) or not self.n:
+            raise ValueError(f"P must be {self.n} x {self.n} like q, and not empty")
+        if not np.allclose(self.P, self.P.T, rtol=1e-12, atol=0):
+            raise ValueError("P must be symmetric: pass (P + P') / 2, which has the same x'Px")
+        self.A_ub, self.b_ub = self.rows("ub", A_ub, b_ub)
+        self.A_eq, self.b_eq = self.rows("eq", A_eq, b_eq)
+        self.n_inequalities, self.n_equalities = len(self.b_ub), len(self.b_eq)
+        self.constant = float(finite("constant", constant))
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """The eigenvalues and eigenvectors of P."""
+        values, vectors = np.linalg.eigh(self.P)
+        return values, vectors
+
+    @cached_property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether P is positive semidefinite to rounding."""
+        values = self.spectrum[0]
+        return bool(values[0] >= -_ROUNDING * np.abs(values).max())
+
+    def objective(self, x: npt.ArrayLike) -> float:
+        """Return x'Px/2 + q'x + constant."""
+        at = self.point(x)
+        return float(at @ self.P @ at / 2 + self.q @ at + self.constant)
+
+    def gradient(self, x: npt.ArrayLike) -> Array:
+        """Return Px + q."""
+        return np.asarray(self.P @ self.point(x) + self.q)
+
+    def inequalities(self, x: npt.ArrayLike) -> Array:
+        """Return A_ub x - b_ub."""
+        return np.asarray(self.A_ub @ self.point(x) - self.b_ub)
+
+    def inequality_gradients(self, x: npt.ArrayLike) -> Array:
+        """Return A_ub."""
+        return self.A_ub
+
+    def equalities(self, x: npt.ArrayLike) -> Array:
+        """Return A_eq x - b_eq."""
+        return np.asarray(self.A_eq @ self.point(x) - self.b_eq)
+
+    def equality_gradients(self, x: npt.ArrayLike) -> Array:
+        """Return A_eq."""
+        return self.A_eq
+
+    def scales(self, x: Array) -> Scales:
+        """Sum absolute terms."""
+        size = np.abs(x)
+        pull = np.abs(self.P) @ size
+        length = max(float(size.max()), self.length)
+        return Scales(
+            float(pull @ size / 2 + np.abs(self.q) @ size + abs(self.constant)),
+            float((pull + np.abs(self.q)).max()),
+            np.abs(self.A_ub).sum(axis=1) * length,
+            np.abs(self.A_eq).sum(axis=1) * length,
+        )
+
+    @cached_property
+    def length(self) -> float:
+        """How long x is, by the numbers of the program: where constraints are, and the valley."""
+        right = np.concatenate([self.b_ub / lengths(self.A_ub), self.b_eq / lengths(self.A_eq)])
+        size = float(np.abs(self.P).max())
+        valley = float(np.abs(self.q).max()) / size if size > 0 else 0.0
+        return max(float(np.abs(right).max(initial=0.0)), valley)
+
+    def infimum(self, lam: Array, nu: Array) -> DualValue:
+        """Write the minimum over x in closed form."""
+        values, vectors = self.spectrum
+        c = self.q + self.A_ub.T @ lam + self.A_eq.T @ nu
+        terms = (
+            np.abs(self.q) + np.abs(self.A_ub.T) @ np.abs(lam) + np.abs(self.A_eq.T) @ np.abs(nu)
+        )
+        along = vectors.T @ c
+        flat = values <= _ROUNDING * max(float(np.abs(values).max()), 0.0)
+        falls = np.abs(along[flat]).max(initial=0.0) > 1e-9 * terms.max()
+        if not self.convex or falls:
+            return DualValue(-np.inf, None, exact=True)
+        steps = np.where(flat, 0.0, along / np.where(flat, 1.0, values))
+        fixed = lam @ self.b_ub + nu @ self.b_eq
+        value = self.constant - fixed - along @ steps / 2
+        return DualValue(float(value), -vectors @ steps, exact=True)
+
+    def slater(self) -> SlaterPoint:
+        """Maximise the smallest slack by a linear program.
+
+        Linear constraints do without: a feasible point is enough for strong duality.
+
+        Returns
+        -------
+        SlaterPoint
+        """
+        x, slack, _, _ = self.deepest()
+        if slack < 0:
+            return SlaterPoint(None, slack, False, "no point satisfies all constraints")
+        margin = float(-self.inequalities(x).max(initial=-np.inf))
+        if slack > 0:
+            statement = "Slater's condition holds: all inequalities are strict at this point"
+        else:
+            statement = (
+                "no point has all inequalities strict; they are linear, so a feasible point is "
+                "enough for strong duality"
+            )
+        return SlaterPoint(x, margin, slack > 0, statement)
+
+    def deepest(self) -> tuple[Array, float, Array, Array]:
+        """Return the point of largest slack, at most one, and multipliers.
+
+        Rows of length one: slack is a distance. Below zero, no point is feasible, and the
+        multipliers add the constraints up to 0 <= slack.
+        """
+        of_ub, of_eq = lengths(self.A_ub), lengths(self.A_eq)
+        A, b = self.A_ub / of_ub[:, None], self.b_ub / of_ub
+        E, e = self.A_eq / of_eq[:, None], self.b_eq / of_eq
+        unit = float(np.abs(np.concatenate([b, e])).max(initial=0.0)) or 1.0
+        left = np.vstack([A, E, -E])
+        slack = np.concatenate([np.ones(len(A)), np.full(2 * len(E), 0.0)])
+        short = np.concatenate([np.zeros(len(A)), np.ones(2 * len(E))])
+        # largest slack of the inequalities less what the equalities are missed by, in units of b
+        for method in ("highs", "highs-ds", "highs-ipm"):  # rarely one of them is at a loss
+            found: Any = linprog(
+                np.concatenate([np.zeros(self.n), [-1.0, 2.0]]),
+                A_ub=np.column_stack([left, slack, -np.maximum(slack, short)]),
+                b_ub=np.concatenate([b, e, -e]) / unit,
+                bounds=[(None, None)] * self.n + [(0.0, 1.0), (0.0, None)],
+                method=method,
+            )
+            if found.status == 0:
+                break
+        else:
+            raise ArithmeticError(f"the constraints could not be looked at: {found.message}")
+        prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+        lam, up, down = np.split(prices, [len(A), len(A) + len(E)])
+        missed = float(found.x[-1])
+        slack_found = -missed if missed > _ROUNDING else float(found.x[-2])
+        return found.x[: self.n] * unit, slack_found * unit, lam / of_ub, (up - down) / of_eq
+
+    def falls(self) -> bool:
+        """Return whether some direction keeps all constraints and lowers the objective for ever."""
+        largest = max(float(np.abs(self.q).max()), 1e-300)
+        size = max(float(np.abs(self.P).max()), 1e-300)
+        found: Any = linprog(
+            self.q / largest,
+            A_ub=self.A_ub / lengths(self.A_ub)[:, None],
+            b_ub=np.zeros(self.n_inequalities),
+            A_eq=np.vstack([self.A_eq, self.P / size]),
+            b_eq=np.zeros(self.n_equalities + self.n),
+            bounds=(-1, 1),
+        )
+        return bool(found.status == 0 and found.fun < -1e-7)
+
+    def solve(self, tol: float = 1e-6) -> ProgramSolution:
+        """Solve by an active-set method, and judge the answer by the program alone.
+
+        Parameters
+        ----------
+        tol : float
+            What is taken for zero by the judgement, relative.
+
+        Returns
+        -------
+        ProgramSolution
+            Of status OPTIMAL, INFEASIBLE or UNBOUNDED; INACCURATE or GAP where numbers are too far
+            apart for double precision.
+        """
+        if not self.convex:
+            raise ValueError(
+                "P is not positive semidefinite, so that the dual function is minus infinity and a "
+                "local minimum proves nothing; for a few variables write a SmoothProgram with "
+                "bounds, which is searched through"
+            )
+        x, slack, lam, nu = self.deepest()
+        if slack < 0:
+            judged = self.judge(x, lam, nu, tol)
+            return replace(judged, primal=np.inf, dual=np.inf, status=ProgramStatus.INFEASIBLE)
+        if self.falls():
+            judged = self.judge(x, (), (), tol)
+            return replace(judged, primal=-np.inf, dual=-np.inf, status=ProgramStatus.UNBOUNDED)
+        return self.judge(*solve_quadratic(self, x), tol)
+
+    def rows(
+        self, kind: str, A: npt.ArrayLike | None, b: npt.ArrayLike | None
+    ) -> tuple[Array, Array]:
+        """Require as many rows as right-hand sides."""
+        if (A is None) != (b is None):
+            raise ValueError(f"A_{kind} and b_{kind} come together")
+        if A is None or b is None:
+            return np.zeros((0, self.n)), np.zeros(0)
+        left, right = np.atleast_2d(finite(f"A_{kind}", A)), finite(f"b_{kind}", b).ravel()
+        if left.shape != (len(right), self.n):
+            raise ValueError(
+                f"A_{kind} must have {len(right)} rows like b_{kind} and {self.n} columns like q, "
+                f"got {left.shape}"
+            )
+        return left, right
+
+
+def lengths(rows: Array) -> Array:
+    """Return the length of each row, one for rows of zeros."""
+    found = np.linalg.norm(rows, axis=1)
+    return np.where(found > 0, found, 1.0)
+
+
+def finite(name: str, values: npt.ArrayLike) -> Array:
+    """Require finite numbers."""
+    found = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} must hold finite numbers")
+    return found
