@@ -16,7 +16,6 @@ import mercer
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
 from mercer.selection import FeatureElimination, MultipleKernel, Tuned
-from mercer.selection import MultipleKernel, Tuned
 from mercer.solvers import GradientDescent
 
 
