@@ -35,6 +35,7 @@ PURPOSE = {
     "testing": "checks for kernels, Grams, solvers and backends of one's own",
     "selection": "which parameters, which kernel",
     "theory": "bounds, with their assumptions",
+    "reinforcement": "action values from transitions, and two worlds",
     "machines": "the estimators: validate, write the problem, keep the answer",
     "certificates": "is it right? from problem and answer alone",
     "solvers": "how a problem is answered: one algorithm per file",

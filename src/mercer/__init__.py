@@ -218,6 +218,7 @@ _MODULES = (
     "machines",
     "plots",
     "problems",
+    "reinforcement",
     "report",
     "selection",
     "serve",

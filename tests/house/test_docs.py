@@ -22,6 +22,7 @@ MODULES = [
     "mercer.fitting",
     "mercer.testing",
     "mercer.theory",
+    "mercer.reinforcement",
     "mercer.plots",
     "mercer.compat.sklearn",
     "mercer.files",

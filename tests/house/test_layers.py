@@ -15,7 +15,7 @@ LAYERS = [
     {"files", "plots"},
     {"fitting"},
     {"compat", "testing"},
-    {"selection", "theory"},
+    {"reinforcement", "selection", "theory"},
     {"machines"},
     {"certificates"},
     {"solvers"},

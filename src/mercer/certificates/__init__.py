@@ -8,6 +8,7 @@ from mercer.certificates.bayes.column_gaussians import ColumnGaussiansQuantities
 from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
 from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
+from mercer.certificates.bellman import BellmanQuantities
 from mercer.certificates.clustering.balanced import BalancedQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
@@ -46,6 +47,7 @@ from mercer.certificates.spectral.scaling import ScalingQuantities
 
 __all__ = [
     "AutoencodingQuantities",
+    "BellmanQuantities",
     "VariationalQuantities",
     "BalancedQuantities",
     "BoxQPQuantities",

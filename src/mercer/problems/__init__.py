@@ -10,6 +10,7 @@ from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVari
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
+from mercer.problems.bellman import BellmanEquation, KernelQ
 from mercer.problems.clustering.balanced import BalancedPartition
 from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
 from mercer.problems.clustering.partition import Clusters, Partition
@@ -76,6 +77,8 @@ __all__ = [
     "ProcessPosterior",
     "ProcessRegression",
     "Autoencoding",
+    "BellmanEquation",
+    "KernelQ",
     "Network",
     "NetworkParameters",
     "VariationalAutoencoding",

@@ -18,6 +18,8 @@ from mercer.solvers.correlation.eigh import EighCorrelation
 from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.lowrank import LowRankCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
+from mercer.solvers.decision.fitted_q import FittedQIteration
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.iterative_scaling import IterativeScaling
@@ -108,12 +110,14 @@ __all__ = [
     "Each",
     "Eigh",
     "EighCorrelation",
+    "FittedQIteration",
     "Gap",
     "GaussianLikelihood",
     "InteriorPoint",
     "InverseLanczos",
     "IterativeCorrelation",
     "Given",
+    "KernelPolicyIteration",
     "KrylovFolds",
     "Lanczos",
     "BalancedLloyd",

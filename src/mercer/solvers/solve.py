@@ -24,6 +24,7 @@ from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
     BalancedPartition,
+    BellmanEquation,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -72,6 +73,7 @@ from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
 from mercer.solvers.correlation.sparse_view import MOST
 from mercer.solvers.correlation.views import has_features
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
@@ -301,15 +303,6 @@ def _(problem: GraphLabels) -> Solver:
 
 
 @choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-def _(problem: BalancedPartition) -> Solver:
-    return BalancedLloyd()
-
-
-@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -361,71 +354,11 @@ def _(problem: Discriminant) -> Solver:
 
 
 @choose.register
-def _(problem: Scaling) -> Solver:
-    return Sinkhorn()
-
-
-@choose.register
-def _(problem: MinimumCut) -> Solver:
-    return MaximumFlow()
-
-
-@choose.register
-def _(problem: ClassMeans) -> Solver:
-    return Averages()
-
-
-@choose.register
 def _(problem: SmoothRisk) -> Solver:
     return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
 
 
 @choose.register
-def _(problem: Separation) -> Solver:
-    return Mistakes()
-
-
-@choose.register
-def _(problem: Mixture) -> Solver:
-    return EM()
-
-
-@choose.register
-def _(problem: ClassTables) -> Solver:
-    return Counting()
-
-
-@choose.register
-def _(problem: GaussianClasses) -> Solver:
-    return GaussianLikelihood()
-
-
-@choose.register
-def _(problem: Expectations) -> Solver:
-    return EntropyNewton()
-
-
-@choose.register
-def _(problem: KernelAlignment) -> Solver:
-    return Nonnegative()
-
-
-@choose.register
-def _(problem: KernelCombination) -> Solver:
-    return SimplexNewton()
-
-
-@choose.register
-def _(problem: Relevance) -> Solver:
-    return ScaleDescent()
-
-
-@choose.register(Autoencoding)
-@choose.register(VariationalAutoencoding)
-def _(problem: Any) -> Solver:
-    return NetworkLBFGS()
-
-
 def _(problem: TaskRegression) -> Solver:
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
@@ -433,15 +366,16 @@ def _(problem: TaskRegression) -> Solver:
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
+    (BellmanEquation, KernelPolicyIteration),
     (IndependentComponents, FixedPointICA),
     (DeformedKernel, Deform),
     (Autoencoding, NetworkLBFGS),
     (VariationalAutoencoding, NetworkLBFGS),
     (Partition, Lloyd),
+    (BalancedPartition, BalancedLloyd),
     (Scaling, Sinkhorn),
     (MinimumCut, MaximumFlow),
     (ClassMeans, Averages),
-    (SmoothRisk, NewtonRisk),
     (Separation, Mistakes),
     (Mixture, EM),
     (ClassTables, Counting),

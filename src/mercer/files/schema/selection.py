@@ -7,8 +7,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from mercer.files.schema.machine import machine
 from mercer.files.schema.record import Fields, record
-from mercer.problems import WeightedDuals
+from mercer.problems import KernelQ, WeightedDuals
 from mercer.problems.kernel_learning.kernel_alignment import KernelWeights
+from mercer.reinforcement import FittedQ, KernelLSPI
 from mercer.selection import (
     ArtificialOutliers,
     Combined,
@@ -132,3 +133,19 @@ _COUNT = "n_samples_seen_: int | number | i8[d]\n"
 machine(StandardScaler, _COUNT + "mean_, var_, scale_: none | f[d]")
 machine(MinMaxScaler, _COUNT + "min_, scale_, data_min_, data_max_, data_range_: f[d]")
 machine(MaxAbsScaler, _COUNT + "scale_, max_abs_: f[d]")
+
+# --- reinforcement learning ----------------------------------------------------------------------
+
+record(KernelQ, "coef: f8[m]\nintercept: float", group="answer")
+for _kind in (FittedQ, KernelLSPI):
+    machine(
+        _kind,
+        """
+        solution_: Solution
+        certificate_: Certificate
+        kernel_: kernel
+        actions_: f8[_]
+        _points: f8[_,_]
+        n_iter_: int
+        """,
+    )

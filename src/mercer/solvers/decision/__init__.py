@@ -1,0 +1,1 @@
+"""Markov decision processes: sweeps over values, or over policies."""
