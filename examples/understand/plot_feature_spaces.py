@@ -41,6 +41,7 @@ for d, colour in ((1, BLUE), (2, RED), (4, GREEN)):
         sizes, errors, "o-", ms=3, color=colour, label=f"{d} column{'s' * (d > 1)} in [-1, 1]"
     )
 right.set(title="Largest error; marks: the bound asked for", xlabel="number of features")
+right.set_ylim(1e-16, 1)
 right.legend(frameon=False, loc="lower left", fontsize=9)
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)

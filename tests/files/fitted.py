@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
-from mercer.selection import MultipleKernel, Tuned
+from mercer.selection import FeatureElimination, MultipleKernel, Tuned
 from mercer.solvers import GradientDescent
 
 
@@ -183,6 +183,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "LaplacianSVC": lambda D: Case(mercer.LaplacianSVC(), D.X, D.few),
     "LaplacianSVC three": lambda D: Case(
         mercer.LaplacianSVC(unlabelled="black"), D.X, np.where(D.y == D.y[0], D.three, "black")
+    ),
+    "FeatureElimination": lambda D: Case(
+        FeatureElimination(mercer.SVC(Gaussian(2.0)), cv=2), D.X, D.three
     ),
     "ProbabilisticPCA": lambda D: Case(mercer.ProbabilisticPCA(2), D.X),
     "ProbabilisticPCA em": lambda D: Case(mercer.ProbabilisticPCA(1, method="em"), D.X),

@@ -106,18 +106,18 @@ class Kernel(NamedArguments, ABC):
         return choose_backend().diagonal(expression, rows, _dtype(rows))
 
     @overload
-    def features(self, rows: int) -> FeatureMap | None: ...
+    def features(self, n_features: int) -> FeatureMap | None: ...
 
     @overload
-    def features(self, rows: Any, tol: float) -> FeatureMap: ...
+    def features(self, n_features: Any, tol: float) -> FeatureMap: ...
 
-    def features(self, rows: Any, tol: float | None = None) -> FeatureMap | None:
+    def features(self, n_features: Any, tol: float | None = None) -> FeatureMap | None:
         """Return phi with k(x, y) = <phi(x), phi(y)>, exactly or within `tol`.
 
         Parameters
         ----------
-        rows : int, or array-like of shape (n, d)
-            How long rows are; with `tol` rows themselves, which say how far out x and y may lie.
+        n_features : int, or array-like of shape (n, d)
+            How long rows are; with `tol` rows X themselves, which say how far out x and y may lie.
         tol : float, optional
             Bound on |k(x, y) - <phi(x), phi(y)>|, for kernels with infinitely many features: the
             Gaussian and the rational quadratic kernel, exponentials, and what is made of them. What
@@ -144,8 +144,8 @@ class Kernel(NamedArguments, ABC):
         True
         """
         if tol is not None:
-            return truncated_feature_map(self.expression(), rows, tol)
-        return feature_map(self.expression(), rows)
+            return truncated_feature_map(self.expression(), n_features, tol)
+        return feature_map(self.expression(), n_features)
 
     # --- parameters --------------------------------------------------------------------------
 

@@ -23,6 +23,12 @@ from mercer.selection.active import (
 )
 from mercer.selection.choosing import Choice, Contender, choose
 from mercer.selection.default_grids import default_grid
+from mercer.selection.elimination import (
+    EliminationPath,
+    EliminationStep,
+    FeatureElimination,
+    eliminate_features,
+)
 from mercer.selection.grids import Grid
 from mercer.selection.judging.artificial_outliers import ArtificialOutliers
 from mercer.selection.judging.bias_variance import BiasVariance, bias_variance
@@ -70,7 +76,10 @@ __all__ = [
     "Choice",
     "Combined",
     "Contender",
+    "EliminationPath",
+    "EliminationStep",
     "Exhaustive",
+    "FeatureElimination",
     "Fold",
     "FoldPath",
     "Grid",
@@ -102,6 +111,7 @@ __all__ = [
     "cross_validate",
     "default_grid",
     "description_length",
+    "eliminate_features",
     "gaussian_log_likelihood",
     "learn_scales",
     "learning_curve",

@@ -24,6 +24,7 @@ from mercer.points import is_sparse
 from mercer.problems import (
     Autoencoding,
     BalancedPartition,
+    BellmanEquation,
     BoxQP,
     ClassMeans,
     ClassTables,
@@ -287,15 +288,6 @@ def _(problem: GraphLabels) -> Solver:
 
 
 @choose.register
-def _(problem: Partition) -> Solver:
-    return Lloyd()
-
-
-def _(problem: BalancedPartition) -> Solver:
-    return BalancedLloyd()
-
-
-@choose.register
 def _(problem: BoxQP) -> Solver:
     base = problem.unwrapped.base
     if isinstance(base, FactoredGram):
@@ -347,74 +339,42 @@ def _(problem: Discriminant) -> Solver:
 
 
 @choose.register
-def _(problem: Scaling) -> Solver:
-    return Sinkhorn()
-
-
-@choose.register
-def _(problem: MinimumCut) -> Solver:
-    return MaximumFlow()
-
-
-@choose.register
-def _(problem: ClassMeans) -> Solver:
-    return Averages()
-
-
-@choose.register
 def _(problem: SmoothRisk) -> Solver:
     return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()
 
 
 @choose.register
-def _(problem: Separation) -> Solver:
-    return Mistakes()
-
-
-@choose.register
-def _(problem: Mixture) -> Solver:
-    return EM()
-
-
-@choose.register
-def _(problem: ClassTables) -> Solver:
-    return Counting()
-
-
-@choose.register
-def _(problem: GaussianClasses) -> Solver:
-    return GaussianLikelihood()
-
-
-@choose.register
-def _(problem: Expectations) -> Solver:
-    return EntropyNewton()
-
-
-@choose.register
-def _(problem: KernelAlignment) -> Solver:
-    return Nonnegative()
-
-
-@choose.register
-def _(problem: KernelCombination) -> Solver:
-    return SimplexNewton()
-
-
-@choose.register
-def _(problem: Relevance) -> Solver:
-    return ScaleDescent()
-
-
-@choose.register(Autoencoding)
-@choose.register(VariationalAutoencoding)
-def _(problem: Any) -> Solver:
-    return NetworkLBFGS()
-
-
 def _(problem: TaskRegression) -> Solver:
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
 
 for _kind, _solver in ONLY:
+# problems that one solver alone answers
+_ONLY: tuple[tuple[type, type[Solver]], ...] = (
+    (LatentGaussian, LatentEM),
+    (BellmanEquation, KernelPolicyIteration),
+    (IndependentComponents, FixedPointICA),
+    (DeformedKernel, Deform),
+    (Autoencoding, NetworkLBFGS),
+    (VariationalAutoencoding, NetworkLBFGS),
+    (Partition, Lloyd),
+    (BalancedPartition, BalancedLloyd),
+    (Scaling, Sinkhorn),
+    (MinimumCut, MaximumFlow),
+    (ClassMeans, Averages),
+    (Separation, Mistakes),
+    (Mixture, EM),
+    (ClassTables, Counting),
+    (GaussianClasses, GaussianLikelihood),
+    (Expectations, EntropyNewton),
+    (KernelAlignment, Nonnegative),
+    (KernelCombination, SimplexNewton),
+    (Relevance, ScaleDescent),
+    (ProcessRegression, ExactPosterior),
+    (Evidence, EvidenceAscent),
+    (ProcessClassification, LaplaceMode),
+    (LaplaceEvidence, LaplaceAscent),
+    (TaskEvidence, TaskAscent),
+)
+for _kind, _solver in _ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

@@ -127,13 +127,13 @@ def test_refusals():
         MDS(metric="precomputed").fit(D + np.triu(np.ones_like(D), 1))
     with pytest.raises(ValueError, match="from itself"):
         MDS(metric="precomputed").fit(D + np.eye(40))
-    with pytest.raises(ValueError, match="not negative, but that of rows 0 and 1"):
+    with pytest.raises(ValueError, match=r"Negative values in data: .* rows 0 and 1"):
         MDS(metric="precomputed").fit(-D)
     with pytest.raises(ParameterError, match="metric='far' must be 'precomputed'"):
         MDS(metric="far").fit(X)
     with pytest.raises(ParameterError, match="n_components=50 must be at most"):
         MDS(50).fit(X)
-    with pytest.raises(ValueError, match="finite and not negative"):
+    with pytest.raises(ValueError, match="not finite: the dissimilarity of rows 0 and 40"):
         MDS(metric="cosine").fit(np.vstack([X, np.zeros(4)]))
     with pytest.raises(ValueError, match="range of float64"):
         MDS().fit(X * 1e160)

@@ -13,7 +13,9 @@ from mercer.reinforcement import FittedQ, KernelLSPI
 from mercer.selection import (
     ArtificialOutliers,
     Combined,
+    EliminationPath,
     Exhaustive,
+    FeatureElimination,
     Grid,
     Halve,
     MultipleKernel,
@@ -105,6 +107,24 @@ record(
     """,
 )
 machine(MultipleKernel, "machine: @machine\ncombined_: Combined\nmachine_: @machine")
+
+record(
+    EliminationPath,
+    "ranking: i8[d]\nsizes: i8[m]\nfeatures: tuple(i8[_])[m]\nlosses: tuple(f8[_])[m]",
+)
+machine(
+    FeatureElimination,
+    """
+    machine: none | @machine
+    path_: EliminationPath{d=d}
+    ranking_: i8[d]
+    support_: b[d]
+    n_features_: int
+    sizes_?: i8[_]
+    scores_?: F[_,_]
+    machine_: @machine
+    """,
+)
 
 # --- scikit-learn's own: steps, and what brings columns to one scale ------------------------------
 

@@ -14,7 +14,7 @@ from mercer.files.encode import parts_of_machine
 from mercer.files.schema.record import record_name
 from mercer.files.verifying.answers import StoredAnswers
 from mercer.files.verifying.compare import differences
-from mercer.selection import Tuned
+from mercer.selection import FeatureElimination, Tuned
 from mercer.solvers import Solution
 from mercer.solvers.known_answers import known_answers
 
@@ -111,6 +111,8 @@ def verify(
         return _verify_steps(machine, X, y, sample_weight, tol)
     if isinstance(machine, Tuned):
         return verify(machine.best_estimator_, X, y, sample_weight, tol=tol)
+    if isinstance(machine, FeatureElimination):
+        return verify(machine.machine_, machine.transform(X), y, sample_weight, tol=tol)
     if record_name(machine) is None or not hasattr(machine, "fit"):
         raise ValueError(
             f"verify: {type(machine).__name__} is no machine that is fitted to rows; for the model "

@@ -78,10 +78,11 @@ def refuse_no_dissimilarities(machine: Any, D: Array) -> None:
     bad = np.argwhere(~(np.isfinite(D) & (D >= 0)))
     if len(bad):
         i, j = bad[0]
+        wrong = "Negative values in data" if D[i, j] < 0 else "not finite"
         raise ValueError(
-            f"{type(machine).__name__}: dissimilarities must be finite and not negative, but that "
-            f"of rows {i} and {j} is {D[i, j]:g} (metric={machine.metric!r}). Use another metric, "
-            "or leave such rows out; similarities belong to PCA(kernel='precomputed')"
+            f"{type(machine).__name__}: {wrong}: the dissimilarity of rows {i} and {j} is "
+            f"{D[i, j]:g} (metric={machine.metric!r}). Use another metric, or leave such rows out; "
+            "similarities belong to PCA(kernel='precomputed')"
         )
 
 

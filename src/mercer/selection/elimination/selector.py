@@ -1,0 +1,244 @@
+"""A selector of features for pipelines, with the number of features chosen by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.array_types import Array
+from mercer.certificates import Certificate
+from mercer.machines import SVC
+from mercer.machines.base.inputs import read_rows, refuse_nonfinite
+from mercer.machines.base.machine import all_or_nothing
+from mercer.machines.base.other_names import Machine
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_count,
+    check_optional_count,
+    check_optional_positive,
+    refuse,
+)
+from mercer.selection.elimination.path import (
+    EliminationPath,
+    check_machine,
+    check_step,
+    eliminate_features,
+    steps_of,
+)
+from mercer.selection.running.folds import folds_of
+from mercer.solvers import Solution
+
+_SLACK = {"one_standard_error": 1.0, "best": 0.0}  # standard errors below the best score
+
+
+class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimator):
+    """Recursive feature elimination by the margin, for any kernel.
+
+    A machine is fitted; the feature without which |w|^2 = a'Ka changes least, the coefficients a
+    being kept, is left out; and so on. For the linear kernel that is the feature of smallest
+    weight. How many to keep is chosen by cross-validation, in which every fold makes its own
+    elimination, so that no row that judges has had a say in what is judged. The search is greedy:
+    nothing says that another set of as many features would not be better.
+
+    Parameters
+    ----------
+    machine : SVC, SVR, KernelRidge or None, default=None
+        With the kernel; None takes SVC().
+    n_features_to_select : int or None, default=None
+        How many features to keep; None chooses by cross-validation.
+    step : int or float, default=1
+        How many features to leave out at once, or which share of those that are left.
+    min_features_to_select : int, default=1
+        The fewest that cross-validation considers.
+    cv : int, splitter, iterable or None, default=None
+        Folds; a number means shuffled ones, with classes in the same shares. None takes 5.
+    rule : {"one_standard_error", "best"}, default="one_standard_error"
+        Which number of features to take: the fewest whose mean score is at most one standard error
+        below the best, or the best (of equals the fewest).
+    scoring : str, callable or None, default=None
+        What folds are judged by; None is the machine's own score.
+    random_state : int, RandomState or None, default=0
+        Of the shuffling.
+    time_limit : float or None, default=None
+        Seconds after which the fit is given up.
+
+    Attributes
+    ----------
+    support_ : bool array of shape (n_features,)
+        Which features were kept.
+    ranking_ : int array of shape (n_features,)
+        1 for these, larger numbers the earlier a feature was left out.
+    n_features_ : int
+        How many were kept.
+    path_ : EliminationPath
+        The elimination on all rows.
+    sizes_ : int array
+        Numbers of features that were compared by cross-validation.
+    scores_ : array of shape (n_sizes, n_folds)
+        Scores of the folds for each.
+    machine_ : object
+        The machine, fitted to the features that were kept.
+    solution_, certificate_
+        Those of this fit. They say that it is the optimum for these features, not that the features
+        are the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVC
+    >>> from mercer.selection import FeatureElimination
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> y = np.where(X[:, 1] ** 2 + X[:, 3] ** 2 > 1.5, "out", "in")
+    >>> selector = FeatureElimination(SVC("gaussian(3)", C=10)).fit(X, y)
+    >>> selector.get_support(indices=True).tolist()
+    [1, 3]
+    >>> selector.transform(X).shape
+    (100, 2)
+    """
+
+    def __init__(
+        self,
+        machine: Any = None,
+        *,
+        n_features_to_select: int | None = None,
+        step: int | float = 1,
+        min_features_to_select: int = 1,
+        cv: Any = None,
+        rule: str = "one_standard_error",
+        scoring: Any = None,
+        random_state: Any = 0,
+        time_limit: float | None = None,
+    ) -> None:
+        self.machine = machine
+        self.n_features_to_select = n_features_to_select
+        self.step = step
+        self.min_features_to_select = min_features_to_select
+        self.cv = cv
+        self.rule = rule
+        self.scoring = scoring
+        self.random_state = random_state
+        self.time_limit = time_limit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose features for rows and labels or targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+
+        Returns
+        -------
+        self
+            The fitted selector.
+        """
+        self._check_parameters()
+        rows, y = read_rows(self, X, y, accept_sparse=False)
+        refuse_nonfinite(self, rows)
+        rows = np.asarray(rows, dtype=np.float64)
+        count = self._count(rows, y)
+        machine = self._machine()
+        path = eliminate_features(machine, rows, y, n_features=count, step=self.step)
+        self.path_: EliminationPath = path
+        self.ranking_ = path.ranking
+        self.support_ = path.ranking == 1
+        self.n_features_ = int(self.support_.sum())
+        self.machine_ = clone(machine).fit(rows[:, self.support_], y)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict by the machine on the features that were kept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows, with all features.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels or targets.
+        """
+        rows = self.transform(X)  # which refuses a selector that is not fitted
+        return np.asarray(self.machine_.predict(rows))
+
+    @property
+    def solution_(self) -> Solution:
+        """How the solver of the last fit ended."""
+        check_is_fitted(self)
+        found: Solution = self.machine_.solution_
+        return found
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The judgement of the machine on the features that were kept."""
+        check_is_fitted(self)
+        found: Certificate = self.machine_.certificate_
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._machine())
+        tags.target_tags = inner.target_tags
+        tags.target_tags.required = True
+        tags.input_tags.sparse = False
+        return tags
+
+    def _get_support_mask(self) -> Array:
+        check_is_fitted(self)
+        return self.support_
+
+    def _machine(self) -> Any:
+        return SVC() if self.machine is None else self.machine
+
+    def _count(self, X: Array, y: Array) -> int:
+        """Return how many features to keep, and remember how that was chosen."""
+        d = X.shape[1]
+        for name in ("sizes_", "scores_"):
+            self.__dict__.pop(name, None)
+        if self.n_features_to_select is not None:
+            if self.n_features_to_select > d:
+                must = f"be at most the number of columns: n_features = {d}"
+                refuse(self, "n_features_to_select", self.n_features_to_select, must)
+            return int(self.n_features_to_select)
+        if self.min_features_to_select >= d:
+            return d
+        machine = self._machine()
+        folds = folds_of(machine, X, y, self.cv, None, self.random_state)
+        found = [self._fold(machine, X, y, train, test) for train, test in folds]
+        self.sizes_ = np.array([size for size, _ in found[0]])
+        self.scores_ = np.array([[score for _, score in one] for one in found]).T
+        means = self.scores_.mean(axis=1)
+        spread = self.scores_[means.argmax()].std(ddof=1) if len(folds) > 1 else 0.0
+        least = means.max() - _SLACK[self.rule] * spread / np.sqrt(len(folds))
+        return int(self.sizes_[means >= least].min())
+
+    def _fold(
+        self, machine: Any, X: Array, y: Array, train: Array, test: Array
+    ) -> list[tuple[int, float]]:
+        """Eliminate on the rows of a fold; return numbers of features, and scores of the others."""
+        score = check_scoring(machine, scoring=self.scoring)
+        rows, labels = X[train], y[train]
+        fewest = min(int(self.min_features_to_select), X.shape[1])
+        found = []
+        for at in steps_of(machine, rows, labels, fewest, self.step):
+            K = at.kernel(X[test][:, at.features], rows[:, at.features])
+            found.append((len(at.features), float(score(at.machine, np.asarray(K), y[test]))))
+        return found
+
+    def _check_parameters(self) -> None:
+        check_machine(self._machine())
+        check_step(self.step)
+        check_choice(self, "rule", tuple(_SLACK))
+        check_optional_count(self, "n_features_to_select")
+        check_count(self, "min_features_to_select")
+        check_optional_positive(self, "time_limit")
