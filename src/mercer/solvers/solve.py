@@ -29,23 +29,31 @@ from mercer.problems import (
     ClassMeans,
     ClassTables,
     Correlation,
+    DeformedKernel,
     Discriminant,
     Eigenproblem,
+    Evidence,
     FoldedRidgePath,
     GaussianClasses,
     GraphLabels,
+    IndependentComponents,
     KernelAlignment,
     KernelCombination,
+    LaplaceEvidence,
+    LatentGaussian,
     LinearSystem,
     Many,
     MarginPath,
     MinimumCut,
     Partition,
+    ProcessClassification,
+    ProcessRegression,
     Relevance,
     RidgePath,
     Scaling,
     Separation,
     SmoothRisk,
+    TaskEvidence,
     TaskRegression,
     VariationalAutoencoding,
 )
@@ -65,10 +73,12 @@ from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
 from mercer.solvers.correlation.sparse_view import MOST
 from mercer.solvers.correlation.views import has_features
+from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
 from mercer.solvers.entropy.newton import EntropyNewton
 from mercer.solvers.finite import is_finite
+from mercer.solvers.independent.fixed_point import FixedPointICA
 from mercer.solvers.kernel_learning.nonnegative import Nonnegative
 from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
 from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
@@ -80,10 +90,14 @@ from mercer.solvers.margin.path import SMOPath
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
+from mercer.solvers.mixture.latent_em import LatentEM
+from mercer.solvers.multitask.evidence import TaskAscent
 from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
 from mercer.solvers.online.mistakes import Mistakes
-from mercer.solvers.only_solver import ONLY
+from mercer.solvers.process.evidence import EvidenceAscent
+from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
+from mercer.solvers.process.posterior import ExactPosterior
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -96,6 +110,7 @@ from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
+from mercer.solvers.semi_supervised.deform import Deform
 from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
 from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.spectral.eigh import Eigh
@@ -348,7 +363,6 @@ def _(problem: TaskRegression) -> Solver:
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
 
-for _kind, _solver in ONLY:
 # problems that one solver alone answers
 _ONLY: tuple[tuple[type, type[Solver]], ...] = (
     (LatentGaussian, LatentEM),
