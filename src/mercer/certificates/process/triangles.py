@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -24,10 +26,9 @@ def solved_by_factor(
     transposed : bool
         Whether L' is meant.
     """
+    trans: Any = int(transposed)
     try:
-        found = linalg.solve_triangular(
-            L, right, lower=lower, trans=int(transposed), check_finite=False
-        )
+        found = linalg.solve_triangular(L, right, lower=lower, trans=trans, check_finite=False)
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
     return np.asarray(found)
