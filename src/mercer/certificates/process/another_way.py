@@ -43,7 +43,7 @@ def solved_by_factor(
     """
     try:
         found = linalg.solve_triangular(
-            L, right, lower=lower, trans=int(transposed), check_finite=False
+            L, right, lower=lower, trans=1 if transposed else 0, check_finite=False
         )
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
