@@ -304,8 +304,7 @@ def _unstored(gram: Gram) -> bool:
 
 @choose.register
 def _(problem: Discriminant) -> Solver:
-    factored = isinstance(problem.gram, FactoredGram)
-    return PrimalDiscriminant() if factored else CholeskyDiscriminant()
+    return PrimalDiscriminant() if isinstance(problem.gram, FactoredGram) else CholeskyDiscriminant()
 
 
 @choose.register
