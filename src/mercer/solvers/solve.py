@@ -253,8 +253,7 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 @choose.register
 def _(problem: GraphLabels) -> Solver:
-    few = problem.gram.csr is not None and problem.gram.shape[0] > LAPACK_ROWS
-    return GraphConjugateGradient() if few else GraphCholesky()
+    return GraphConjugateGradient() if problem.has_few_edges else GraphCholesky()
 
 
 @choose.register
