@@ -59,7 +59,7 @@ class TaskAscent(Solver):
 
         found = bounded_descent(problem, measure, watch, self.tol, self.max_iter, starts)
         value = LogParameters(found.best)
-        return report(self, value, found.status, found.count, watch, found.detail)
+        return report(self, value, found.status, found.steps, watch, found.detail)
 
 
 def task_evidence(problem: TaskEvidence, place: Array) -> tuple[float, Array]:
