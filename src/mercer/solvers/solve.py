@@ -303,7 +303,9 @@ def _unstored(gram: Gram) -> bool:
 
 @choose.register
 def _(problem: Discriminant) -> Solver:
-    return PrimalDiscriminant() if isinstance(problem.gram, FactoredGram) else CholeskyDiscriminant()
+    return (
+        PrimalDiscriminant() if isinstance(problem.gram, FactoredGram) else CholeskyDiscriminant()
+    )
 
 
 @choose.register
