@@ -66,10 +66,19 @@ def bounded_descent(
     ends: list[tuple[float, bool]] = []
     bounds = list(zip(problem.lower, problem.upper, strict=True))
     options: Any = {"gtol": 0.5 * tol, "ftol": 1e-14, "maxls": 40}
-    ways: Any = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "callback": way.step}
 
     def descend(begin: Array, most: int) -> tuple[float, bool]:
-        found: Any = minimize(way, begin, options={**options, "maxiter": most}, **ways)
+        steps: Any = {**options, "maxiter": most}
+        count: Any = way.step
+        found: Any = minimize(
+            way,
+            begin,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=count,
+            options=steps,
+        )
         return float(found.fun), bool(found.status == 1)
 
     try:
