@@ -114,7 +114,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
     ),
     "MultiTaskGaussianProcess": lambda D: Case(
-        mercer.MultiTaskGaussianProcess(Gaussian(1.0), optimize=True, max_iter=10),
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), optimize=True),
         D.X,
         D.two_targets,
         D.weights,

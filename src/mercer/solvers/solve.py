@@ -22,66 +22,30 @@ from mercer.gram import (
 from mercer.gram.policy import LAPACK_ROWS, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
-    Autoencoding,
-    BalancedPartition,
-    BellmanEquation,
     BoxQP,
-    ClassMeans,
-    ClassTables,
     Correlation,
-    DeformedKernel,
     Discriminant,
     Eigenproblem,
-    Evidence,
     FoldedRidgePath,
-    GaussianClasses,
     GraphLabels,
-    IndependentComponents,
-    KernelAlignment,
-    KernelCombination,
-    LaplaceEvidence,
-    LatentGaussian,
     LinearSystem,
     Many,
     MarginPath,
-    MinimumCut,
-    Partition,
-    ProcessClassification,
-    ProcessRegression,
-    Relevance,
     RidgePath,
-    Scaling,
-    Separation,
     SmoothRisk,
-    TaskEvidence,
     TaskRegression,
-    VariationalAutoencoding,
 )
-from mercer.problems.entropy import Expectations
-from mercer.problems.mixture.mixture import Mixture
 from mercer.resources import MemoryBudgetError, format_bytes
 from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
-from mercer.solvers.bayes.class_means import Averages
-from mercer.solvers.bayes.counting import Counting
-from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
-from mercer.solvers.clustering.balanced import BalancedLloyd
-from mercer.solvers.clustering.lloyd import Lloyd
-from mercer.solvers.clustering.maximum_flow import MaximumFlow
 from mercer.solvers.correlation.cholesky import CholeskyCorrelation
 from mercer.solvers.correlation.eigh import EighCorrelation
 from mercer.solvers.correlation.iterative import IterativeCorrelation
 from mercer.solvers.correlation.qr import QRCorrelation
 from mercer.solvers.correlation.sparse_view import MOST
 from mercer.solvers.correlation.views import has_features
-from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
 from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
 from mercer.solvers.discriminant.primal import PrimalDiscriminant
-from mercer.solvers.entropy.newton import EntropyNewton
 from mercer.solvers.finite import is_finite
-from mercer.solvers.independent.fixed_point import FixedPointICA
-from mercer.solvers.kernel_learning.nonnegative import Nonnegative
-from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
-from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
 from mercer.solvers.known_answers import known_answer
 from mercer.solvers.linear_margin.dual_descent import DualDescent
 from mercer.solvers.linear_margin.interior_point import InteriorPoint
@@ -89,15 +53,8 @@ from mercer.solvers.many import Each
 from mercer.solvers.margin.path import SMOPath
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
-from mercer.solvers.mixture.em import EM
-from mercer.solvers.mixture.latent_em import LatentEM
-from mercer.solvers.multitask.evidence import TaskAscent
 from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
-from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
-from mercer.solvers.online.mistakes import Mistakes
-from mercer.solvers.process.evidence import EvidenceAscent
-from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
-from mercer.solvers.process.posterior import ExactPosterior
+from mercer.solvers.only_solver import ONLY
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
@@ -110,7 +67,6 @@ from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
-from mercer.solvers.semi_supervised.deform import Deform
 from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
 from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
 from mercer.solvers.spectral.eigh import Eigh
@@ -118,7 +74,6 @@ from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
 from mercer.solvers.spectral.lanczos import Lanczos
 from mercer.solvers.spectral.lobpcg import LOBPCG
 from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
-from mercer.solvers.spectral.sinkhorn import Sinkhorn
 
 
 class SolverError(RuntimeError):
@@ -298,8 +253,7 @@ def _for_graphs(problem: Eigenproblem) -> Solver:
 
 @choose.register
 def _(problem: GraphLabels) -> Solver:
-    few = problem.gram.csr is not None and problem.gram.shape[0] > LAPACK_ROWS
-    return GraphConjugateGradient() if few else GraphCholesky()
+    return GraphConjugateGradient() if problem.has_few_edges else GraphCholesky()
 
 
 @choose.register
@@ -349,8 +303,9 @@ def _unstored(gram: Gram) -> bool:
 
 @choose.register
 def _(problem: Discriminant) -> Solver:
-    factored = isinstance(problem.gram, FactoredGram)
-    return PrimalDiscriminant() if factored else CholeskyDiscriminant()
+    return (
+        PrimalDiscriminant() if isinstance(problem.gram, FactoredGram) else CholeskyDiscriminant()
+    )
 
 
 @choose.register
@@ -363,32 +318,5 @@ def _(problem: TaskRegression) -> Solver:
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
 
-# problems that one solver alone answers
-_ONLY: tuple[tuple[type, type[Solver]], ...] = (
-    (LatentGaussian, LatentEM),
-    (BellmanEquation, KernelPolicyIteration),
-    (IndependentComponents, FixedPointICA),
-    (DeformedKernel, Deform),
-    (Autoencoding, NetworkLBFGS),
-    (VariationalAutoencoding, NetworkLBFGS),
-    (Partition, Lloyd),
-    (BalancedPartition, BalancedLloyd),
-    (Scaling, Sinkhorn),
-    (MinimumCut, MaximumFlow),
-    (ClassMeans, Averages),
-    (Separation, Mistakes),
-    (Mixture, EM),
-    (ClassTables, Counting),
-    (GaussianClasses, GaussianLikelihood),
-    (Expectations, EntropyNewton),
-    (KernelAlignment, Nonnegative),
-    (KernelCombination, SimplexNewton),
-    (Relevance, ScaleDescent),
-    (ProcessRegression, ExactPosterior),
-    (Evidence, EvidenceAscent),
-    (ProcessClassification, LaplaceMode),
-    (LaplaceEvidence, LaplaceAscent),
-    (TaskEvidence, TaskAscent),
-)
-for _kind, _solver in _ONLY:
+for _kind, _solver in ONLY:
     choose.register(_kind)(lambda problem, solver=_solver: solver())

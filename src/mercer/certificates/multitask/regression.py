@@ -8,13 +8,14 @@ with the exact C bounds what a posterior variance made of g is off by, whoever m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import definiteness, exact
 from mercer.problems.multitask.regression import (
     TaskEvidence,
@@ -126,7 +127,7 @@ def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> Ta
     )
 
 
-def _number(x: float) -> float:
+def _number(x: Any) -> float:
     return float(x) if np.isfinite(x) else float("inf")
 
 
@@ -158,11 +159,9 @@ def _solved(problem: TaskRegression, value: TaskPosterior, c: Array) -> tuple[Ar
     """Return C^-1 c and c'C^-1 c by what is stored."""
     if value.factor is not None:
         readings = problem.readings
-        half = linalg.solve_triangular(
-            value.factor, c[readings.row, readings.task], lower=True, check_finite=False
-        )
+        half = solved_by_factor(value.factor, c[readings.row, readings.task])
         g = np.zeros_like(c)
-        back = linalg.solve_triangular(value.factor, half, lower=True, trans=1, check_finite=False)
+        back = solved_by_factor(value.factor, half, transposed=True)
         g[readings.row, readings.task] = back
         return g, float(half @ half)
     m, V = np.linalg.eigh(problem.tasks)

@@ -66,19 +66,12 @@ def bounded_descent(
     ends: list[tuple[float, bool]] = []
     bounds = list(zip(problem.lower, problem.upper, strict=True))
     options: Any = {"gtol": 0.5 * tol, "ftol": 1e-14, "maxls": 40}
+    ways: Any = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "callback": way.step}
+
+    search: Any = minimize
 
     def descend(begin: Array, most: int) -> tuple[float, bool]:
-        steps: Any = {**options, "maxiter": most}
-        count: Any = way.step
-        found: Any = minimize(
-            way,
-            begin,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            callback=count,
-            options=steps,
-        )
+        found = search(way, begin, options={**options, "maxiter": most}, **ways)
         return float(found.fun), bool(found.status == 1)
 
     try:
