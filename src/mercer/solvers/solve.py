@@ -171,8 +171,7 @@ def solve(
     if known is not None:
         return known
     solver = choose(problem) if solver is None else solver
-    refusal = solver.refuses(problem)
-    if refusal is not None:
+    if (refusal := solver.refuses(problem)) is not None:
         raise SolverError(refusal)
     watch = Watch(callback, time_limit, goal=float(getattr(solver, "tol", None) or 0.0))
     check()  # passes over many rows may have gone before
@@ -349,7 +348,8 @@ def _unstored(gram: Gram) -> bool:
 
 @choose.register
 def _(problem: Discriminant) -> Solver:
-    return PrimalDiscriminant() if isinstance(problem.gram, FactoredGram) else CholeskyDiscriminant()
+    factored = isinstance(problem.gram, FactoredGram)
+    return PrimalDiscriminant() if factored else CholeskyDiscriminant()
 
 
 @choose.register
