@@ -39,26 +39,24 @@ from mercer.problems import (
     IndependentComponents,
     KernelAlignment,
     KernelCombination,
-    LaplaceEvidence,
     LatentGaussian,
     LinearSystem,
     Many,
     MarginPath,
     MinimumCut,
     Partition,
-    ProcessClassification,
     ProcessRegression,
     Relevance,
     RidgePath,
     Scaling,
     Separation,
     SmoothRisk,
-    TaskEvidence,
-    TaskRegression,
     VariationalAutoencoding,
 )
 from mercer.problems.entropy import Expectations
 from mercer.problems.mixture.mixture import Mixture
+from mercer.problems.multitask.regression import TaskEvidence, TaskRegression
+from mercer.problems.process.classification import LaplaceEvidence, ProcessClassification
 from mercer.resources import MemoryBudgetError, format_bytes
 from mercer.solvers.base import Callback, Solution, Solver, Status, Watch
 from mercer.solvers.bayes.class_means import Averages
