@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.process.another_way import solved_by_factor, solved_by_lu
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import definiteness, exact
 from mercer.problems.multitask.regression import (
     TaskEvidence,
@@ -182,13 +182,13 @@ def _likelihood(problem: TaskRegression, K: Array, Y: Array) -> float:
         for j, value in enumerate(np.maximum(m, 0.0)):
             C = value * K
             C.flat[:: len(C) + 1] += noise / s
-            squares += float(rotated[:, j] @ solved_by_lu(C, rotated[:, j]))
+            squares += float(rotated[:, j] @ solved_if_regular(C, rotated[:, j]))
             determinant += float(interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s)))
     else:
         C = readings_matrix(K, problem.tasks, readings)
         C.flat[:: len(C) + 1] += noise / s[readings.row]
         y = Y[readings.row, readings.task]
-        squares = float(y @ solved_by_lu(C, y))
+        squares = float(y @ solved_if_regular(C, y))
         determinant = float(
             interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s[readings.row]))
         )

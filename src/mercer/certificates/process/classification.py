@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.process.another_way import solved_by_factor, solved_by_lu
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import exact
 from mercer.problems import Coefficients
 from mercer.problems.process.classification import (
@@ -116,7 +116,7 @@ def _compared(
     A = K * W
     A.flat[:: len(A) + 1] += 1.0  # I + K W
     across = K[:, rows]
-    variance = solved_by_lu(A, across)[rows, np.arange(len(rows))]
+    variance = solved_if_regular(A, across)[rows, np.arange(len(rows))]
     half = solved_by_factor(value.factors[t], value.roots[:, [t]] * across)
     stored = across[rows, np.arange(len(rows))] - np.einsum("ij,ij->j", half, half)
     determinant = interruptible(np.linalg.slogdet, A)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.process.another_way import solved_by_factor, solved_by_lu
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import exact
 from mercer.points import to_dense
 from mercer.problems.process.evidence import Evidence, log_likelihood
@@ -121,7 +121,7 @@ def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array)
     C.flat[:: len(C) + 1] += problem.system().shift(0)
     ones = np.ones(len(C))
     right = np.column_stack([across, problem.targets, ones])
-    solved = solved_by_lu(C, right)
+    solved = solved_if_regular(C, right)
     sign, log_determinant = interruptible(np.linalg.slogdet, C)
     log_determinant += float(np.sum(np.log(problem.row_weights)))
     g, a, u = solved[:, : len(rows)], solved[:, len(rows) : -1], solved[:, -1]

@@ -143,7 +143,7 @@ def coefficients_of(machine: Any, n: int) -> Array:
     """Return the coefficients of all functions of a machine that takes kernel matrices: (n, k)."""
     ends = np.vstack([np.eye(n), np.zeros((1, n))])
     values = np.asarray(machine._expansion(ends))
-    return values[:-1] - values[-1]
+    return np.asarray(values[:-1] - values[-1])
 
 
 def check_machine(machine: Any) -> None:
