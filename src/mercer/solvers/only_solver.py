@@ -1,4 +1,4 @@
-"""Problems that one solver alone answers: the plain part of the choice that `solve.py` makes."""
+"""Problems that one solver alone answers: the plain part of the choice that `choose.py` makes."""
 
 from __future__ import annotations
 

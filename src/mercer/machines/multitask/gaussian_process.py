@@ -103,9 +103,10 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
     >>> from mercer import MultiTaskGaussianProcess
     >>> x = np.linspace(0, 6, 40)
     >>> Y = np.column_stack([np.sin(x), 2 * np.sin(x)])
+    >>> Y += 0.1 * np.random.default_rng(0).normal(size=Y.shape)
     >>> Y[20:, 1] = np.nan  # the second task was not read there
-    >>> machine = MultiTaskGaussianProcess(noise=0.01, optimize=True).fit(x[:, None], Y)
-    >>> bool(abs(machine.predict([[4.7]])[0, 1] - 2 * np.sin(4.7)) < 0.05)
+    >>> machine = MultiTaskGaussianProcess(noise=0.1, optimize=True).fit(x[:, None], Y)
+    >>> bool(abs(machine.predict([[4.7]])[0, 1] - 2 * np.sin(4.7)) < 0.2)
     True
     """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -168,7 +169,7 @@ def log_mixture(n: int, k: int, left: float) -> float:
     return float(logsumexp(gain + prior)) + math.log(step)
 
 
-def check_coefficients(parameters: int, n: int) -> int:
+def check_coefficients(parameters: Any, n: int) -> int:
     """Require a whole number of coefficients from 1 to the number of rows, of which two are needed.
 
     A constant alone is one coefficient.
