@@ -249,7 +249,7 @@ class QuadraticProgram(Program):
         if self.falls():
             judged = self.judge(x, (), (), tol)
             return replace(judged, primal=-np.inf, dual=-np.inf, status=ProgramStatus.UNBOUNDED)
-        return self.judge(*solve_quadratic(self, x), tol)
+        return self.judge(*solve_quadratic(self), tol)
 
     def rows(
         self, kind: str, A: npt.ArrayLike | None, b: npt.ArrayLike | None

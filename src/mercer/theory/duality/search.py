@@ -61,8 +61,29 @@ def starts(program: SmoothProgram, lam: Array, nu: Array) -> list[Array]:
     return [points[i] for i in order]
 
 
+def unit_of(value: Any, slope: Any, at: Array) -> float:
+    """Return the size of a function at a point: of its slope, else of its value, else one.
+
+    The ends of scipy's searches are absolute; in this unit they do not depend on the scale of f.
+    """
+    with np.errstate(all="ignore"):
+        sizes = [float(np.abs(slope(at)).max()), abs(float(value(at)))]
+    return next((size for size in sizes if 0.0 < size < np.inf), 1.0)
+
+
 def descend(program: SmoothProgram, value: Any, slope: Any, start: Array) -> tuple[Array, float]:
-    """Descend from a start: in the box, or quasi-Newton and again from where it ended."""
+    """Descend from a start, in units of the function there."""
+    unit = unit_of(value, slope, start)
+    x, lowest = descend_in_units(
+        program, lambda x: value(x) / unit, lambda x: slope(x) / unit, start
+    )
+    return x, -np.inf if lowest == -np.inf else float(value(x))
+
+
+def descend_in_units(
+    program: SmoothProgram, value: Any, slope: Any, start: Array
+) -> tuple[Array, float]:
+    """Descend in the box, or quasi-Newton and again from where it ended."""
     if program.bounded:
         sides = list(zip(program.low, program.high, strict=True))
         options: dict[str, Any] = {"bounds": sides, "options": {"ftol": 1e-15, "gtol": 1e-10}}
@@ -86,17 +107,19 @@ def descend(program: SmoothProgram, value: Any, slope: Any, start: Array) -> tup
 
 def constrained(program: SmoothProgram, start: Array) -> Array:
     """Minimise f under all constraints from a start (sequential quadratic programs)."""
-    constraints = [
-        {"type": "ineq", "fun": lambda x, g=g: -g(x), "jac": lambda x, g=g: -g.slope(x)}
-        for g in program.g
-    ]
-    constraints += [{"type": "eq", "fun": h, "jac": h.slope} for h in program.h]
+
+    def in_units(function: Any, sign: float = 1.0) -> dict[str, Any]:
+        unit = sign * unit_of(function, function.slope, start)
+        return {"fun": lambda x: function(x) / unit, "jac": lambda x: function.slope(x) / unit}
+
+    constraints = [{"type": "ineq", **in_units(g, -1.0)} for g in program.g]
+    constraints += [{"type": "eq", **in_units(h)} for h in program.h]
     sides = list(zip(program.low, program.high, strict=True)) if program.bounded else None
     options: dict[str, Any] = {"method": "SLSQP", "bounds": sides, "constraints": constraints}
     options["options"] = {"ftol": 1e-15, "maxiter": 500}
     x = start
     for _ in range(2):  # a second time with fresh curvature
-        found: Any = minimize(program.f, x, jac=program.f.slope, **options)
+        found: Any = minimize(x0=x, **in_units(program.f), **options)
         if not np.isfinite(found.x).all():
             break
         x = np.clip(found.x, program.low, program.high)
