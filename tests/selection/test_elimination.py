@@ -10,7 +10,16 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import SVC, SVR, KernelRidge, ParameterError, TimeLimitError, Whiten, deadline
+from mercer import (
+    SVC,
+    SVR,
+    KernelRidge,
+    NearestNeighbors,
+    ParameterError,
+    TimeLimitError,
+    Whiten,
+    deadline,
+)
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.selection import FeatureElimination, eliminate_features
 from mercer.selection.elimination.margin_loss import margin_losses
@@ -147,3 +156,13 @@ def test_a_time_limit_gives_up_and_changes_nothing(monkeypatch):
     with pytest.raises(TimeLimitError, match="FeatureElimination: time_limit=1 s"):
         selector.fit(X[:, :5], y)
     assert vars(selector) == {**before, "time_limit": 1.0}
+
+
+def test_machines_without_a_sum_over_rows_are_refused():
+    X, y = np.eye(6)[:, :3], [0, 1] * 3
+    with pytest.raises(ParameterError, match="must have a kernel: SVC"):
+        FeatureElimination(svm.SVC(kernel="linear"), n_features_to_select=1).fit(X, y)
+    with pytest.raises(ParameterError, match="NearestNeighbors is no sum over its rows"):
+        FeatureElimination(NearestNeighbors(1), n_features_to_select=1).fit(X, y)
+    with pytest.raises(ParameterError, match="min_features_to_select=4 must be at most"):
+        FeatureElimination(min_features_to_select=4).fit(X, y)

@@ -218,3 +218,18 @@ def test_what_has_no_minimum_is_refused():
 def test_no_penalty_among_others_in_a_grid():
     search = Tuned(LogisticRegression(), {"penalty": [0.0, 1.0]}, cv=3).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("solver", "named"),
+    [
+        (GradientDescent(step="a"), "step='a'"),
+        (GradientDescent(tol=-1.0), "tol=-1.0"),
+        (GradientDescent(max_iter=1.5), "max_iter=1.5"),
+        (StochasticGradient(decay=np.nan), "decay=nan"),
+        (StochasticGradient(epochs=1.5), "epochs=1.5"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused_by_name(solver, named):
+    with pytest.raises(SolverError, match=named):
+        LogisticRegression(solver=solver).fit([[0.0], [1.0], [2.0], [0.5]], [0, 1, 0, 1])

@@ -11,6 +11,7 @@ from scipy.optimize import linprog, minimize
 from mercer import SVC
 from mercer.kernels import Linear
 from mercer.theory import (
+    DualValue,
     ProgramStatus,
     QuadraticProgram,
     SmoothFunction,
@@ -433,3 +434,41 @@ def test_programs_that_cannot_be():
         supporting_line("program", 1.0)
     with pytest.raises(ValueError, match="labels"):
         hard_margin_program([[1.0]], [2])
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-9, 1.0, 1e100])
+def test_quadratic_programs_do_not_depend_on_the_unit(size):
+    """Walls through the origin say nothing of how long the answer is."""
+    program = projection_program([0.0, 0.0, size], [[0.2, -0.1, 0.7]], [0.0])
+    solution = program.solve()
+    assert solution.status is ProgramStatus.OPTIMAL
+    price = 0.7 * size / 0.54
+    np.testing.assert_allclose(solution.lam, [price], rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-12, 1.0, 1e100])
+def test_smooth_programs_do_not_depend_on_the_unit(unit):
+    program = SmoothProgram(
+        lambda x: unit * ((x - 1) @ (x - 1)), [lambda x: unit * (x[0] - 0.5)], n=2, convex=True
+    )
+    solution = program.solve()
+    assert solution.status is ProgramStatus.OPTIMAL
+    np.testing.assert_allclose(solution.x, [0.5, 1.0], atol=1e-6)
+
+
+def test_a_search_that_ends_on_a_slope_bounds_nothing(monkeypatch):
+    program = SmoothProgram(lambda x: (x - 1) @ (x - 1), n=2, convex=True)
+    stuck = DualValue(2.0, np.zeros(2), exact=False)
+    monkeypatch.setattr(program, "infimum", lambda lam, nu: stuck)
+    assert program.judge([0.0, 0.0]).status is ProgramStatus.INACCURATE
+
+
+def test_functions_that_are_no_numbers_are_refused_in_words():
+    with pytest.raises(ValueError, match="must return one number"):
+        SmoothProgram(lambda x: x, n=2, convex=True).solve()
+    box = {"n": 1, "convex": False, "bounds": (-1, 1), "resolution": 5}
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(ValueError, match="finite in the whole box|at which it is a number"),
+    ):
+        SmoothProgram(lambda x: np.log(x[0]), **box).solve()

@@ -205,3 +205,8 @@ def test_negative_weights_are_refused():
         LabelPropagation(Linear(), neighbors=None).fit(X, Y)
     with pytest.raises(TypeError, match="it is called neighbors"):
         LabelPropagation(n_neighbors=7)
+
+
+def test_targets_that_are_all_missing_are_named():
+    with pytest.raises(ValueError, match="HarmonicRegressor: y contains NaN only"):
+        HarmonicRegressor().fit(np.arange(4.0)[:, None], [np.nan] * 4)

@@ -192,3 +192,17 @@ def test_rules_by_name():
     with pytest.raises(ValueError, match="rule='best' must be one of 'margin', 'entropy'"):
         ActiveLearner(SVC(), LINE, "best")
     assert ActiveLearner(SVC(), LINE, "random").rule == RandomQuery()
+
+
+def test_a_callback_that_stops_is_named_as_the_end():
+    learner = ActiveLearner(SVC(), LINE)
+    learner.teach([0, 100], SIDES[[0, 100]])
+    assert learner.run(SIDES, budget=20, callback=lambda _: True) is ActiveEnding.STOPPED
+    assert len(learner.labelled_) == 3
+
+
+def test_too_few_labels_are_refused_before_any_is_asked_for():
+    learner = ActiveLearner(SVC(), LINE)
+    with pytest.raises(ValueError, match="a label for each of the 101 rows"):
+        learner.run(SIDES[:5], budget=20)
+    assert not len(learner.labelled_)

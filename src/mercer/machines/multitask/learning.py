@@ -10,6 +10,7 @@ from mercer.array_types import Array, Points
 from mercer.kernels import Kernel
 from mercer.machines.process.learning import (
     NOISE,
+    check_targets,
     flat_at,
     names_to_learn,
     range_of,
@@ -61,6 +62,7 @@ def task_problem(
     X, targets, weights = rows
     whole = not np.isnan(targets).any()
     require_matrices(machine, len(targets) if whole else int(np.sum(~np.isnan(targets))))
+    check_targets(machine, targets)
     known = tuple(name for name in learnt if name not in (TASKS, NOISE))
     inner = KernelParameters(kernel, known, names)
     begin, noise = inner.logs, float(machine.noise)

@@ -26,6 +26,7 @@ NOISE = "noise"
 _LARGEST = 1e140  # targets: sums of their squares over a noise are numbers up to here
 _COPIES = 6  # K, its inverse, the slope, and what products need
 _SPREAD = 1.0  # standard deviation of the logarithms of further starts
+_LARGEST_TARGET = 1e140  # its square over a noise of 1e-10 is a number of float64
 
 
 def check_learning(machine: Any) -> None:
@@ -130,6 +131,16 @@ def range_of(machine: Any, begin: Array, weights: Sequence[bool], size: float, s
     return Range(lower, upper, np.clip(starts, lower, upper))
 
 
+def check_targets(machine: Any, targets: Array) -> None:
+    """Raise where slopes of the likelihood, squares of targets over the noise, overflow."""
+    largest = float(np.nanmax(np.abs(targets), initial=0.0))
+    if largest > _LARGEST_TARGET:
+        raise ValueError(
+            f"{type(machine).__name__}: squares of y, whose largest entry is {largest:.0e}, are "
+            "beyond float64, and with optimize so is the likelihood. Scale y"
+        )
+
+
 def evidence_problem(
     machine: Any,
     kernel: Kernel,
@@ -157,6 +168,7 @@ def evidence_problem(
     """
     X, targets, weights = rows
     require_matrices(machine, len(targets))
+    check_targets(machine, targets)
     inner = KernelParameters(kernel, tuple(name for name in learnt if name != NOISE), names)
     learns_noise = NOISE in learnt
     begin, variances = inner.logs, [p.is_weight for p in inner.learnt for _ in p.values]

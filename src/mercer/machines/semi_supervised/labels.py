@@ -60,7 +60,13 @@ def read_targets(
     except (TypeError, ValueError):
         return rows_and_labels(machine, X, y, **options)  # which says what is wrong
     gaps = np.isnan(values)
-    if values.ndim == 0 or (gaps.any() and gaps.all()):
+    if values.ndim and gaps.any() and gaps.all():
+        name = type(machine).__name__
+        raise ValueError(
+            f"{name}: y contains NaN only, which stands for rows without a target; at least one "
+            "row needs one"
+        )
+    if values.ndim == 0:
         return rows_and_labels(machine, X, y, **options)
     X, filled = rows_and_labels(machine, X, np.where(gaps, 0.0, values), **options)
     return X, np.where(gaps.reshape(filled.shape), np.nan, filled)

@@ -26,6 +26,7 @@ class ActiveEnding(Enum):
     POOL_IS_EMPTY = "every row has a label"
     NOTHING_IN_MARGIN = "no row of the pool lies within the margin: none could be a support vector"
     CALM = "the last labels changed predictions by less than the tolerance"
+    STOPPED = "the callback asked for an end"
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class ActiveLearner:
         tol : float or None, default=None
             Stop after three fits in a row whose `change` is at most this.
         callback : callable or None, default=None
-            Called with the learner after every fit; a true return value stops, as the budget does.
+            Called with the learner after every fit; a true return value stops.
 
         Returns
         -------
@@ -190,6 +191,11 @@ class ActiveLearner:
             Why it ended.
         """
         self._check_run(budget, batch, tol)
+        if not callable(oracle) and np.shape(oracle) != (self.n_rows,):
+            raise ValueError(
+                f"ActiveLearner.run: oracle must be a function, or a label for each of the "
+                f"{self.n_rows} rows; got an array of shape {np.shape(oracle)}"
+            )
         ask = oracle if callable(oracle) else np.asarray(oracle).__getitem__
         while True:
             ending = self._ended(budget, stop_outside_margin, tol)
@@ -200,7 +206,7 @@ class ActiveLearner:
             index = self.query(left)
             self.teach(index, ask(index))
             if callback is not None and callback(self):
-                self.ending_ = ActiveEnding.BUDGET
+                self.ending_ = ActiveEnding.STOPPED
                 return self.ending_
 
     def _ended(self, budget: int | None, outside: bool, tol: float | None) -> ActiveEnding | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import entr
+from sklearn.base import is_classifier
 
 from mercer.array_types import Array
 from mercer.kernels import Kernel
@@ -225,6 +226,7 @@ def prior_of(machine: Any, kernel: Any, noise: Any, rule: str) -> tuple[Kernel, 
 
 def _asked(machine: Any, name: str, rule: str, other: str) -> Any:
     if not hasattr(machine, name):
+        other = other if is_classifier(machine) else "VarianceQuery()"
         raise TypeError(f"{rule}: {type(machine).__name__} has no {name}; use the rule {other}")
     return getattr(machine, name)
 

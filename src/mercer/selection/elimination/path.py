@@ -12,7 +12,7 @@ from sklearn.base import clone
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.machines.base.machine import is_precomputed, kernel_of
+from mercer.machines.base.machine import Machine, is_precomputed, kernel_of
 from mercer.machines.base.parameters import ParameterError, is_real
 from mercer.resources import require_memory
 from mercer.selection.elimination.margin_loss import margin_losses
@@ -142,13 +142,16 @@ def steps_of(
 def coefficients_of(machine: Any, n: int) -> Array:
     """Return the coefficients of all functions of a machine that takes kernel matrices: (n, k)."""
     ends = np.vstack([np.eye(n), np.zeros((1, n))])
+    if not hasattr(machine, "_expansion"):
+        name = type(machine).__name__
+        raise ParameterError(f"FeatureElimination: {name} is no sum over its rows; use {_FITS}")
     values = np.asarray(machine._expansion(ends))
     return np.asarray(values[:-1] - values[-1])
 
 
 def check_machine(machine: Any) -> None:
     """Raise unless a machine has one function of its kernel, or one for each class."""
-    if not hasattr(machine, "kernel") or not hasattr(machine, "get_params"):
+    if not (isinstance(machine, Machine) and hasattr(machine, "kernel")):
         raise ParameterError(f"FeatureElimination: machine={machine!r} must have a kernel: {_FITS}")
     if is_precomputed(machine.kernel):
         raise ParameterError(

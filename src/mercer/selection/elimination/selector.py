@@ -210,7 +210,10 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
                 must = f"be at most the number of columns: n_features = {d}"
                 refuse(self, "n_features_to_select", self.n_features_to_select, must)
             return int(self.n_features_to_select)
-        if self.min_features_to_select >= d:
+        if self.min_features_to_select > d:
+            must = f"be at most the number of columns: n_features = {d}"
+            refuse(self, "min_features_to_select", self.min_features_to_select, must)
+        if self.min_features_to_select == d:
             return int(d)
         machine = self._machine()
         folds = folds_of(machine, X, y, self.cv, None, self.random_state)

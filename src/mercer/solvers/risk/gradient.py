@@ -10,6 +10,7 @@ the way is kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,30 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 _EXPLODED = 1e8  # times the first cost: beyond, nothing comes back
 _GAP = 1e-7  # of the objective: a tenth of what certificates ask
 _POWERS = 30  # iterations for the largest curvature, in the sentence about steps
+
+
+def wrong_setting(solver: Solver, sizes: tuple[str, ...], count: str) -> str | None:
+    """Say what is wrong with the step, with numbers not below zero, or with a count, if anything.
+
+    Parameters
+    ----------
+    solver : Solver
+        Whose settings.
+    sizes : tuple of str
+        Which must be finite numbers, not negative.
+    count : str
+        Which must be a whole number, not negative.
+    """
+    name, step, steps = type(solver).__name__, vars(solver)["step"], getattr(solver, count)
+    if not (isinstance(step, Real) and 0 < step < np.inf):
+        return f"{name}: step={step!r} must be positive, and finite"
+    for size in sizes:
+        value = getattr(solver, size)
+        if not (isinstance(value, Real) and 0 <= value < np.inf):
+            return f"{name}: {size}={value!r} must be positive, or zero"
+    if not (isinstance(steps, Integral) and steps >= 0):
+        return f"{name}: {count}={steps!r} must be a whole number, positive or zero"
+    return None
 
 
 @dataclass(frozen=True)
@@ -51,7 +76,7 @@ class GradientDescent(Solver):
     tol: float = 1e-7
 
     def _obstacle(self, problem: SmoothRisk) -> str | None:
-        return None if self.step > 0 else f"GradientDescent: step={self.step!r} must be positive"
+        return wrong_setting(self, ("tol",), "max_iter")
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Go down until the gradient is small, or the cost explodes."""
@@ -99,8 +124,9 @@ class StochasticGradient(Solver):
     random_state: int = 0
 
     def _obstacle(self, problem: SmoothRisk) -> str | None:
-        if not (self.step > 0 and self.decay >= 0):
-            return "StochasticGradient: step must be positive, and decay not negative"
+        wrong = wrong_setting(self, ("decay", "tol"), "epochs")
+        if wrong is not None:
+            return wrong
         if isinstance(problem.gram, FactoredGram):
             return None
         return (

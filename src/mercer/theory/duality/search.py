@@ -61,8 +61,29 @@ def starts(program: SmoothProgram, lam: Array, nu: Array) -> list[Array]:
     return [points[i] for i in order]
 
 
+def unit_of(value: Any, slope: Any, at: Array) -> float:
+    """Return the size of a function at a point: of its slope, else of its value, else one.
+
+    The ends of scipy's searches are absolute; in this unit they do not depend on the scale of f.
+    """
+    with np.errstate(all="ignore"):
+        sizes = [float(np.abs(slope(at)).max()), abs(float(value(at)))]
+    return next((size for size in sizes if 0.0 < size < np.inf), 1.0)
+
+
 def descend(program: SmoothProgram, value: Any, slope: Any, start: Array) -> tuple[Array, float]:
-    """Descend from a start: in the box, or quasi-Newton and again from where it ended."""
+    """Descend from a start, in units of the function there."""
+    unit = unit_of(value, slope, start)
+    x, lowest = descend_in_units(
+        program, lambda x: value(x) / unit, lambda x: slope(x) / unit, start
+    )
+    return x, -np.inf if lowest == -np.inf else float(value(x))
+
+
+def descend_in_units(
+    program: SmoothProgram, value: Any, slope: Any, start: Array
+) -> tuple[Array, float]:
+    """Descend in the box, or quasi-Newton and again from where it ended."""
     if program.bounded:
         sides = list(zip(program.low, program.high, strict=True))
         options: dict[str, Any] = {"bounds": sides, "options": {"ftol": 1e-15, "gtol": 1e-10}}

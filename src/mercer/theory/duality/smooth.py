@@ -53,7 +53,12 @@ class SmoothFunction:
 
     def __call__(self, x: npt.ArrayLike) -> float:
         """Return the value at x."""
-        return float(self.value(np.asarray(x, dtype=np.float64)))
+        found = np.asarray(self.value(np.asarray(x, dtype=np.float64)))
+        if found.size != 1:
+            raise ValueError(
+                f"a function of a program must return one number, got an array {found.shape}"
+            )
+        return float(found.item())
 
     def slope(self, x: npt.ArrayLike) -> Array:
         """Return the gradient at x."""
@@ -239,6 +244,13 @@ class SmoothProgram(Program):
         f = np.array([self.f(x) for x in points])
         g = np.array([[g(x) for g in self.g] for x in points]).reshape(len(points), len(self.g))
         h = np.array([[h(x) for h in self.h] for x in points]).reshape(len(points), len(self.h))
+        for name, values in (("objective", f[:, None]), ("inequalities", g), ("equalities", h)):
+            lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
+            if len(lost):
+                raise ValueError(
+                    f"{name} must be finite in the whole box, but not so at x = "
+                    f"{points[lost[0]].tolist()}; choose other bounds"
+                )
         return points, f, g, h
 
     def box(self, bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None) -> tuple[Array, Array]:
