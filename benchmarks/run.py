@@ -28,6 +28,7 @@ from benchmarks import (
     mixtures,
     online,
     pca,
+    process,
     ridge,
     spectral,
     strings,
@@ -44,6 +45,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 PARTS: dict[str, tuple[str, Any, str]] = {
     "gram": ("Gram matrices", gram.cases, ""),
     "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
+    "process": ("Gaussian processes", process.cases, process.NOTE),
     "svm": ("Support vector machines", svm.cases, svm.NOTE),
     "linear": ("Linear support vector machines", linear_svm.cases, linear_svm.NOTE),
     "strings": ("Strings", strings.cases, strings.NOTE),

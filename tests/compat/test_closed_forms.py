@@ -93,3 +93,17 @@ def test_a_mixture_that_did_not_converge_says_so():
         machine = ours.GaussianMixture(3, random_state=0, tol=1e-9, max_iter=2).fit(X)
     assert not machine.solution_.status.ok
     assert not machine.certificate_.ok
+
+
+@pytest.mark.parametrize("prior", [np.array(2.0), [[0.5, 0.5]], [-1.0, 2.0], [np.nan, 1.0], {}])
+def test_priors_that_are_no_list_of_probabilities_are_refused(prior):
+    rows, labels = np.arange(40).reshape(20, 2) % 7, np.arange(20) % 2
+    makers = (
+        lambda: ours.GaussianNB(priors=prior),
+        lambda: ours.MultinomialNB(class_prior=prior),
+        lambda: ours.BernoulliNB(class_prior=prior),
+        lambda: ours.QuadraticDiscriminantAnalysis(priors=prior),
+    )
+    for make in makers:
+        with pytest.raises(ValueError, match="prior"):
+            make().fit(rows, labels)

@@ -123,3 +123,10 @@ def test_counts_that_are_none(asked):
         with pytest.raises(ValueError, match="n_neighbors must be an integer"):
             ask([[0.2]])
     assert machine.kneighbors([[0.2]], 1)[1].tolist() == [[0]]
+
+
+def test_a_tree_that_is_made_already():
+    rows, labels = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    own = KNeighborsClassifier().fit(neighbors.KDTree(rows), labels)
+    theirs = neighbors.KNeighborsClassifier().fit(neighbors.KDTree(rows), labels)
+    assert_array_equal(own.predict(rows), theirs.predict(rows))

@@ -69,10 +69,25 @@ def test_other_texts_go_another_way(text):
     assert columns(text, 2) is None
 
 
-def test_long_numbers_go_another_way():
+def test_numbers_as_programs_write_them(monkeypatch):
+    monkeypatch.setattr(quick, "_ENOUGH", 0.0)
     rng = np.random.default_rng(0)
-    text = "\n".join(",".join(map(repr, row)) for row in rng.normal(size=(50, 3)).tolist())
-    assert columns(text, 3) is None
+    values = np.ldexp(rng.normal(size=30_000), rng.integers(-30, 30, 30_000))
+    words = [repr(one) for one in values.tolist()]
+    words += [f"{one:.{k % 20}f}" for k, one in enumerate(values[:9000].tolist())]
+    # as near as digits come to the middle between two numbers, where rounding twice is wrong
+    for middle in rng.integers(2**52, 2**53, 2000).tolist():
+        below = (2 * middle + 1) * 10**18 // 2**53
+        words += [f"{one // 10**18}.{one % 10**18:018d}" for one in (below, below + 1)]
+    words = [word for word in words if "e" not in word] + ["-0.00000000000", "00000.0000000000001"]
+    same(columns("\n".join(words), 1)[:, 0], words)
+    for word in (".", "-.", "1.2.3456789", "1.23456789x", "12345678.1.1", "1.-2345678901"):
+        found = columns("\n".join([*words[:50], word]), 1)
+        assert (found is None) == (word != ".") and (found is None or np.isnan(found[-1, 0]))
+
+
+def test_most_other_entries_go_another_way():
+    assert columns("\n".join(["1e5,2e-7,3"] * 9), 3) is None
     assert columns("1\n\n2\n", 1) is None  # a blank line is none of a column of one
 
 

@@ -114,7 +114,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
     ),
     "MultiTaskGaussianProcess": lambda D: Case(
-        mercer.MultiTaskGaussianProcess(Gaussian(1.0), optimize=True, max_iter=10),
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), optimize=True),
         D.X,
         D.two_targets,
         D.weights,
@@ -128,7 +128,7 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         mercer.KernelRidge(1.0, Linear() * Gaussian(1.0)), D.X, D.targets
     ),
     "LogisticRegression steps": lambda D: Case(
-        mercer.LogisticRegression(solver=GradientDescent(step=0.01, max_iter=3)), D.X, D.y
+        mercer.LogisticRegression(solver=GradientDescent(step=1.0, max_iter=2000)), D.X, D.y
     ),
     "LogisticRegression": lambda D: Case(mercer.LogisticRegression(Gaussian(1.0)), D.X, D.three),
     "LogisticRegression linear": lambda D: Case(mercer.LogisticRegression(), D.X, D.y),

@@ -105,6 +105,8 @@ def spoken(error):
     """Return whether an error is one that speaks to people."""
     if isinstance(error, np.linalg.LinAlgError):
         return "set shrinkage" in str(error) or "Increase the value of `reg_param`" in str(error)
+    if isinstance(error, ImportError):  # of machines that are trained with torch, and tested there
+        return "pip install" in str(error)
     return isinstance(error, ValueError | TypeError | mercer.SolverError | MemoryError)
 
 

@@ -28,7 +28,7 @@ from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems import Eigenproblem, Modes
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import Eigh, Lanczos, Status, solve
-from mercer.solvers.solve import choose
+from mercer.solvers.choose import choose
 from mercer.solvers.spectral.krylov import largest_pairs
 from mercer.solvers.spectral.signs import signs_of
 

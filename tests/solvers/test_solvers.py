@@ -30,7 +30,7 @@ from mercer.solvers import (
     WorkingSets,
     solve,
 )
-from mercer.solvers.solve import choose
+from mercer.solvers.choose import choose
 from mercer.testing import check_solver
 
 rng = np.random.default_rng(0)

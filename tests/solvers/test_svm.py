@@ -28,11 +28,11 @@ from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
+from mercer.solvers.choose import choose
 from mercer.solvers.margin import working_sets as sets
 from mercer.solvers.margin.descent import Violation
 from mercer.solvers.margin.newton import newton
 from mercer.solvers.margin.row_store import RowStore
-from mercer.solvers.solve import choose
 from mercer.testing import check_solver
 
 KINDS = ["svc", "svc_l2", "nu_svc", "svr", "svr_l2", "nu_svr", "one_class", "ball"]

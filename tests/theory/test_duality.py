@@ -32,7 +32,7 @@ few = settings(max_examples=30, deadline=None)
 def random_program(seed, rank=None):
     """Draw a feasible quadratic program: the constraints are those of some point."""
     draw = np.random.default_rng(seed)
-    n, s, k = draw.integers(1, 5), draw.integers(0, 6), draw.integers(0, 2)
+    n, s, k = draw.integers(1, 5), draw.integers(0, 6), draw.integers(0, 3)
     B = draw.normal(size=(n if rank is None else min(rank, n), n))
     inside = draw.normal(size=n)
     A, E = draw.normal(size=(s, n)), draw.normal(size=(min(k, n - 1), n))
@@ -88,7 +88,8 @@ def test_flat_objectives_are_solved_or_fall_for_ever(seed, rank):
             program.b_eq,
             bounds=(None, None),
         )
-        assert (other.status == 3) == (solution.status is ProgramStatus.UNBOUNDED)
+        # feasible as drawn; SciPy calls some that fall for ever infeasible instead
+        assert (other.status in (2, 3)) == (solution.status is ProgramStatus.UNBOUNDED)
         if other.status == 0:
             assert solution.primal == pytest.approx(other.fun, abs=1e-6)
 
@@ -187,6 +188,13 @@ def test_units_do_not_matter(length, price):
     assert solution.status is ProgramStatus.OPTIMAL
     np.testing.assert_allclose(solution.x / length, [1.5, -0.5], atol=1e-9)
     np.testing.assert_allclose(solution.lam / (length * price), [0.5], atol=1e-9)
+
+
+@pytest.mark.parametrize("curves", [(1, 1e-12), (1, 1e12), (1e-100, 1e100)])
+def test_curvatures_far_apart_are_not_taken_for_flat(curves):
+    solution = QuadraticProgram(np.diag(curves), [1, 1], [[1, 1]], [10.0]).solve()
+    assert solution.status is ProgramStatus.OPTIMAL
+    np.testing.assert_allclose(solution.x, -1 / np.array(curves))
 
 
 def test_rows_of_zeros_repeated_rows_and_dependent_equalities():
@@ -460,4 +468,4 @@ def test_functions_that_are_no_numbers_are_refused_in_words():
         SmoothProgram(lambda x: x, n=2, convex=True).solve()
     box = {"n": 1, "convex": False, "bounds": (-1, 1), "resolution": 5}
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite in the whole box"):
-        SmoothProgram(lambda x: np.log(x[0]), **box).solve()
+        SmoothProgram(lambda x: np.sqrt(x[0] + 0.5), **box).solve()

@@ -43,7 +43,8 @@ class Draws:
 
     def __call__(self, d: int, parts: int, m: int) -> tuple[Array, Array]:
         """Draw normals (d, m) and uniforms (parts, m): m points, whose parts are independent."""
-        return _DRAWS[self.kind](d, parts, m, self.rng)
+        normals, uniforms = _DRAWS[self.kind](d, parts, m, self.rng)
+        return np.asarray(normals), np.asarray(uniforms)
 
 
 def _independent(d: int, parts: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -89,26 +90,26 @@ def frequencies(kernel: Kernel, normals: Array, uniforms: Array) -> Array | None
 
 @frequencies.register
 def _(kernel: Gaussian, normals: Array, uniforms: Array) -> Array | None:
-    return normals / _scale(kernel.scale)
+    return np.asarray(normals / _scale(kernel.scale))
 
 
 @frequencies.register
 def _(kernel: Laplacian, normals: Array, uniforms: Array) -> Array | None:
-    return np.tan(np.pi * (special.ndtr(normals) - 0.5)) / _scale(kernel.scale)
+    return np.asarray(np.tan(np.pi * (special.ndtr(normals) - 0.5)) / _scale(kernel.scale))
 
 
 @frequencies.register
 def _(kernel: Matern, normals: Array, uniforms: Array) -> Array | None:
     if np.isinf(kernel.nu):
-        return normals / _scale(kernel.scale)
+        return np.asarray(normals / _scale(kernel.scale))
     mixing = stats.chi2.ppf(uniforms, 2 * kernel.nu) / (2 * kernel.nu)
-    return normals / _scale(kernel.scale) / np.sqrt(mixing)
+    return np.asarray(normals / _scale(kernel.scale) / np.sqrt(mixing))
 
 
 @frequencies.register
 def _(kernel: RationalQuadratic, normals: Array, uniforms: Array) -> Array | None:
     mixing = special.gammaincinv(kernel.alpha, uniforms) / kernel.alpha
-    return normals / _scale(kernel.scale) * np.sqrt(mixing)
+    return np.asarray(normals / _scale(kernel.scale) * np.sqrt(mixing))
 
 
 def _scale(scale: Any) -> Any:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dpstrf, dtrtri
 
 from mercer.approximation.base import Approximation, Features
 from mercer.approximation.landmarks import RULES
@@ -100,11 +100,9 @@ class NystromFeatures(Features):
         """Factor the kernel between landmarks; those that the others explain are left out."""
         matrix = choose_backend().pairs(expression, landmarks, None, np.float64).dense()
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
-        (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (matrix,))
-        factor, pivots, rank, _ = pstrf(matrix, lower=1, tol=_ROUNDING * size)
-        (trtri,) = linalg.get_lapack_funcs(("trtri",), (matrix,))
+        factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
         # products are several times as fast as solving, and lose nothing: pivots are not small
-        inverse, _ = trtri(np.asfortranarray(np.tril(factor[:rank, :rank])), lower=1)
+        inverse, _ = dtrtri(np.asfortranarray(np.tril(factor[:rank, :rank])), lower=1)
         return cls(expression, take(landmarks, pivots[:rank] - 1), inverse)
 
     @property

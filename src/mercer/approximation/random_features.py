@@ -199,7 +199,7 @@ class FourierFeatures(Features):
     @property
     def dimension(self) -> int:  # type: ignore[override]
         """Count cosines and sines."""
-        return 2 * self.frequencies.shape[1]
+        return 2 * int(self.frequencies.shape[1])
 
     def __call__(self, X: Any) -> Array:
         """Return cosines and sines."""

@@ -88,3 +88,21 @@ def interruptible(call: Callable[..., Any], matrix: Any, *args: Any, **kwargs: A
     if "error" in outcome:
         raise outcome["error"]
     return outcome["value"]
+
+
+def solved_if_regular(C: Array, right: Array) -> Array:
+    """Return C^-1 right by an LU decomposition; NaN where C is singular to working precision.
+
+    For judges, who then know nothing and say so.
+
+    Parameters
+    ----------
+    C : (n, n) array
+        The matrix.
+    right : (n,) or (n, k) array
+        Right-hand sides.
+    """
+    try:
+        return np.asarray(interruptible(np.linalg.solve, C, right))
+    except np.linalg.LinAlgError:
+        return np.full(right.shape, np.nan)

@@ -48,8 +48,8 @@ def fit(
     target : str
         The column to predict.
     task : {"classification", "regression"} or None
-        None takes words, truth values and at most ten different whole numbers for classes, other
-        numbers for a quantity.
+        None takes words, truth values and at most ten different whole numbers for classes (30 if
+        they count on from 0 or 1, with three rows each), other numbers for a quantity.
     machine : estimator or None
         What is fitted. None takes `SVC` for classes; for quantities `KernelRidge`, above 2000
         training rows `SVR`.

@@ -137,7 +137,9 @@ class Environment(ABC):
         """
         rng = np.random.default_rng(random_state)
         at = self.start(1, rng) if state is None else np.atleast_2d(np.asarray(state, float))
-        states, actions, over = [at[0]], [], False
+        states: list[Array] = [at[0]]
+        actions: list[float] = []
+        over = False
         while len(actions) < steps and not over:
             chosen = np.asarray(policy.act(at))
             at, _, ended = self.step(at, chosen, rng)

@@ -69,9 +69,12 @@ def least_squares_projection(f: npt.ArrayLike, *, nonnegative: bool = True) -> A
     [1.0, 0.0, 0.0]
     """
     values = as_vector("least_squares_projection", f)
-    values = values - values.max()  # adding a number to all entries changes nothing
+    with np.errstate(over="ignore"):  # what is so much smaller than the largest is zero
+        values = values - values.max()  # adding a number to all entries changes nothing
     if not nonnegative:
-        return np.asarray(values + (1.0 - values.sum()) / len(values))
+        if np.isinf(values).any():
+            raise ValueError("least_squares_projection: entries of f are too far apart for floats")
+        return np.asarray(values - values.mean() + 1.0 / len(values))
     falling = np.sort(values)[::-1]
     shifts = (np.cumsum(falling) - 1.0) / np.arange(1, len(values) + 1)
     kept = np.flatnonzero(falling > shifts)[-1]

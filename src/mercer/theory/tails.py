@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, bdtrc
+from scipy.special import betainc
 
 from mercer.theory.bound import (
     INDEPENDENT,
@@ -95,7 +95,10 @@ def hoeffding_tail(
         raise ValueError(f"spread must be one positive number, or one for each of the {n}")
     widest = float(widths.max())
     squares = float(np.mean((widths / widest) ** 2))
-    value = (2 if two_sided else 1) * math.exp(-2 * n * (epsilon / widest) ** 2 / squares)
+    # no mean is off by more than the widest interval
+    share = min(epsilon / widest, 2.0) if widest > epsilon / 2 else 2.0
+    chance = math.exp(-2 * n * share**2 / squares) if share <= 1 else 0.0
+    value = (2 if two_sided else 1) * chance
     side = "off" if two_sided else "too large"
     statement = (
         f"a mean of {n} observations is {side} by {epsilon:g} or more with a probability of at "
@@ -166,5 +169,5 @@ def binomial_tail(n: int, p: float, count: int, *, upper: bool = False) -> float
     """
     n, p, count = check_count("n", n), check_error("p", p), check_count("count", count, 0)
     if upper:
-        return float(bdtrc(count - 1, n, p)) if 0 < count <= n else float(count == 0)
-    return float(bdtr(count, n, p)) if count < n else 1.0
+        return float(betainc(count, n - count + 1, p)) if 0 < count <= n else float(count == 0)
+    return float(betainc(n - count, count + 1, 1 - p)) if count < n else 1.0

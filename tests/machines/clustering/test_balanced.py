@@ -145,3 +145,15 @@ def test_weights_are_repetition_and_copies_may_part():
         KMeans(2, balanced="yes").fit(X)
     with pytest.raises(ValueError, match="count once each"):
         BalancedPartition(PrecomputedGram(X @ X.T), 2, np.full(12, 2.0))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_prices_that_rounding_has_moved_end_all_the_same(seed):
+    """One row far away: differences of costs are rounding, and chains of moves may be circles."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((16, 7))[rng.integers(0, 16, 46)]
+    X = np.where(rng.random((46, 7)) < 0.8, 0.0, X)
+    X[0] = 1e6
+    machine = KMeans(n_clusters=8, balanced=True, random_state=seed, kernel="linear").fit(X)
+    assert machine.certificate_.ok
+    assert sorted(np.bincount(machine.labels_)) == [5, 5, 6, 6, 6, 6, 6, 6]

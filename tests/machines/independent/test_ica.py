@@ -207,7 +207,7 @@ def test_endings_are_honest():
         assert machine.fit(noise).certificate_.ok
 
 
-@pytest.mark.parametrize("scale", [1e-130, 1e130])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_units_do_not_matter(scale):
     near, far = ICA().fit(X), ICA().fit(X * scale)
     assert np.allclose(near.components_, far.components_ * scale, atol=1e-6)
@@ -247,8 +247,8 @@ def test_more_refusals():
         ICA().fit(np.full((5, 2), 0.1))
     with pytest.raises(TypeError, match="it is called contrast"):
         ICA(fun="logcosh")
-    with pytest.raises(ValueError, match="beyond float64"):
-        ICA().fit(X * 1e200)
+    with pytest.raises(ValueError, match="end of float64"):
+        ICA().fit(X * 1e290)
     with pytest.raises(ParameterError, match="mixing has shape"):
         ICA().fit(X).amari_index(np.eye(2))
     problem = IndependentComponents(X, np.ones(len(X)), 3, CONTRASTS["exp"], True, 3)

@@ -12,8 +12,8 @@ from mercer.gram.transformed.part import restricted
 from mercer.kernels import Gaussian, Linear
 from mercer.problems import MarginPath, PathDuals, PathSetting, svm
 from mercer.solvers import SMO, Each, SMOPath, SolverError, Status
+from mercer.solvers.choose import choose
 from mercer.solvers.margin.path import warm_starts
-from mercer.solvers.solve import choose
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

@@ -26,9 +26,9 @@ from mercer.solvers import (
     Watch,
     solve,
 )
+from mercer.solvers.choose import choose
 from mercer.solvers.ridge.folds.krylov import by_subspaces
 from mercer.solvers.ridge.folds.system import FoldSystem
-from mercer.solvers.solve import choose
 from mercer.testing import check_solver
 
 PENALTIES = np.logspace(-3, 2, 8)

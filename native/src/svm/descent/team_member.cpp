@@ -138,8 +138,9 @@ bool TeamMember<Entry>::move(const Pick<Entry>& pick) {
     if (owns(i)) level_.refresh(i, b_[i]);
     if (owns(j)) level_.refresh(j, b_[j]);
     // what is remembered is free: a step may end at a bound and be the one without bounds as well
-    const bool inside = level_.is_free(i) && level_.is_free(j);
-    if (remembers_ && !again && step == free && inside) past_.begin(pair);
+    // (a team remembers nothing: the state that is asked belongs to thread 0, which writes it now)
+    const bool whole = remembers_ && !again && step == free;
+    if (whole && level_.is_free(i) && level_.is_free(j)) past_.begin(pair);
   }
   if (owns(i)) level_.f[i] -= static_cast<Entry>(step * level_.shift[i]);
   if (owns(j)) level_.f[j] += static_cast<Entry>(step * level_.shift[j]);

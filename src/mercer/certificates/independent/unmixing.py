@@ -130,7 +130,7 @@ def _principal(X: Array, share: Array) -> tuple[Array, Array]:
     """Return principal axes, (d, r), and the standard deviations along them, largest first."""
     rows = np.sqrt(share)[:, None] * X
     if X.shape[0] > X.shape[1]:
-        rows = np.linalg.qr(rows, mode="r")
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))
     _, lengths, axes = np.linalg.svd(rows, full_matrices=False)
     return np.asarray(axes.T), np.asarray(lengths)
 

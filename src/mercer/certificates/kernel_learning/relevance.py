@@ -8,6 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends.lapack import solved_if_regular
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Source, exact
 from mercer.gram.build import matrix_gram
@@ -97,7 +98,7 @@ def _(measure: Likelihood, problem: Relevance, K: Array, penalty: float) -> floa
     C = K + np.diag(penalty / s)
     total, targets = float(s.sum()), Y.shape[1]
     ones = np.ones((n, 1))
-    solved = np.linalg.solve(C, np.column_stack([Y, ones]))
+    solved = solved_if_regular(C, np.column_stack([Y, ones]))
     log_determinant = float(np.linalg.slogdet(C)[1] + np.log(s).sum())
     squares = np.sum(Y * solved[:, :-1], axis=0)
     if problem.bias:

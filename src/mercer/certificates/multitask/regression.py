@@ -8,14 +8,15 @@ with the exact C bounds what a posterior variance made of g is off by, whoever m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.process.regression import likelihood_rounding
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import definiteness, exact
 from mercer.problems.multitask.regression import (
     TaskEvidence,
@@ -138,7 +139,7 @@ def _likelihood_rounding(problem: TaskRegression, value: TaskPosterior) -> float
     return likelihood_rounding(condition, squares / float(s[problem.readings.row].sum()))
 
 
-def _number(x: float) -> float:
+def _number(x: Any) -> float:
     return float(x) if np.isfinite(x) else float("inf")
 
 
@@ -170,11 +171,9 @@ def _solved(problem: TaskRegression, value: TaskPosterior, c: Array) -> tuple[Ar
     """Return C^-1 c and c'C^-1 c by what is stored."""
     if value.factor is not None:
         readings = problem.readings
-        half = linalg.solve_triangular(
-            value.factor, c[readings.row, readings.task], lower=True, check_finite=False
-        )
+        half = solved_by_factor(value.factor, c[readings.row, readings.task])
         g = np.zeros_like(c)
-        back = linalg.solve_triangular(value.factor, half, lower=True, trans=1, check_finite=False)
+        back = solved_by_factor(value.factor, half, transposed=True)
         g[readings.row, readings.task] = back
         return g, float(half @ half)
     m, V = np.linalg.eigh(problem.tasks)
@@ -195,13 +194,13 @@ def _likelihood(problem: TaskRegression, K: Array, Y: Array) -> float:
         for j, value in enumerate(np.maximum(m, 0.0)):
             C = value * K
             C.flat[:: len(C) + 1] += noise / s
-            squares += float(rotated[:, j] @ interruptible(np.linalg.solve, C, rotated[:, j]))
+            squares += float(rotated[:, j] @ solved_if_regular(C, rotated[:, j]))
             determinant += float(interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s)))
     else:
         C = readings_matrix(K, problem.tasks, readings)
         C.flat[:: len(C) + 1] += noise / s[readings.row]
         y = Y[readings.row, readings.task]
-        squares = float(y @ interruptible(np.linalg.solve, C, y))
+        squares = float(y @ solved_if_regular(C, y))
         determinant = float(
             interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s[readings.row]))
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 from scipy.special import expit, log_expit
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import exact
 from mercer.problems import Coefficients
 from mercer.problems.process.classification import (
@@ -116,10 +116,8 @@ def _compared(
     A = K * W
     A.flat[:: len(A) + 1] += 1.0  # I + K W
     across = K[:, rows]
-    variance = interruptible(np.linalg.solve, A, across)[rows, np.arange(len(rows))]
-    half = linalg.solve_triangular(
-        value.factors[t], value.roots[:, [t]] * across, lower=True, check_finite=False
-    )
+    variance = solved_if_regular(A, across)[rows, np.arange(len(rows))]
+    half = solved_by_factor(value.factors[t], value.roots[:, [t]] * across)
     stored = across[rows, np.arange(len(rows))] - np.einsum("ij,ij->j", half, half)
     determinant = interruptible(np.linalg.slogdet, A)
     likelihood = float(s @ log_expit(sign * f) - 0.5 * (a @ f) - 0.5 * determinant[1])

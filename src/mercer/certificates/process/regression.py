@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import exact
 from mercer.points import to_dense
 from mercer.problems.process.evidence import Evidence, log_likelihood
@@ -147,14 +147,11 @@ def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array)
     C.flat[:: len(C) + 1] += problem.system().shift(0)
     ones = np.ones(len(C))
     right = np.column_stack([across, problem.targets, ones])
-    try:
-        solved = interruptible(np.linalg.solve, C, right)
-    except np.linalg.LinAlgError:  # singular to rounding: nothing is known, and so it is said
-        solved = np.full(right.shape, np.nan)
+    solved = solved_if_regular(C, right)
     sign, log_determinant = interruptible(np.linalg.slogdet, C)
     log_determinant += float(np.sum(np.log(problem.row_weights)))
     g, a, u = solved[:, : len(rows)], solved[:, len(rows) : -1], solved[:, -1]
-    half = linalg.solve_triangular(value.factor, np.column_stack([across, ones]), lower=True)
+    half = solved_by_factor(value.factor, np.column_stack([across, ones]))
     stored = own - np.sum(half[:, :-1] ** 2, axis=0)
     variance = own - np.sum(across * g, axis=0)
     squares = float(np.sum(problem.targets * a))
@@ -179,14 +176,14 @@ def _by_features(problem: ProcessRegression, value: ProcessPosterior, rows: Arra
     R = interruptible(np.linalg.qr, wide, mode="r")
     extra = noise / total if bias else 0.0
     phi = G[rows].T
-    stored = noise * np.sum(linalg.solve_triangular(value.factor, phi, lower=True) ** 2, axis=0)
-    variance = noise * np.sum(linalg.solve_triangular(R, phi, trans=1) ** 2, axis=0)
+    stored = noise * np.sum(solved_by_factor(value.factor, phi) ** 2, axis=0)
+    variance = noise * np.sum(solved_by_factor(R, phi, lower=False, transposed=True) ** 2, axis=0)
     log_determinant = 2.0 * float(np.sum(np.log(np.abs(R.diagonal()))))
     log_determinant += (len(F) - F.shape[1]) * float(np.log(noise))
     log_determinant += float(np.log(total / noise)) if bias else 0.0
     y = problem.targets - middle
-    pulled = linalg.solve_triangular(R, G.T @ (s[:, None] * y), trans=1)
-    w = linalg.solve_triangular(R, pulled)
+    pulled = solved_by_factor(R, G.T @ (s[:, None] * y), lower=False, transposed=True)
+    w = solved_by_factor(R, pulled, lower=False)
     squares = float(np.sum(s[:, None] * (y - G @ w) ** 2) / noise + np.sum(w**2))
     return _Other(stored + extra, variance + extra, log_determinant, squares)
 

@@ -15,6 +15,7 @@ from sklearn import naive_bayes
 from mercer.array_types import Array
 from mercer.certificates import Certificate, certify
 from mercer.compat.sklearn.base.overflow import in_words
+from mercer.compat.sklearn.base.parameters import check_priors
 from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
 from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
 from mercer.solvers import Solution, Status
@@ -22,6 +23,8 @@ from mercer.solvers import Solution, Status
 
 class ClosedForm:
     """A class of scikit-learn whose fitted numbers are judged when somebody asks."""
+
+    _priors = "class_prior"
 
     @property
     def solution_(self) -> Solution:
@@ -37,6 +40,7 @@ class ClosedForm:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit as scikit-learn does; numbers beyond float64 are refused in words."""
+        check_priors(self, self._priors)
         with in_words(type(self).__name__):
             super().fit(X, y, sample_weight)  # type: ignore[misc]
         return self
@@ -167,6 +171,7 @@ class GaussianNB(ClosedForm, naive_bayes.GaussianNB):
     """
 
     _judgement: Any
+    _priors = "priors"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit as scikit-learn does, and remember the rows for the certificate."""

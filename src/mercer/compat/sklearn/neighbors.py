@@ -98,8 +98,10 @@ class KNeighborsClassifier(ScikitNeighbors):
         """
         check_power(type(self).__name__, self.metric, self._power())
         super().fit(X, y)
-        if not self._fit_X.dtype.isnative:  # a pickled copy would be, and break ties otherwise
-            self._fit_X = self._fit_X.astype(self._fit_X.dtype.newbyteorder("="))
+        held: Any = vars(self)["_fit_X"]
+        kind = getattr(held, "dtype", None)  # a tree shows its memory alone
+        if kind is not None and not kind.isnative:  # a copy would be, and break ties otherwise
+            self._fit_X = held.astype(kind.newbyteorder("="))
         self._refuse_overflow(self._fit_X)
         for name in ("_search", "_machine"):  # of an earlier fit
             self.__dict__.pop(name, None)

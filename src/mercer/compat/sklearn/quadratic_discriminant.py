@@ -9,6 +9,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis as Sciki
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import machines
+from mercer.compat.sklearn.base.parameters import check_priors
 from mercer.compat.sklearn.base.wrapped import WrappedMachine
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
@@ -87,6 +88,7 @@ class QuadraticDiscriminantAnalysis(WrappedMachine, ScikitQuadratic):
             The fitted machine.
         """
         self._validate_params()
+        check_priors(self, "priors")
         for name in ("machine_", "covariance_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         shrunk = self.shrinkage is not None or self.covariance_estimator is not None

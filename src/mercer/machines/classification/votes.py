@@ -58,7 +58,7 @@ def votes(
 def warn_of_silent_rows(found: Found, w: Array, k: float, weighing: Weighing) -> None:
     """Warn where neighbours of negative similarity lose their votes."""
     ballots = np.clip(k - (np.cumsum(w, axis=1) - w), 0.0, w)
-    lost = ((ballots > 0) & (found.similarity < 0)).any(axis=1)
+    lost: Array = np.asarray(((ballots > 0) & (found.similarity < 0)).any(axis=1))
     if weighing is similar and lost.any():
         warnings.warn(
             f"NearestNeighbors: {int(lost.sum())} of {len(lost)} rows have neighbours of negative "

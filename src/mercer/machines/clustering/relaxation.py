@@ -22,7 +22,7 @@ from mercer.machines.clustering.normalization import Normalization, NormalizedCu
 from mercer.problems import Eigenproblem, Modes
 from mercer.solvers import LOBPCG, Callback, InverseLanczos, Solution, Solver, Status
 from mercer.solvers import solve as solved
-from mercer.solvers.solve import choose
+from mercer.solvers.choose import choose
 
 _BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself
 _ROUGH = 1e-2  # how well the normalised cut is solved where it is only a start

@@ -129,7 +129,7 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstima
         weights = check_weights(self, sample_weight, X.shape[0])
         kept = np.flatnonzero(weights)
         what = f"classical scaling of {len(kept)} rows"
-        require_memory(8.0 * _MATRICES * len(kept) ** 2, what, "Use fewer rows.")
+        require_memory(8 * _MATRICES * len(kept) ** 2, what, "Use fewer rows.")
         self._kept: Array = kept
         self._rows: Points | None = None if self._is_given() else take(X, kept)
         D = X[np.ix_(kept, kept)] if self._rows is None else between(self, self._rows, self._rows)

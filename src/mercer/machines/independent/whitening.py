@@ -16,7 +16,7 @@ from mercer.resources import require_memory
 from mercer.solvers import Solution
 
 _EXACT = 1e-12  # residual of principal components, where they are iterated
-_RANGE = 2.0**-470, 2.0**470  # of entries whose squares are numbers
+_RANGE = 2.0**-900, 2.0**900  # of entries whose directions are numbers, too
 _COPIES = 6  # of white rows: themselves, their directions, and values of contrasts
 
 
@@ -96,8 +96,8 @@ def _unit(name: str, X: Points) -> float:
     unit = 2.0 ** np.floor(np.log2(largest)) if largest > 0 else 1.0
     if not _RANGE[0] < unit < _RANGE[1]:
         raise ValueError(
-            f"{name}: squares of X, whose largest entry is {largest:.0e}, are beyond float64, and "
-            "so are the variances. Scale the features"
+            f"{name}: X, whose largest entry is {largest:.0e}, is at the end of float64, and its "
+            "directions are beyond. Scale the features"
         )
     return float(unit)
 

@@ -36,7 +36,7 @@ from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
-from mercer.solvers.solve import choose
+from mercer.solvers.choose import choose
 
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them

@@ -110,8 +110,9 @@ def _root(B: Array, size: float | None) -> Array:
     """
     if size is not None:
         count = len(B)
-        return np.sqrt(size) * (np.eye(count) + _SLANT * np.tril(np.ones((count, count)), -1))
+        slanted = np.eye(count) + _SLANT * np.tril(np.ones((count, count)), -1)
+        return np.asarray(np.sqrt(size) * slanted)
     values, vectors = np.linalg.eigh(B)
     half = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
-    R = np.linalg.qr(half.T, mode="r")
+    R: Any = np.linalg.qr(half.T, mode="r")
     return np.asarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)

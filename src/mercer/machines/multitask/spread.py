@@ -75,11 +75,12 @@ class TaskSpread:
             deadline.check()
             some = slice(first, first + step)
             found[some] -= self._explained(self._across(take(Z, some)))
-        return np.maximum(found, 0.0)  # below by rounding only
+        return np.asarray(np.maximum(found, 0.0))  # below by rounding only
 
     def _explained(self, across: Array) -> Array:
         if self.basis is not None and self.shares is not None:
             return np.asarray(np.square(across @ self.basis) @ self.shares)
+        assert self.factor is not None
         columns = []
         for t in range(len(self.tasks)):
             c = self.tasks[t, self.task][:, None] * across.T[self.row]

@@ -99,7 +99,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     log_marginal_likelihood_value_ : float
         The logarithm of the approximate evidence, summed over the questions.
     n_iter_ : int
-        How often the evidence was computed in the search; Newton steps without one.
+        Steps of the search, of all starts together; Newton steps without one.
     solution_ : Solution
         How the solver ended, and the way of the search.
     certificate_ : Certificate

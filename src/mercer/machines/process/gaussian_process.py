@@ -37,6 +37,7 @@ from mercer.machines.process.learning import (
     check_learning,
     evidence_problem,
     names_to_learn,
+    refuse_large,
     together,
 )
 from mercer.machines.process.spread import Spread, spread_of
@@ -189,6 +190,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         """
         self._check_parameters()
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
+        refuse_large(self, y)
         weights = check_weights(self, sample_weight, len(y))
         targets, rows = y.reshape(len(y), -1), np.flatnonzero(weights)
         kernel = kernel_of(self.kernel, X, weights, self._column_names())
@@ -367,13 +369,19 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         check_is_fitted(self)
         rows = np.flatnonzero(self._weights)
         s, y = self._weights[rows], self._targets[rows]
+        if len(rows) == 1 and s[0] <= 1 and self.bias:
+            raise ValueError(
+                "GaussianProcess: leave-one-out with bias=True needs two rows, but n_samples = 1"
+            )
         coef = self.dual_coef_.reshape(len(self._weights), -1)[rows]
-        G = self._spread.inverse_diagonal(self.noise_ / s)
-        stiff = np.maximum(s - 1.0, 0.0) / self.noise_ + G / np.maximum(s, 1.0)
-        variance = np.maximum(s, 1.0) / stiff
-        variance += self.noise_ * np.minimum(0.0, 1.0 - 1.0 / s)  # a copy has the noise of one
-        error = coef / stiff[:, None]
-        density = -0.5 * (error**2 / variance[:, None] + np.log(2 * np.pi * variance)[:, None])
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            G = self._spread.inverse_diagonal(self.noise_ / s)
+            stiff = np.maximum(s - 1.0, 0.0) / self.noise_ + G / np.maximum(s, 1.0)
+            variance = np.maximum(s, 1.0) / stiff
+            variance += self.noise_ * np.minimum(0.0, 1.0 - 1.0 / s)  # a copy has noise of one
+            error = coef / stiff[:, None]
+            spread = variance[:, None]
+            density = -0.5 * (error**2 / spread + np.log(2 * np.pi * spread))
         shape = self.dual_coef_.shape
         return LeaveOneOutDensities(
             _among(y - error, rows, shape),

@@ -23,6 +23,7 @@ from mercer.resources import require_memory
 from mercer.solvers import Solution
 
 NOISE = "noise"
+_LARGEST = 1e140  # targets: sums of their squares over a noise are numbers up to here
 _COPIES = 6  # K, its inverse, the slope, and what products need
 _SPREAD = 1.0  # standard deviation of the logarithms of further starts
 _LARGEST_TARGET = 1e140  # its square over a noise of 1e-10 is a number of float64
@@ -291,3 +292,13 @@ def given_variance(machine: Any, prior_var: Any, n: int) -> Array | None:
             f"must be finite, of shape {(n,)}"
         )
     return prior
+
+
+def refuse_large(machine: Any, y: Array) -> None:
+    """Raise where squares of targets, which likelihoods are made of, leave the range of float64."""
+    largest = float(np.nanmax(np.abs(y), initial=0.0))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"{type(machine).__name__}: y has entries as large as {largest:.0e}, and likelihoods "
+            "need their squares; divide y by a large number"
+        )

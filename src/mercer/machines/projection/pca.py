@@ -40,7 +40,7 @@ from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace,
 from mercer.points import is_objects, is_sparse, take
 from mercer.problems import Eigenproblem
 from mercer.solvers import Callback, Lanczos, Solution, Solver, solve
-from mercer.solvers.solve import choose
+from mercer.solvers.choose import choose
 
 _LOOSE = 1e-6  # certificates are no stricter than this
 

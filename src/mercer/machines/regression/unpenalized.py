@@ -80,4 +80,4 @@ def _separable(F: Any, problem: SmoothRisk) -> bool:
         bounds=(None, None),
         method="highs",
     )
-    return bool(found.status == 0 and -found.fun > _CLEAR)
+    return bool(found.status == 0 and float(found.fun or 0.0) < -_CLEAR)

@@ -84,7 +84,7 @@ def known_targets(machine: Any, y: Array) -> Array:
             f"{name}: row {partly[0]} of y has some targets and lacks others; NaN must stand for "
             "all of them. Fit one machine for each target"
         )
-    return ~missing
+    return np.asarray(~missing)
 
 
 def _is(y: Array, mark: Any) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class KernelParameters:
     names: tuple[str, ...]
     columns: list[str] | None = None
 
-    @property
+    @cached_property
     def learnt(self) -> list[Parameter]:
         """Return the parameters that are learnt, at the start."""
         return [each for each in parameters(self.kernel) if each.name in self.names]

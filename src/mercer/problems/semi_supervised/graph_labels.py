@@ -23,6 +23,7 @@ from scipy import sparse
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.base import written_out
+from mercer.gram.policy import LAPACK_ROWS
 from mercer.resources import require_memory
 
 _FAINT = 1e-12  # of the degrees of both ends: an edge below carries no digits of a value
@@ -83,6 +84,11 @@ class GraphLabels:
     def reached(self) -> Array:
         """Which rows hang together with a label, by edges that carry a value."""
         return _reached(self.edges, self.degrees, self.labelled)
+
+    @property
+    def has_few_edges(self) -> bool:
+        """Whether W is sparse, and too large to be factored in a moment."""
+        return self.gram.csr is not None and self.gram.shape[0] > LAPACK_ROWS
 
     @property
     def clamped(self) -> bool:

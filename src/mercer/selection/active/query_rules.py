@@ -99,7 +99,7 @@ class MarginQuery(QueryRule):
             _asked(machine, "decision_function", "MarginQuery", "EntropyQuery()")(pool)
         )
         if values.ndim == 1:
-            return np.abs(values)
+            return np.asarray(np.abs(values))
         largest = np.partition(values, -2, axis=1)[:, -2:]
         return np.asarray(largest[:, 1] - largest[:, 0])
 
@@ -177,8 +177,8 @@ class ExpectedChangeQuery(QueryRule):
     def scores(self, machine: Any, pool: Any, labelled: Any, rng: np.random.RandomState) -> Array:
         """Return expected lengths."""
         if not hasattr(machine, "predict_proba"):
-            kernel, noise = prior_of(machine, self.kernel, self.noise, "ExpectedChangeQuery")
-            return expected_change(kernel, labelled, pool, noise)
+            prior, noise = prior_of(machine, self.kernel, self.noise, "ExpectedChangeQuery")
+            return expected_change(prior, labelled, pool, noise)
         chances = np.asarray(machine.predict_proba(pool))
         kernel = self.kernel if self.kernel is not None else getattr(machine, "kernel_", None)
         lengths = np.sqrt(_squares(pool) if kernel is None else kernel.diag(pool))

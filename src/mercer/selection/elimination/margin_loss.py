@@ -49,4 +49,5 @@ def margin_losses(kernel: Kernel, X: Array, coef: Array) -> Array:
 
 def _squares(kernel: Kernel, X: Array, coef: Array) -> Array:
     """Return a'Ka of each column of coefficients."""
-    return np.einsum("ij,ij->j", coef, np.asarray(kernel(X), dtype=np.float64) @ coef)
+    K = np.asarray(kernel(X), dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->j", coef, K @ coef))

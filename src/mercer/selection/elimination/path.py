@@ -146,7 +146,7 @@ def coefficients_of(machine: Any, n: int) -> Array:
         name = type(machine).__name__
         raise ParameterError(f"FeatureElimination: {name} is no sum over its rows; use {_FITS}")
     values = np.asarray(machine._expansion(ends))
-    return values[:-1] - values[-1]
+    return np.asarray(values[:-1] - values[-1])
 
 
 def check_machine(machine: Any) -> None:

@@ -195,7 +195,7 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
 
     def _get_support_mask(self) -> Array:
         check_is_fitted(self)
-        return self.support_
+        return np.asarray(self.support_)
 
     def _machine(self) -> Any:
         return SVC() if self.machine is None else self.machine
@@ -214,7 +214,7 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
             must = f"be at most the number of columns: n_features = {d}"
             refuse(self, "min_features_to_select", self.min_features_to_select, must)
         if self.min_features_to_select == d:
-            return d
+            return int(d)
         machine = self._machine()
         folds = folds_of(machine, X, y, self.cv, None, self.random_state)
         found = [self._fold(machine, X, y, train, test) for train, test in folds]

@@ -9,6 +9,8 @@ they will ever fit new ones, and the lengths here pay for that too.
 from __future__ import annotations
 
 import math
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,8 +85,12 @@ def gaussian_log_likelihood(residuals: npt.ArrayLike) -> float:
     r = np.asarray(residuals, dtype=np.float64).ravel()
     if not len(r) or not np.isfinite(r).all():
         raise ValueError("residuals must be finite numbers, and some")
-    square = max(float(np.mean(r**2)), np.finfo(float).tiny)
-    return -len(r) / 2 * (math.log(2 * math.pi * square) + 1)
+    unit = float(np.abs(r).max())
+    if unit == 0.0:
+        unit = math.sqrt(np.finfo(float).tiny)  # no residual at all: as likely as a float can say
+        r = np.full(len(r), unit)
+    square = float(np.mean((r / unit) ** 2))  # squares neither overflow nor vanish
+    return -len(r) / 2 * (math.log(2 * math.pi * square) + 2 * math.log(unit) + 1)
 
 
 def regression_description_length(
@@ -149,7 +155,7 @@ def regression_description_length(
     log_mean -= (n - 1) / 2 * (math.log(math.pi * around_mean) + 2 * math.log(unit))
     log_count = math.log(k) + math.log(float(np.sum(1 / np.arange(1, n + 1))))
     gain = log_mixture(n, k, min(left / around_mean, 1.0)) if k > 1 else 0.0
-    return (log_count - log_mean - gain) / math.log(2)
+    return float(log_count - log_mean - gain) / math.log(2)
 
 
 def log_mixture(n: int, k: int, left: float) -> float:
@@ -163,14 +169,15 @@ def log_mixture(n: int, k: int, left: float) -> float:
     return float(logsumexp(gain + prior)) + math.log(step)
 
 
-def check_coefficients(parameters: int, n: int) -> int:
+def check_coefficients(parameters: Any, n: int) -> int:
     """Require a whole number of coefficients from 1 to the number of rows, of which two are needed.
 
     A constant alone is one coefficient.
     """
     if n < 2:
         raise ValueError(f"{n} targets tell nothing about a mean and a variance; two are needed")
-    if isinstance(parameters, bool) or int(parameters) != parameters or not 1 <= parameters <= n:
+    whole = isinstance(parameters, Real) and not isinstance(parameters, bool)
+    if not whole or not 1 <= parameters <= n or int(parameters) != parameters:
         raise ValueError(
             f"parameters={parameters!r} must be a whole number from 1 (a constant alone) to the "
             f"number of rows, {n}"

@@ -42,7 +42,7 @@ from mercer.selection.sharing.refit import judge_fit, score
 from mercer.selection.sharing.share import register
 from mercer.selection.sharing.sorted_rows import Sorted, sorted_rows
 from mercer.solvers import SMOPath, Watch
-from mercer.solvers.solve import choose
+from mercer.solvers.choose import choose
 
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
 

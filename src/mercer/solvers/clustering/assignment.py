@@ -15,7 +15,7 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 
-_ROUNDING = 1e-14  # of the largest cost
+_ROUNDING = 1e-14  # of the largest cost, or four roundings for each cluster of a chain
 
 
 def assigned(cost: Array, prices: Array) -> tuple[Array, Array]:
@@ -61,7 +61,9 @@ class _Chains:
         self.lent = np.zeros(k, dtype=bool)  # which clusters have one place more
         self.lent[np.lexsort((-sizes, -prices))[:more]] = True
         self.excess = sizes - least - self.lent
-        self.rounding = _ROUNDING * float(np.abs(cost).max(initial=0.0))
+        share = max(_ROUNDING, 4.0 * (k + 1) * float(np.finfo(np.float64).eps))
+        self.rounding = share * float(np.abs(cost).max(initial=0.0))
+        self.circles = 0
         self.moves = np.full((k + 1, k + 1), np.inf)  # cheapest move of a point between clusters
         self.movers = np.zeros((k, k), dtype=np.int64)
         for c in range(k):
@@ -69,16 +71,32 @@ class _Chains:
         self._lend()
 
     def hand_on(self) -> None:
-        """Move one point from clusters that are too full, along a cheapest chain."""
+        """Move one point from clusters that are too full, along a cheapest chain.
+
+        Rounding of the first labels may leave a circle of moves that lowers the cost: it is walked
+        first, since no chain would end.
+        """
         reached, before = self._paths(self.excess > 0)
         short = np.flatnonzero(self.excess < 0)
         end = int(short[np.argmin(reached[short])])
         chain = [end]
         while before[chain[-1]] >= 0:
-            chain.append(int(before[chain[-1]]))
-        chain.reverse()
-        self.excess[chain[0]] -= 1
+            back = int(before[chain[-1]])
+            chain.append(back)
+            if back in chain[:-1]:
+                self.circles += 1
+                if self.circles <= len(self.labels):
+                    self._move(chain[chain.index(back) :][::-1])
+                    return
+                full = np.flatnonzero(self.excess > 0)  # they come of rounding: one move will do
+                chain = [end, int(full[np.argmin(self.moves[full, end])])]
+                break
+        self.excess[chain[-1]] -= 1
         self.excess[end] += 1
+        self._move(chain[::-1])
+
+    def _move(self, chain: list[int]) -> None:
+        """Hand a point on from each cluster of a chain to the next."""
         chosen = [(int(self.movers[a, b]), b) for a, b in pairwise(chain) if self.k not in (a, b)]
         for a, b in pairwise(chain):
             if b == self.k:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class FixedPointICA(Solver):
         rng = np.random.default_rng(self.random_state)
         if problem.joint:
             land = Rotations(problem.rows, problem.share, problem.contrast)
-            found = self._best(land, watch, lambda: _rotation(rng, problem.space))
+            found = self._best(land, watch, partial(_rotation, rng, problem.space))
             turn, endings, steps = found.place.point, [found.status], found.steps
         else:
             turn, endings, steps = self._one_by_one(problem, watch, rng)
@@ -72,7 +73,7 @@ class FixedPointICA(Solver):
         for _ in range(problem.count):
             land = Sphere(problem.rows @ left, problem.share, problem.contrast)
             width = left.shape[1]
-            found = self._best(land, watch, lambda p=width: _direction(rng, p))
+            found = self._best(land, watch, partial(_direction, rng, width))
             turn = np.vstack([turn, left @ found.place.point])
             left = tangent_basis(np.linalg.qr(turn.T)[0])
             endings, steps = [*endings, found.status], max(steps, found.steps)

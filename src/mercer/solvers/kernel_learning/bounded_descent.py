@@ -68,8 +68,10 @@ def bounded_descent(
     options: Any = {"gtol": 0.5 * tol, "ftol": 1e-14, "maxls": 40}
     ways: Any = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "callback": way.step}
 
+    search: Any = minimize
+
     def descend(begin: Array, most: int) -> tuple[float, bool]:
-        found: Any = minimize(way, begin, options={**options, "maxiter": most}, **ways)
+        found = search(way, begin, options={**options, "maxiter": most}, **ways)
         return float(found.fun), bool(found.status == 1)
 
     try:

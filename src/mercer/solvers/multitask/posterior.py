@@ -66,7 +66,10 @@ def kronecker(K: Array, tasks: Array, s: Array, noise: float) -> Kronecker:
     root = np.sqrt(s)
     weighted = K * root
     weighted *= root[:, None]
-    values, U = interruptible(np.linalg.eigh, weighted)
+    try:
+        values, U = interruptible(np.linalg.eigh, weighted)
+    except np.linalg.LinAlgError:  # numbers that are none, or near the end of their range
+        values, U = np.full(len(K), np.nan), np.full(K.shape, np.nan)
     m, V = np.linalg.eigh(tasks)
     return Kronecker(U, np.maximum(values, 0.0), V, np.maximum(m, 0.0), root, noise)
 

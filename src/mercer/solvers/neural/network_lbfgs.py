@@ -68,9 +68,8 @@ class NetworkLBFGS(NetworkSolver):
         }
         found: Any = None
         with watch.keeping():
-            found = minimize(
-                value, at, jac=True, method="L-BFGS-B", callback=after_step, options=options
-            )
+            step: Any = after_step
+            found = minimize(value, at, jac=True, method="L-BFGS-B", callback=step, options=options)
         if found is None:  # cut short within a step
             return Status.TIME_LIMIT, len(watch.trace)
         return self._ending(problem, value, found, held, ended)

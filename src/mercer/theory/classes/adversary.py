@@ -133,6 +133,8 @@ def play_adversary(
     >>> play_adversary(majority, points, m=4).mean > 0.25
     True
     """
+    if not callable(learner):
+        raise TypeError(f"learner={learner!r} must be a function of X, y and Z")
     Z = as_rows(points)
     if len(np.unique(Z, axis=0)) < len(Z) or not len(Z):
         raise ValueError("points must be different ones, and some: one point has one label")

@@ -248,6 +248,11 @@ class FiniteClass(Hypotheses):
         Returns
         -------
         int
+
+        Raises
+        ------
+        ValueError
+            If more than 200000 sets of one size would have to be looked at.
         """
         shattered: list[tuple[int, ...]] = [()]
         dimension = 0
@@ -259,6 +264,12 @@ class FiniteClass(Hypotheses):
                 for new in range(old[-1] + 1 if old else 0, self.table.shape[1])
                 if all((*old[:i], *old[i + 1 :], new) in known for i in range(len(old)))
             ]
+            if len(longer) > _MOST_SETS:
+                raise ValueError(
+                    f"at least {dimension}, but {len(longer)} sets of {dimension + 1} points would "
+                    f"have to be looked at, more than {_MOST_SETS}; mercer.theory.vc_dimension "
+                    "looks at some of many"
+                )
             size = 2 ** (dimension + 1)
             shattered = [s for s in longer if len(np.unique(self.codes(s))) == size]
             if not shattered:

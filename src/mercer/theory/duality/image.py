@@ -8,6 +8,7 @@ line reaches it: a duality gap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,8 @@ def image_set(
     check_one_constraint(program)
     if program.n > 2:
         raise ValueError(f"{program.n} variables have too many points for a grid; at most 2")
+    if not isinstance(bounds, Sequence) or len(bounds) != 2:
+        raise ValueError(f"bounds={bounds!r} must be (low, high)")
     low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (program.n,)) for b in bounds)
     count = check_count("resolution", resolution, 2)
     axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]

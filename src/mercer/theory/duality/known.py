@@ -65,7 +65,7 @@ def hard_margin_program(X: npt.ArrayLike, y: npt.ArrayLike) -> QuadraticProgram:
     --------
     >>> program = hard_margin_program([[0, 0], [2, 0], [3, 1]], [-1, 1, 1])
     >>> solution = program.solve()
-    >>> solution.x.round(6).tolist(), solution.lam.round(6).tolist()
+    >>> (solution.x.round(6) + 0.0).tolist(), solution.lam.round(6).tolist()
     ([1.0, 0.0, -1.0], [0.5, 0.5, 0.0])
     """
     rows, signs = np.atleast_2d(finite("X", X)), finite("y", y).ravel()

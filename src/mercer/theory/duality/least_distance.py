@@ -27,9 +27,7 @@ _SETTLED = 1e-13  # relative
 def solve_quadratic(program: QuadraticProgram) -> tuple[Array, Array, Array]:
     """Return a point and multipliers of a convex program that is feasible and bounded."""
     E = program.A_eq
-    base = np.zeros(program.n)  # no feasible point is needed, and a long one would cost digits
-    if len(E):
-        base = -np.linalg.lstsq(E, program.equalities(base), rcond=None)[0]
+    base = np.linalg.lstsq(E, program.b_eq, rcond=None)[0] if len(E) else np.zeros(program.n)
     free = null_space(E) if len(E) else np.eye(program.n)
     P = free.T @ program.P @ free
     c = free.T @ program.gradient(base)

@@ -81,10 +81,30 @@ class QuadraticProgram(Program):
         self.constant = float(finite("constant", constant))
 
     @cached_property
+    def units(self) -> Array:
+        """Units of the variables in which the curvature along each is one, if there is any.
+
+        Flat is what is flat in these: diag(1, 1e-12) curves in both directions.
+        """
+        curve = np.diag(self.P)
+        units = np.where(curve > 0, 1 / np.sqrt(np.where(curve > 0, curve, 1.0)), 1.0)
+        least = np.linalg.eigvalsh(units[:, None] * self.P * units)[0]
+        # an entry that is nothing but rounding of zero would not be seen as such
+        return units if least >= -_ROUNDING * self.n else np.ones(self.n)
+
+    @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues and eigenvectors of P."""
-        values, vectors = np.linalg.eigh(self.P)
+        """The eigenvalues and eigenvectors of P in these units."""
+        values, vectors = np.linalg.eigh(self.units[:, None] * self.P * self.units)
         return values, vectors
+
+    @cached_property
+    def in_units(self) -> QuadraticProgram:
+        """The same program in these units."""
+        u = self.units
+        P = u[:, None] * self.P * u
+        matrices = (P + P.T) / 2, self.q * u, self.A_ub * u, self.b_ub, self.A_eq * u, self.b_eq
+        return QuadraticProgram(*matrices, self.constant)
 
     @cached_property
     def convex(self) -> bool:  # type: ignore[override]
@@ -144,15 +164,15 @@ class QuadraticProgram(Program):
         terms = (
             np.abs(self.q) + np.abs(self.A_ub.T) @ np.abs(lam) + np.abs(self.A_eq.T) @ np.abs(nu)
         )
-        along = vectors.T @ c
+        along = vectors.T @ (self.units * c)
         flat = values <= _ROUNDING * max(float(np.abs(values).max()), 0.0)
-        falls = np.abs(along[flat]).max(initial=0.0) > 1e-9 * terms.max()
+        falls = np.abs(along[flat]).max(initial=0.0) > 1e-9 * (self.units * terms).max()
         if not self.convex or falls:
             return DualValue(-np.inf, None, exact=True)
         steps = np.where(flat, 0.0, along / np.where(flat, 1.0, values))
         fixed = lam @ self.b_ub + nu @ self.b_eq
         value = self.constant - fixed - along @ steps / 2
-        return DualValue(float(value), -vectors @ steps, exact=True)
+        return DualValue(float(value), -self.units * (vectors @ steps), exact=True)
 
     def slater(self) -> SlaterPoint:
         """Maximise the smallest slack by a linear program.
@@ -177,36 +197,34 @@ class QuadraticProgram(Program):
         return SlaterPoint(x, margin, slack > 0, statement)
 
     def deepest(self) -> tuple[Array, float, Array, Array]:
-        """Return the point of largest slack, at most one, and multipliers.
+        """Return the point of largest slack and zeros, or what no point can do without, and prices.
 
-        Rows of length one: slack is a distance. Below zero, no point is feasible, and the
-        multipliers add the constraints up to 0 <= slack.
+        Rows have length one, so that slack is a distance. First the constraints are relaxed until
+        they can be met: if that takes more than rounding, slack is below zero and the prices add
+        them up to 0 <= slack. Else the inequalities are tightened, by no more than their numbers.
         """
         of_ub, of_eq = lengths(self.A_ub), lengths(self.A_eq)
         A, b = self.A_ub / of_ub[:, None], self.b_ub / of_ub
         E, e = self.A_eq / of_eq[:, None], self.b_eq / of_eq
-        unit = float(np.abs(np.concatenate([b, e])).max(initial=0.0)) or 1.0
-        left = np.vstack([A, E, -E])
-        slack = np.concatenate([np.ones(len(A)), np.full(2 * len(E), 0.0)])
-        short = np.concatenate([np.zeros(len(A)), np.ones(2 * len(E))])
-        # largest slack of the inequalities less what the equalities are missed by, in units of b
-        for method in ("highs", "highs-ds", "highs-ipm"):  # rarely one of them is at a loss
-            found: Any = linprog(
-                np.concatenate([np.zeros(self.n), [-1.0, 2.0]]),
-                A_ub=np.column_stack([left, slack, -np.maximum(slack, short)]),
-                b_ub=np.concatenate([b, e, -e]) / unit,
-                bounds=[(None, None)] * self.n + [(0.0, 1.0), (0.0, None)],
-                method=method,
-            )
-            if found.status == 0:
-                break
-        else:
-            raise ArithmeticError(f"the constraints could not be looked at: {found.message}")
-        prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
-        lam, up, down = np.split(prices, [len(A), len(A) + len(E)])
-        missed = float(found.x[-1])
-        slack_found = -missed if missed > _ROUNDING else float(found.x[-2])
-        return found.x[: self.n] * unit, slack_found * unit, lam / of_ub, (up - down) / of_eq
+        unit = self.length or 1.0
+        b, e = b / unit, e / unit
+        free = [(None, None)] * self.n
+        cost = np.append(np.zeros(self.n), 1.0)
+        rows = np.vstack([A, E, -E])
+        relaxed = np.column_stack([rows, -np.ones(len(rows))])
+        found = linear_program(cost, relaxed, np.concatenate([b, e, -e]), None, None, free)
+        if found.x[-1] > _ROUNDING:
+            prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+            lam, up, down = np.split(prices, [len(A), len(A) + len(E)])
+            return found.x[:-1] * unit, -float(found.x[-1]) * unit, lam / of_ub, (up - down) / of_eq
+        none = np.zeros(len(A)), np.zeros(len(E))
+        tight = np.column_stack([A, np.ones(len(A))])
+        kept = np.column_stack([E, np.zeros(len(E))])
+        try:
+            inside = linear_program(-cost, tight, b, kept, e, free, most=1.0)
+        except ArithmeticError:  # feasible by no more than rounding
+            return found.x[:-1] * unit, 0.0, *none
+        return inside.x[:-1] * unit, float(inside.x[-1]) * unit, *none
 
     def falls(self) -> bool:
         """Return whether some direction keeps all constraints and lowers the objective for ever."""
@@ -242,14 +260,16 @@ class QuadraticProgram(Program):
                 "local minimum proves nothing; for a few variables write a SmoothProgram with "
                 "bounds, which is searched through"
             )
-        x, slack, lam, nu = self.deepest()
+        scaled = self.in_units
+        z, slack, lam, nu = scaled.deepest()
         if slack < 0:
-            judged = self.judge(x, lam, nu, tol)
+            judged = self.judge(self.units * z, lam, nu, tol)
             return replace(judged, primal=np.inf, dual=np.inf, status=ProgramStatus.INFEASIBLE)
-        if self.falls():
-            judged = self.judge(x, (), (), tol)
+        if scaled.falls():
+            judged = self.judge(self.units * z, (), (), tol)
             return replace(judged, primal=-np.inf, dual=-np.inf, status=ProgramStatus.UNBOUNDED)
-        return self.judge(*solve_quadratic(self), tol)
+        z, lam, nu = solve_quadratic(scaled)
+        return self.judge(self.units * z, lam, nu, tol)
 
     def rows(
         self, kind: str, A: npt.ArrayLike | None, b: npt.ArrayLike | None
@@ -266,6 +286,24 @@ class QuadraticProgram(Program):
                 f"got {left.shape}"
             )
         return left, right
+
+
+def linear_program(
+    cost: Array,
+    A_ub: Array,
+    b_ub: Array,
+    A_eq: Array | None,
+    b_eq: Array | None,
+    free: list[tuple[None, None]],
+    most: float | None = None,
+) -> Any:
+    """Solve a linear program whose last variable is not negative."""
+    bounds = [*free, (0.0, most)]
+    for method in ("highs", "highs-ds", "highs-ipm"):  # rarely one of them is at a loss
+        found: Any = linprog(cost, A_ub, b_ub, A_eq, b_eq, bounds=bounds, method=method)
+        if found.status == 0:
+            return found
+    raise ArithmeticError(f"the constraints could not be looked at: {found.message}")
 
 
 def lengths(rows: Array) -> Array:

@@ -108,18 +108,18 @@ def descend_in_units(
 def constrained(program: SmoothProgram, start: Array) -> Array:
     """Minimise f under all constraints from a start (sequential quadratic programs)."""
 
-    def in_units(function: Any, sign: float = 1.0) -> dict[str, Any]:
-        unit = sign * unit_of(function, function.slope, start)
-        return {"fun": lambda x: function(x) / unit, "jac": lambda x: function.slope(x) / unit}
+    def scaled(function: Any, sign: float = 1.0) -> dict[str, Any]:
+        size = sign / (float(np.abs(function.slope(start)).max()) or 1.0)
+        return {"fun": lambda x: size * function(x), "jac": lambda x: size * function.slope(x)}
 
-    constraints = [{"type": "ineq", **in_units(g, -1.0)} for g in program.g]
-    constraints += [{"type": "eq", **in_units(h)} for h in program.h]
+    constraints = [{"type": "ineq", **scaled(g, -1.0)} for g in program.g]
+    constraints += [{"type": "eq", **scaled(h)} for h in program.h]
     sides = list(zip(program.low, program.high, strict=True)) if program.bounded else None
     options: dict[str, Any] = {"method": "SLSQP", "bounds": sides, "constraints": constraints}
-    options["options"] = {"ftol": 1e-15, "maxiter": 500}
+    options |= {"options": {"ftol": 1e-15, "maxiter": 500}, **scaled(program.f)}
     x = start
     for _ in range(2):  # a second time with fresh curvature
-        found: Any = minimize(x0=x, **in_units(program.f), **options)
+        found: Any = minimize(x0=x, **options)
         if not np.isfinite(found.x).all():
             break
         x = np.clip(found.x, program.low, program.high)

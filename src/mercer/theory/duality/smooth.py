@@ -127,6 +127,11 @@ class SmoothProgram(Program):
         self.low, self.high = self.box(bounds)
         middle = (self.low + self.high) / 2 if self.bounded else np.zeros(self.n)
         self.start = self.point(middle if start is None else start)
+        if not np.isfinite(self.f(self.start)):
+            raise ValueError(
+                f"objective is {self.f(self.start)} at start={self.start.tolist()}; pass a start= "
+                "at which it is a number"
+            )
         if not self.convex and not self.bounded:
             raise ValueError(
                 "a program that is not convex needs bounds=(low, high): it is searched through"

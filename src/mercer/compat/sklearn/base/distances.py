@@ -54,7 +54,7 @@ def refuse_overflow(name: str, X: Any, metric: Any, p: Any) -> None:
     """
     if X is None or not isinstance(metric, str) or metric == "precomputed":
         return
-    rows = X if is_sparse(X) else np.asarray(X)
+    rows: Any = X if is_sparse(X) else np.asarray(X)
     entries = rows.tocsr().data if is_sparse(X) else rows
     if entries.dtype.kind not in "fiu" or not entries.size:
         return

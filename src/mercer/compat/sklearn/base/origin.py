@@ -29,10 +29,10 @@ from mercer.machines.margin.multiclass import parts_of
 from mercer.points import as_points, is_sparse, take
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers import Solution, Solver, Status, solve
+from mercer.solvers.choose import choose
 from mercer.solvers.linear_margin.dual_descent import DualDescent
 from mercer.solvers.linear_margin.interior_point import InteriorPoint
 from mercer.solvers.many import Each
-from mercer.solvers.solve import choose
 
 _PASSES = 1000  # LIBLINEAR's default; a smaller limit was asked for
 _SOLVE_BELOW = 0.9  # of tol, so that the certificate, computed from the data, meets tol itself

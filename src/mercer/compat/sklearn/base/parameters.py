@@ -36,6 +36,19 @@ def check_solving(machine: Any) -> None:
     check_verbose(machine)
 
 
+def check_priors(machine: Any, name: str) -> None:
+    """Require a list of numbers that are not negative, or None: scikit-learn takes other shapes."""
+    given = getattr(machine, name)
+    if given is None:
+        return
+    try:
+        priors = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        priors = np.full((), np.nan)
+    if priors.ndim != 1 or not (priors >= 0).all():
+        refuse(machine, name, given, "be None, or hold one probability for each class")
+
+
 def check_whole(machine: Any, name: str, least: int) -> None:
     """Require an integer of at least `least`."""
     value = getattr(machine, name)
