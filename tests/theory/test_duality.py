@@ -472,3 +472,5 @@ def test_functions_that_are_no_numbers_are_refused_in_words():
         pytest.raises(ValueError, match="finite in the whole box|at which it is a number"),
     ):
         SmoothProgram(lambda x: np.log(x[0]), **box).solve()
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite in the whole box"):
+        SmoothProgram(lambda x: np.sqrt(x[0] + 0.5), **box).solve()

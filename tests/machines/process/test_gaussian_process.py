@@ -15,6 +15,7 @@ from sklearn.gaussian_process import kernels as rivals
 import mercer
 from mercer import GaussianProcess, KernelRidge, Status, certify
 from mercer.files.verifying.verify import verify
+from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 from mercer.problems import ProcessRegression
 
@@ -302,7 +303,14 @@ def test_weights_that_leave_no_noise_are_seen_within_the_fit():
         assert machine.certificate_.ok == (status is Status.SOLVED)
 
 
-def test_targets_whose_squares_overflow_are_refused_in_words():
-    X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 0.5, 2.0, 1.0, 0.0]) * 1e150
-    with pytest.raises(ValueError, match="squares of y, whose largest entry"):
-        GaussianProcess("gaussian", optimize=True).fit(X, y)
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_likelihood_that_is_off_is_not_certified(bias):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(30, 2)), random.normal(size=30)
+    machine = GaussianProcess(Gaussian(1.0), noise=0.1, bias=bias).fit(X, y)
+    value = machine.solution_.value
+    asked = ProcessRegression(
+        make_gram(Gaussian(1.0), X, Need.MATRIX), y[:, None], 0.1, np.ones(30), bias
+    )
+    assert certify(asked, value).ok
+    assert not certify(asked, replace(value, log_likelihood=1.001 * value.log_likelihood)).ok

@@ -15,6 +15,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.process.regression import likelihood_rounding
 from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import definiteness, exact
 from mercer.problems.multitask.regression import (
@@ -82,6 +83,8 @@ def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -
     right = max(q.relative_residual, q.unread, q.variance_error) <= tol
     ok = right and not convex.seen and np.isfinite(q.indefiniteness)
     ok = ok and q.stationarity <= max(flat, tol)
+    if np.isfinite(q.log_likelihood):  # else nothing is known to compare with
+        ok = ok and q.likelihood_error <= max(tol, _likelihood_rounding(problem, value))
     statement = (
         "the answer solves the equations of all tasks exactly once their right-hand side is "
         f"changed by {q.relative_residual:.1e} of its norm; variances at {q.places_judged} places "
@@ -125,6 +128,15 @@ def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> Ta
         at_lower,
         at_upper,
     )
+
+
+def _likelihood_rounding(problem: TaskRegression, value: TaskPosterior) -> float:
+    """Return what rounding may change in the log-likelihood of a reading."""
+    s, count = problem.row_weights, problem.targets.size
+    prior = float(np.abs(problem.gram.diag()).max() * np.abs(problem.tasks.diagonal()).max())
+    condition = (count * prior + problem.noise / float(s.min())) * float(s.max()) / problem.noise
+    squares = abs(float(np.nansum(problem.targets * value.coef)))
+    return likelihood_rounding(condition, squares / float(s[problem.readings.row].sum()))
 
 
 def _number(x: Any) -> float:

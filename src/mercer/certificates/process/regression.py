@@ -79,6 +79,8 @@ def _(problem: ProcessRegression, value: ProcessPosterior, tol: float | None = N
     flat = 0.0 if problem.search is None else problem.search.flat
     ok = mean.ok and quantities.variance_error <= tol
     ok = ok and quantities.stationarity <= max(flat, tol)
+    if np.isfinite(quantities.log_likelihood):  # else nothing is known to compare with
+        ok = ok and quantities.likelihood_error <= max(tol, _likelihood_rounding(problem, value))
     return Certificate(bool(ok), quantities, tol, _statement(quantities, mean, problem, tol))
 
 
@@ -112,6 +114,30 @@ def _measured(
         at_lower,
         at_upper,
     )
+
+
+def _likelihood_rounding(problem: ProcessRegression, value: ProcessPosterior) -> float:
+    """Return what rounding may change in the log-likelihood of a row: epsilon times condition."""
+    s = problem.row_weights
+    largest = len(s) * float(np.abs(problem.gram.diag()).max()) + problem.noise / float(s.min())
+    condition = largest * float(s.max()) / problem.noise
+    squares = abs(float(np.sum(problem.targets * value.coef))) / float(s.sum())
+    if problem.bias:  # what the constant explains was there before it was taken off
+        squares = float(s @ np.square(problem.targets).sum(axis=1)) / problem.noise / float(s.sum())
+    return likelihood_rounding(condition, squares)
+
+
+def likelihood_rounding(condition: float, squares: float) -> float:
+    """Return what rounding may change in the log-likelihood of a row.
+
+    Parameters
+    ----------
+    condition : float
+        Of the covariance, at most.
+    squares : float
+        y'C^-1 y of a row.
+    """
+    return 16.0 * float(np.finfo(float).eps) * condition * (1.0 + squares)
 
 
 def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array) -> _Other:
