@@ -469,7 +469,7 @@ def test_functions_that_are_no_numbers_are_refused_in_words():
     box = {"n": 1, "convex": False, "bounds": (-1, 1), "resolution": 5}
     with (
         np.errstate(all="ignore"),
-        pytest.raises(ValueError, match="finite in the whole box|at which it is a number"),
+        pytest.raises(ValueError, match=r"finite in the whole box|at which it is a number"),
     ):
         SmoothProgram(lambda x: np.log(x[0]), **box).solve()
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite in the whole box"):
