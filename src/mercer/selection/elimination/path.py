@@ -12,7 +12,8 @@ from sklearn.base import clone
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.machines.base.machine import Machine, is_precomputed, kernel_of
+from mercer.machines.base.machine import is_precomputed, kernel_of
+from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import ParameterError, is_real
 from mercer.resources import require_memory
 from mercer.selection.elimination.margin_loss import margin_losses

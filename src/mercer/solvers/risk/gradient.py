@@ -39,13 +39,13 @@ def wrong_setting(solver: Solver, sizes: tuple[str, ...], count: str) -> str | N
         Which must be a whole number, not negative.
     """
     name, step, steps = type(solver).__name__, vars(solver)["step"], getattr(solver, count)
-    if not (isinstance(step, Real) and 0 < step < np.inf):
+    if not (isinstance(step, Real) and 0 < float(step) < np.inf):
         return f"{name}: step={step!r} must be positive, and finite"
     for size in sizes:
         value = getattr(solver, size)
-        if not (isinstance(value, Real) and 0 <= value < np.inf):
+        if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             return f"{name}: {size}={value!r} must be positive, or zero"
-    if not (isinstance(steps, Integral) and steps >= 0):
+    if not (isinstance(steps, Integral) and int(steps) >= 0):
         return f"{name}: {count}={steps!r} must be a whole number, positive or zero"
     return None
 
