@@ -45,8 +45,10 @@ def check_priors(machine: Any, name: str) -> None:
         priors = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         priors = np.full((), np.nan)
-    if priors.ndim != 1 or not (priors >= 0).all():
+    if priors.ndim != 1 or np.isnan(priors).any():
         refuse(machine, name, given, "be None, or hold one probability for each class")
+    if not (priors >= 0).all():  # in scikit-learn's words, which its own tests look for
+        refuse(machine, name, given, "hold probabilities. Priors must be non-negative")
 
 
 def check_whole(machine: Any, name: str, least: int) -> None:
