@@ -166,3 +166,14 @@ def test_machines_without_a_sum_over_rows_are_refused():
         FeatureElimination(NearestNeighbors(1), n_features_to_select=1).fit(X, y)
     with pytest.raises(ParameterError, match="min_features_to_select=4 must be at most"):
         FeatureElimination(min_features_to_select=4).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options", [{"cv": 3}, {"rule": "best"}, {"scoring": "accuracy"}, {"min_features_to_select": 3}]
+)
+def test_what_a_given_number_leaves_idle_is_refused(options):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), rng.integers(0, 2, 30)
+    (name,) = options
+    with pytest.raises(ValueError, match=f"{name}=.* beside n_features_to_select"):
+        FeatureElimination(n_features_to_select=2, **options).fit(X, y)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import LogisticRegression, ParameterError, certify
+from mercer import LogisticRegression, ParameterError, SolverError, certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss
@@ -233,3 +233,10 @@ def test_no_penalty_among_others_in_a_grid():
 def test_settings_that_mean_nothing_are_refused_by_name(solver, named):
     with pytest.raises(SolverError, match=named):
         LogisticRegression(solver=solver).fit([[0.0], [1.0], [2.0], [0.5]], [0, 1, 0, 1])
+
+
+def test_seeds_that_are_none_are_refused():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    with pytest.raises(SolverError, match="random_state='a' must be a whole number"):
+        LogisticRegression(solver=StochasticGradient(random_state="a")).fit(X, y)

@@ -245,3 +245,14 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
         check_optional_count(self, "n_features_to_select")
         check_count(self, "min_features_to_select")
         check_optional_positive(self, "time_limit")
+        if self.n_features_to_select is not None:
+            self._refuse_idle()
+
+    def _refuse_idle(self) -> None:
+        """Refuse what only cross-validation would use, beside a number that leaves it nothing."""
+        idle = {"min_features_to_select": 1, "cv": None, "rule": "one_standard_error"}
+        for name, default in (idle | {"scoring": None}).items():
+            given = getattr(self, name)
+            if given is not default and not (isinstance(given, int | str) and given == default):
+                must = f"be {default!r} beside n_features_to_select, which leaves nothing to choose"
+                refuse(self, name, given, must)
