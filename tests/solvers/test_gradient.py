@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import LogisticRegression, ParameterError, SolverError, certify
+from mercer import LogisticRegression, ParameterError, certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss
