@@ -28,7 +28,16 @@ from mercer.expression import (
 )
 from mercer.gram import Source
 from mercer.gram.graphs.neighbours import neighbours as of_source
-from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from mercer.kernels import (
+    AllSubsets,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    exp,
+)
 from mercer.testing.neighbours import check_neighbours
 
 BACKENDS = available_backends()
@@ -325,3 +334,15 @@ def test_levels_of_a_rounded_step():
         best = np.sort(squared, axis=1)[:, :5]
         np.testing.assert_allclose(found, best, rtol=1e-12)
         np.testing.assert_allclose(np.take_along_axis(squared, index, axis=1), best, rtol=1e-12)
+
+
+def test_new_points_far_longer_than_all_others_lose_no_digits():
+    """k(z, z) is the same in all distances of z: 1e56 beside differences of 1e19."""
+    rng = np.random.default_rng(454335)
+    X = rng.standard_normal((8, 7))
+    Z = 3 * X[:4] + 1
+    kernel = exp(Linear()) * AllSubsets()
+    index, squared = of_source(Source(kernel.expression(), X), 2, Z)
+    key = kernel.diag(X) - 2 * kernel(Z, X)
+    np.testing.assert_array_equal(index, np.argsort(key, axis=1)[:, :2])
+    assert (squared > 0).all()

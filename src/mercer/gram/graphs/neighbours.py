@@ -20,6 +20,8 @@ ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
 _ROUNDINGS_OF_A_SUM = 16  # beside two for each feature, as tiles add up products
 _DIGITS = 1e11 * float(np.finfo(np.float64).eps)  # of a larger distance ten digits are left
 _AT_ONCE = 4096  # rows whose differences from one row are held together
+_LONG = 1e4  # k(z, z) over the largest k(x, x), from where on four digits of distances are lost
+_QUERIES = 256  # new points that are compared with all others at a time
 
 
 def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Array, Array]:
@@ -63,7 +65,28 @@ def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Arr
             f"kernel value not finite: {len(bad)} row(s) of X ({shown}) are at no finite distance "
             f"from {count} others. Scale the features, or use a smaller degree."
         )
+    if Z is not None and not closeness(source.expression).direct:
+        _search_again(source, Z, index, squared)
     return index, squared
+
+
+def _search_again(source: Source, Z: Points, index: Array, squared: Array) -> None:
+    """Search anew, without k(z, z), for new points beside whose k(z, z) all others lose digits.
+
+    It is the same in all distances of z, and only their differences count.
+    """
+    lengths = source.diag()
+    own = choose_backend().diagonal(source.expression, Z, np.float64)
+    longest = float(np.abs(lengths).max(initial=0.0))
+    again = np.flatnonzero(own > _LONG * longest)
+    for part in np.array_split(again, len(again) // _QUERIES + 1):
+        deadline.check()
+        far = take(Z, part)
+        pairs = choose_backend().pairs(source.expression, far, source.X, np.float64)
+        key = lengths - 2.0 * np.asarray(pairs.dense())
+        chosen = np.argsort(key, axis=1, kind="stable")[:, : index.shape[1]]
+        index[part] = chosen
+        squared[part] = np.maximum(np.take_along_axis(key, chosen, axis=1) + own[part, None], 0.0)
 
 
 def is_exact(source: Source) -> bool:
