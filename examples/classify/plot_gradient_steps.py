@@ -43,7 +43,6 @@ for share, colour in STEPS.items():
 left.set(xlabel="step", ylabel="cost above the minimum", ylim=(1e-9, 1e3), title="Four lengths")
 left.legend(frameon=False)
 
-# %%
 # The way of the weights on the cost: short steps follow the gradient, long ones jump across the
 # valley, and those that are too long leave it.
 
