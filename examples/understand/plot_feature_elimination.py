@@ -4,7 +4,7 @@ Which features matter? Elimination by the margin
 
 The 30 measurements of 569 tumours, and beside them 30 columns that are the same measurements
 shuffled over the tumours: they look alike and say nothing. A Gaussian support vector machine is
-fitted, the column without which |w| changes least is left out, and so on.
+fitted, the column without which the norm of w changes least is left out, and so on.
 """
 
 import matplotlib.pyplot as plt

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.deadline import check
 from mercer.problems import BalancedPartition, Clusters
 from mercer.problems.clustering.partition import about_the_mean
 from mercer.resources import require_memory
@@ -120,7 +121,12 @@ class _Descent:
         k, before, fell = self.problem.count, (self.labels.copy(), self.sums.copy()), False
         for a in range(k):
             for b in range(a + 1, k):
-                while self._best_of(a, b):
+                # no more than there are points: gains that are rounding would go round for ever,
+                # and whoever gained in earnest is asked again in the next pass
+                for _ in range(len(self.labels)):
+                    check()
+                    if not self._best_of(a, b):
+                        break
                     fell = True
         return self._lower(*before) if fell else False
 

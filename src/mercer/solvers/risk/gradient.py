@@ -127,8 +127,8 @@ class StochasticGradient(Solver):
         wrong = wrong_setting(self, ("decay", "tol"), "epochs")
         if wrong is not None:
             return wrong
-        if not (isinstance(self.random_state, Integral) and int(self.random_state) >= 0):
-            seed = self.random_state
+        seed: Any = self.random_state
+        if not (isinstance(seed, Integral) and int(seed) >= 0):
             return f"StochasticGradient: random_state={seed!r} must be a whole number, not negative"
         if isinstance(problem.gram, FactoredGram):
             return None
