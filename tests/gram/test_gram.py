@@ -25,7 +25,15 @@ from mercer.gram.base import RKHSFunction
 from mercer.gram.build import stored_dtype
 from mercer.gram.exact_parts import exact_sums
 from mercer.gram.policy import FLOAT64_ROWS
-from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.kernels import (
+    AllSubsets,
+    FeatureMap,
+    Gaussian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Spectrum,
+)
 from mercer.testing import check_gram
 
 rng = np.random.default_rng(0)
@@ -304,3 +312,12 @@ def test_a_gram_is_raw_before_it_is_centred_and_scaled():
     gram = PrecomputedGram(np.eye(4))
     assert gram.raw is gram
     assert ScaledGram(CenteredGram(gram), np.arange(1.0, 5.0)).raw is gram
+
+
+@pytest.mark.parametrize("need", [Need.PASSES, Need.BOX, Need.PRODUCTS])
+def test_a_map_of_endless_features_is_never_evaluated(need, monkeypatch):
+    """All subsets of 16 columns, squared, have 2 * 10^9 features: a single row of them is 17 GB."""
+    X = sparse.random_array((5, 16), density=0.5, random_state=0, format="csr")
+    monkeypatch.setattr(FeatureMap, "__call__", lambda *_: pytest.fail("features were evaluated"))
+    gram = make_gram(AllSubsets() ** 2, X, need)
+    assert gram.factor is None

@@ -29,6 +29,7 @@ from mercer.gram.policy import (
     SQUARED,
     STIFF,
     WORKING_SET_SHARE,
+    WRITTEN_OUT,
 )
 from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
@@ -36,7 +37,7 @@ from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
-from mercer.kernels.features import feature_map
+from mercer.kernels.features import FeatureMap, feature_map
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (
     MemoryBudgetError,
@@ -329,10 +330,20 @@ def _factored(expression: Expression, X: Points) -> FactoredGram | None:
     return FactoredGram(features, X)
 
 
+def _stays_sparse(features: FeatureMap, X: Points) -> bool:
+    """Return whether features of sparse rows are sparse: the map itself tells, by those of a row.
+
+    Maps of so many features that a row of them is large are products, which are not.
+    """
+    if row_count(X) == 0 or features.dimension > WRITTEN_OUT:
+        return False
+    return is_sparse(features(take(X, slice(0, 1))))
+
+
 def _factored_sparse(expression: Expression, X: Points) -> FactoredGram | None:
     """Decide for products with sparse rows: F (F'V) costs nonzeros of F, K V entries of K."""
     n, features = row_count(X), feature_map(expression, X.shape[1])
-    if features is None or n == 0 or not is_sparse(features(take(X, slice(0, 1)))):
+    if features is None or not _stays_sparse(features, X):
         return _factored(expression, X)
     nonzeros = X.nnz * features.dimension / max(1, X.shape[1])
     if NONZERO_COST * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
@@ -354,7 +365,7 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
     few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
     if fits and not (few and features.dimension <= NARROW and n >= NARROW_ROWS):
         return None
-    sparse = n > 0 and is_sparse(X) and is_sparse(features(take(X, slice(0, 1))))
+    sparse = is_sparse(X) and _stays_sparse(features, X)
     size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied
     if not within_budget(size) or not (few or sparse or features.dimension <= SQUARED):
         return None
