@@ -27,7 +27,10 @@ class ApproximationError(ValueError):
 class Features(ABC):
     """A feature map found for one kernel: rows (n, d) in, features (n, dimension) out."""
 
-    dimension: int
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Count the features."""
 
     @abstractmethod
     def __call__(self, X: Any) -> Array:

@@ -106,7 +106,7 @@ class NystromFeatures(Features):
         return cls(expression, take(landmarks, pivots[:rank] - 1), inverse)
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """Count the features."""
         return len(self.inverse)
 

@@ -180,7 +180,7 @@ class ExactFeatures(Features):
     map: FeatureMap
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """Count the features."""
         return self.map.dimension
 
@@ -197,7 +197,7 @@ class FourierFeatures(Features):
     amplitude: float
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """Count cosines and sines."""
         return 2 * int(self.frequencies.shape[1])
 
@@ -219,7 +219,7 @@ class Beside(Features):
     parts: tuple[Features, ...]
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """Add up."""
         return sum(part.dimension for part in self.parts)
 
@@ -236,7 +236,7 @@ class OnColumns(Features):
     part: Features
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """Count those of the part."""
         return self.part.dimension
 
@@ -277,7 +277,7 @@ class TensorSketch(Features):
         return cls(tuple(factors), buckets, signs, m, amplitude)
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """The length of the sketch."""
         return self.size
 
