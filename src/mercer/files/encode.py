@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mercer.approximation import ApproximateKernel
 from mercer.array_types import Array
 from mercer.expression import Expression
 from mercer.files.container import DTYPES, MOST_TENSORS, digest
@@ -79,9 +80,10 @@ class Encoder:
         if sparse.issparse(value):
             return self._sparse(value, where)
         if isinstance(value, Kernel):
-            return {"kernel": self._text(write_kernel(value))}
+            return self._kernel(value, where, depth)
         if isinstance(value, Expression):
-            return {"expression": self._text(self._known().text_of(value))}
+            kernel = self._known().kernel_of(value)
+            return self._kernel(kernel, where, depth, "formula", "expression")
         if type(value) in (list, tuple):
             return self._sequence(value, where, depth)
         if type(value) in (set, frozenset):
@@ -104,6 +106,15 @@ class Encoder:
             for field, held in fields.items()
         }
         return {"record": [name, encoded]}
+
+    def _kernel(
+        self, kernel: Kernel, where: str, depth: int, whole: str = "", text: str = "kernel"
+    ) -> Any:
+        """Return the node of a kernel: its text, or a record where features stand for it."""
+        if not isinstance(kernel, ApproximateKernel):
+            return {text: self._text(write_kernel(kernel))}
+        node = self._record(kernel, where, depth)
+        return {whole: node} if whole else node
 
     def _text(self, text: str) -> Any:
         """Return a text, or its number among the long ones: those are kept once, in an array."""
