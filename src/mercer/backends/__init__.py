@@ -70,7 +70,7 @@ _LOADERS: dict[str, Callable[[Any], Backend]] = {
 _REMEDIES = {
     "native": "Mercer was installed without its compiled core. Reinstall it where a C++ compiler "
     "is present, or use backend='reference'.",
-    "torch": "torch is not installed. Install Mercer with the extra [torch], or leave backend=None.",
+    "torch": "torch is not installed. Install Mercer with its extra [torch], or use another one.",
 }
 
 

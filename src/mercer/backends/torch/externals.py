@@ -1,4 +1,4 @@
-"""Parts of an expression that Python evaluates on the host: a user's function, a Bessel function."""
+"""Parts of an expression that Python evaluates on the host: users' functions, Bessel functions."""
 
 from __future__ import annotations
 

@@ -179,9 +179,7 @@ def fuse(
 
 def _ways_to_compare(operands: Sequence[Operands]) -> list[list[Way]]:
     """Return what to try, the fastest first."""
-    products = [
-        Way.PRODUCTS if isinstance(o.leaf, Dot | SqDist) else Way.COLUMNS for o in operands
-    ]
+    products = [Way.PRODUCTS if isinstance(o.leaf, Dot | SqDist) else Way.COLUMNS for o in operands]
     differences = [
         Way.COLUMNS if isinstance(o.leaf, SqDist) else way
         for o, way in zip(operands, products, strict=True)
@@ -229,8 +227,8 @@ def _scale(operands: Operands) -> float:
 
 
 def _padded(rows: Tensor) -> Tensor:
-    """Repeat the last row up to a multiple of the tiles."""
-    missing = -len(rows) % _PADDING
+    """Repeat the last row up to a multiple of the tiles, and for one tile that begins anywhere."""
+    missing = -len(rows) % _PADDING + _PADDING
     return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
 
 
@@ -247,9 +245,7 @@ def _is_accurate(
     rows, columns = _sample(operands, "rows"), _sample(operands, "columns")
     pairs = [(o.rows.block(rows), o.columns.block(columns)) for o in operands]
     exact = [compare(o.leaf, x, y) for o, (x, y) in zip(operands, pairs, strict=True)]
-    rough = [
-        _emulated(o, way, x, y) for o, way, (x, y) in zip(operands, ways, pairs, strict=True)
-    ]
+    rough = [_emulated(o, way, x, y) for o, way, (x, y) in zip(operands, ways, pairs, strict=True)]
     found = []
     for leaves, dtype in ((exact, torch.float64), (rough, torch.float32)):
         terms = [(u[rows].to(dtype), w[columns].to(dtype)) for u, w in row_terms]

@@ -110,11 +110,11 @@ def _product(
     reduction = Reduction.VECTOR if right.shape[1] == 1 else Reduction.MATRIX
     wide = 1 if right.shape[1] == 1 else max(16, triton.next_power_of_2(right.shape[1]))
     tile = _tile(reduction, ways)
-    columns = -(-m // tile.width) * tile.width
+    columns = triton.cdiv(m, tile.width) * tile.width
     V = torch.zeros((columns, wide), dtype=torch.float32, device=right.device)
     V[:m, : right.shape[1]] = right
     span = _span(n, columns, tile)
-    parts = -(-columns // span)
+    parts = triton.cdiv(columns, span)
     out = torch.empty((parts, n, wide), dtype=torch.float32, device=right.device)
     outputs = (V, out, out, wide)
     _launch(program, arguments, ways, reduction, (n, columns, 0, span, *outputs), tile, wide)
@@ -127,11 +127,10 @@ def write_rows(
     """Return rows of K."""
     tile = _tile(Reduction.ROWS, ways)
     height, m = part.stop - part.start, shape[1]
-    columns = -(-m // tile.width) * tile.width
+    columns = triton.cdiv(m, tile.width) * tile.width
     out = torch.empty((height, m), dtype=torch.float32, device=arguments[0].device)
     span = _span(height, columns, tile)
     sizes = (height, columns, part.start, span, out, out, out, m)
-    # tiles of rows may reach past the padding where the first row is no multiple of their height
     _launch(program, arguments, ways, Reduction.ROWS, sizes, tile, 1)
     return out
 
@@ -142,9 +141,9 @@ def find_nearest(
     """Return the smallest entry of each row and its column, the first of equal ones."""
     n, m = shape
     tile = _tile(Reduction.NEAREST, ways)
-    columns = -(-m // tile.width) * tile.width
+    columns = triton.cdiv(m, tile.width) * tile.width
     span = _span(n, columns, tile)
-    parts = -(-columns // span)
+    parts = triton.cdiv(columns, span)
     device = arguments[0].device
     values = torch.empty((parts, n), dtype=torch.float32, device=device)
     numbers = torch.empty((parts, n), dtype=torch.int64, device=device)
@@ -161,9 +160,9 @@ def _tile(reduction: Reduction, ways: Ways) -> Tile:
 
 def _span(rows: int, columns: int, tile: Tile) -> int:
     """Return how many columns one program walks over: few where rows are few."""
-    tiles = -(-rows // tile.height)
-    wanted = max(1, -(-_ENOUGH // tiles), -(-columns // _SPAN))
-    return -(-(-(-columns // wanted)) // tile.width) * tile.width
+    cdiv = triton.cdiv
+    wanted = max(1, cdiv(_ENOUGH, cdiv(rows, tile.height)), cdiv(columns, _SPAN))
+    return int(cdiv(cdiv(columns, wanted), tile.width) * tile.width)
 
 
 def _launch(
@@ -177,7 +176,7 @@ def _launch(
 ) -> None:
     kernel: Kernel = write_kernel(program, [w for w, _ in ways], [d for _, d in ways], reduction)
     n, m, _, span = sizes[:4]
-    grid = (-(-n // tile.height), -(-m // span))
+    grid = (triton.cdiv(n, tile.height), triton.cdiv(m, span))
     compiled(kernel.text)[grid](
         *sizes,
         *arguments,

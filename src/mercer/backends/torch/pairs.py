@@ -75,9 +75,7 @@ class TorchPairs(Pairs):
         def inner(part: Expression) -> Callable[[Index, slice], Tensor]:
             return TorchPairs(part, X, Y, np.float64, device).block
 
-        self._externals = [
-            External(e, X, columns, device, inner) for e in self._program.externals
-        ]
+        self._externals = [External(e, X, columns, device, inner) for e in self._program.externals]
 
     @cached_property
     def _fused(self) -> FusedPairs | None:
@@ -155,6 +153,18 @@ class TorchPairs(Pairs):
             for across in parts(m, width):
                 out[part] += self.block(part, across) @ right[across]
         return out
+
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """Return the smallest entry of each row, and the number of the first column that has it."""
+        if self._fused is not None:
+            return self._fused.nearest()
+        n, m = self.shape
+
+        def search(entries: int) -> tuple[Tensor, Tensor]:
+            found = [self.block(part, slice(0, m)).min(dim=1) for part in parts(n, entries // m)]
+            return torch.cat([x.values for x in found]), torch.cat([x.indices for x in found])
+
+        return self._device.in_blocks(search, f"a block of {m} columns")
 
     def block(self, index: Index, part: slice) -> Tensor:
         """Evaluate some rows with some columns, on the device."""

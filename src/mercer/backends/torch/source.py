@@ -75,9 +75,7 @@ class Kernel:
 
 def is_expressible(program: Program) -> bool:
     """Return whether all of a program can be evaluated by a kernel."""
-    small = all(
-        abs(op.item) <= _MOST_POWER for op in program.ops if op.code == Code.WHOLE_POWER
-    )
+    small = all(abs(op.item) <= _MOST_POWER for op in program.ops if op.code == Code.WHOLE_POWER)
     sums = [leaf.degree for leaf in program.leaves if isinstance(leaf, SymmetricSum)]
     return small and not program.externals and max(sums, default=0) <= _MOST_DEGREE
 
