@@ -196,7 +196,9 @@ class OneVsOne(Scheme):
             votes[c + 1 :] += later[mine]
             confidence[c] -= values[mine].sum(axis=0)
             confidence[c + 1 :] += values[mine]
-        confidence = np.clip(confidence, -_HUGE, _HUGE)
+        # infinite ones give NaN, which is refused as overflow
+        finite = np.isfinite(confidence)
+        confidence[finite] = np.clip(confidence[finite], -_HUGE, _HUGE)
         return np.asarray((votes + confidence / (3 * (np.abs(confidence) + 1))).T)
 
 
