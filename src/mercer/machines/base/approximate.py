@@ -135,6 +135,12 @@ def approximation_of(machine: Any) -> Approximation | str | None:
         raise
 
 
+def is_exact(machine: Any) -> bool:
+    """Return whether the kernel itself is asked for, or left to the machine to choose."""
+    given = getattr(machine, "approximation", None)
+    return given is None or (isinstance(given, str) and given == "auto")
+
+
 def refuse_features(machine: Any, wish: str) -> None:
     """Refuse what needs the kernel itself beside features that were asked for in its place."""
     given = approximation_of(machine)
