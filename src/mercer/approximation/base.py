@@ -11,6 +11,7 @@ import numpy as np
 from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.expression import Expression
+from mercer.gram.storage.streamed import RowMap
 from mercer.kernels import Kernel
 from mercer.kernels.base import proven
 from mercer.points import as_points, row_count, take
@@ -24,17 +25,8 @@ class ApproximationError(ValueError):
     """The kernel has no such features; the message names the approximations it has."""
 
 
-class Features(ABC):
+class Features(RowMap):
     """A feature map found for one kernel: rows (n, d) in, features (n, dimension) out."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Count the features."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> Array:
-        """Return the features of rows, float64."""
 
 
 @proven
