@@ -124,6 +124,7 @@ STORAGE = {
     "PrecomputedGram",
     "ScaledGram",
     "ShiftedGram",
+    "StreamedGram",
     "SparseGram",
 }
 ASKING = {"certificates", "compat", "machines", "selection"}  # rooms that ask the Gram instead

@@ -55,6 +55,7 @@ from mercer.solvers.ridge.folds.krylov import KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
 from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
@@ -139,6 +140,7 @@ __all__ = [
     "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
+    "PrimalConjugateGradient",
     "PrimalDiscriminant",
     "PrimalFolds",
     "PrimalPath",
