@@ -54,6 +54,8 @@ from mercer.solvers.ridge.folds.cholesky import CholeskyFolds
 from mercer.solvers.ridge.folds.krylov import KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
+from mercer.solvers.ridge.full.eigenpro import EigenPro
+from mercer.solvers.ridge.full.sketch_and_project import SketchAndProject
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
@@ -108,6 +110,7 @@ __all__ = [
     "Counting",
     "DualDescent",
     "Each",
+    "EigenPro",
     "Eigh",
     "EighCorrelation",
     "FittedQIteration",
@@ -146,6 +149,7 @@ __all__ = [
     "QRCorrelation",
     "RestartedLanczos",
     "Sinkhorn",
+    "SketchAndProject",
     "Solution",
     "Solver",
     "SolverError",
