@@ -37,7 +37,7 @@ from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
-from mercer.kernels.features import FeatureMap, feature_map
+from mercer.kernels.features import FeatureMap, feature_map, sequence_map
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (
     MemoryBudgetError,
@@ -319,10 +319,12 @@ def stored_below(
     return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
 
 
+def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
+    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
+
+
 def _factored(expression: Expression, X: Points) -> FactoredGram | None:
-    if is_objects(X):
-        return None
-    n, features = row_count(X), feature_map(expression, X.shape[1])
+    n, features = row_count(X), _map_of(expression, X)
     if features is None or features.dimension >= n:
         return None
     if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
@@ -357,9 +359,7 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
     With F'F small, an interior point method beats descents on K, the more the larger C; with many
     columns only sparse rows are cheap enough to walk, and only where K could not be stored.
     """
-    if is_objects(X):
-        return None
-    n, features = row_count(X), feature_map(expression, X.shape[1])
+    n, features = row_count(X), _map_of(expression, X)
     if features is None:
         return None
     few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
@@ -375,9 +375,10 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
 def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
     return (
         f"exact work with the whole Gram matrix of {n} points needs {format_bytes(needed)}, but "
-        f"the memory budget is {format_bytes(budget)}. Alternatives: {remedy}; a kernel with "
-        "a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a larger "
-        "budget with mercer.config(memory=...)."
+        f"the memory budget is {format_bytes(budget)}. Alternatives: {remedy}; landmarks "
+        "in place of the kernel (approximation=Nystrom(1000), of mercer.approximation); a kernel "
+        "with a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a "
+        "larger budget with mercer.config(memory=...)."
     )
 
 

@@ -13,7 +13,7 @@ from mercer.gram import (
     ShiftedGram,
     SparseGram,
 )
-from mercer.gram.policy import LAPACK_ROWS, SQUARED
+from mercer.gram.policy import LAPACK_ROWS, LARGEST_UNASKED, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     BoxQP,
@@ -67,7 +67,6 @@ from mercer.solvers.spectral.lanczos import Lanczos
 from mercer.solvers.spectral.lobpcg import LOBPCG
 from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 
-_LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
 _SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
 
@@ -84,7 +83,7 @@ def _(problem: LinearSystem) -> Solver:
         return Primal()
     if isinstance(problem.gram, LazyGram):
         n = problem.gram.shape[0]
-        if n > _LARGEST_UNASKED:
+        if n > LARGEST_UNASKED:
             raise MemoryBudgetError(
                 f"exact kernel ridge on {n} rows: the matrix takes {format_bytes(8.0 * n * n)} "
                 f"and does not fit the memory budget, and one product without storing it takes "
@@ -138,7 +137,7 @@ def _few_features(problem: Eigenproblem) -> bool:
 
 def _refuse_endless(problem: Eigenproblem) -> None:
     n = problem.gram.shape[0]
-    if n > _LARGEST_UNASKED and _not_stored(problem.gram):
+    if n > LARGEST_UNASKED and _not_stored(problem.gram):
         raise MemoryBudgetError(
             f"exact eigenpairs of {n} points: the matrix takes {format_bytes(4.0 * n * n)} and "
             f"does not fit the memory budget, and each of a dozen products without storing it "

@@ -129,4 +129,4 @@ class FeatureExpansion(Expansion):
 
 
 def _float64(F: Any) -> Any:
-    return F.astype(np.float64, copy=False)
+    return F if F.dtype == object else F.astype(np.float64, copy=False)

@@ -42,6 +42,11 @@ def trying_settings() -> Iterator[None]:
         _TRIED.reset(token)
 
 
+def is_trying_settings() -> bool:
+    """Return whether this fit is one of many that are compared."""
+    return _TRIED.get()
+
+
 class FitWarning(UserWarning):
     """A fit is what was asked for, but what was asked for is unlikely to be useful."""
 

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
+from mercer.gram.policy import LARGEST_UNASKED
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import (
     Certified,
@@ -52,6 +54,10 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     kernel : Kernel, str or callable, default="linear"
         What similarity is; text such as "gaussian(2) + linear" is parsed, "gaussian" alone takes
         its scale from the data (see `mercer.kernels.resolve`).
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     penalties : array-like or None, default=None
         Candidates for penalty="loo". None takes 25 values from 1e-8 to 1e4 times the mean of
         k(x, x), less the mean of all k(x_i, x_j) when there is a bias.
@@ -68,6 +74,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
         The coefficients a.
     intercept_ : float or array of shape (n_targets,)
@@ -105,11 +113,14 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     shares = (SharedMatrix(),)
 
+    exact_rows = LARGEST_UNASKED
+
     def __init__(
         self,
         penalty: float | npt.ArrayLike | str = 1.0,
         kernel: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         penalties: npt.ArrayLike | None = None,
         bias: bool = True,
         solver: Solver | None = None,
@@ -118,6 +129,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     ) -> None:
         self.penalty = penalty
         self.kernel = kernel
+        self.approximation = approximation
         self.penalties = penalties
         self.bias = bias
         self.solver: Any = solver  # checked when `fit` starts, as all parameters are
@@ -146,7 +158,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
         weights = check_weights(self, sample_weight, len(y))
         targets = y.reshape(len(y), -1)
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
         rows = np.flatnonzero(weights)
         self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)
