@@ -54,6 +54,8 @@ from mercer.solvers.ridge.folds.cholesky import CholeskyFolds
 from mercer.solvers.ridge.folds.krylov import KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
+from mercer.solvers.ridge.full.eigenpro import EigenPro
+from mercer.solvers.ridge.full.sketch_and_project import SketchAndProject
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
@@ -109,6 +111,7 @@ __all__ = [
     "Counting",
     "DualDescent",
     "Each",
+    "EigenPro",
     "Eigh",
     "EighCorrelation",
     "FittedQIteration",
@@ -148,6 +151,7 @@ __all__ = [
     "QRCorrelation",
     "RestartedLanczos",
     "Sinkhorn",
+    "SketchAndProject",
     "Solution",
     "Solver",
     "SolverError",
