@@ -1,7 +1,7 @@
 """Newton's method on a loss whose corners are rounded: how a programme of many rows is approached.
 
-A corner of a loss rounded over a width d is a dual variable with a shift, s = d / (u - l): b(t) goes
-from one bound to the other while t passes the corner. The objective is then smooth, its second
+A corner of a loss rounded over a width d is a dual variable with a shift, s = d / (u - l): b(t)
+goes from one bound to the other while t passes the corner. The objective is then smooth, its second
 derivatives come from the rows within d of a corner alone, and a step along a line costs no look at
 the features, since residuals are linear in it. Ever narrower rounding leaves ever fewer rows: the
 cost of the whole is a few weighted A'A, not one for each step of an interior point method.
@@ -97,7 +97,7 @@ class _Newton:
         self.Q, self.v, self.t = Q, v, t
         self.ridge = np.ones(len(v))
         self.ridge[len(v) - len(Q.totals) :] = 0.0
-        self.pull = Q.everything_pulls()
+        self.pull = Q.pull_of_totals()
         self._look(Q.duals_at(t))
 
     def _look(self, piece: Piece) -> None:
