@@ -24,6 +24,7 @@ LAYERS = [
     {"gram"},
     {"kernels"},
     {"backends"},
+    {"blocks"},
     {"data"},
     {
         "arguments",
