@@ -23,7 +23,7 @@ from mercer.streaming.outcome import certified, class_codes, ended, remember_col
 _LOSSES = {"log": LogLoss, "squared": SquaredLoss}
 _TOL = 1e-10  # gradient over what pulls on the function, as for fits in memory
 _NEAR = 1e-7  # the same, from where steps that gain nothing are the end
-_MAX_STEPS = 200
+_MAX_STEPS = 1000  # most of them without second derivatives
 _SHORTEST = 2.0**-30
 
 
