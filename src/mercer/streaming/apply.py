@@ -1,4 +1,4 @@
-"""Answers for rows in blocks: each block is asked about where it is, results go to an array or file.
+"""Answers for rows in blocks: one block after the other, results go to an array or a file.
 
 Any fitted machine will do, wherever and however it was fitted.
 """

@@ -55,9 +55,7 @@ def fit_pca(machine: PCA, blocks: RowBlocks) -> None:
     certified(machine, problem, answer, tol=max(float(machine.tol), _LOOSE))
 
 
-def _chosen(
-    machine: PCA, found: CentredTriangle, values: Array, V: Array
-) -> tuple[Array, Array]:
+def _chosen(machine: PCA, found: CentredTriangle, values: Array, V: Array) -> tuple[Array, Array]:
     """Return the pairs that are wanted and no rounding."""
     tiny = (4 * _EPS) ** 2 * max(found.count, V.shape[0]) * found.size
     most = max(1, min(int(found.count) - (1 if machine.center else 0), V.shape[0]))

@@ -28,9 +28,7 @@ def _(problem: BlockComponents, value: BlockDirections, tol: float | None = None
     matrix = products - total * np.outer(off, off) if problem.centred else products
     found = _measure(matrix, value, float(np.linalg.norm(off)) if problem.centred else 0.0)
     ok = (
-        found.residual <= tol
-        and found.orthonormality <= tol
-        and found.largest_outside <= 1.0 + tol
+        found.residual <= tol and found.orthonormality <= tol and found.largest_outside <= 1.0 + tol
     )
     statement = (
         f"every direction has a residual of at most {found.residual:.1e}, and no direction outside "
@@ -64,8 +62,8 @@ def scatter_sums(block: Block, features: Any, mean: Array) -> tuple[float, Array
     s, m = block.counts, len(mean)
     products, offset = np.zeros((m, m)), np.zeros(m)
     for rows, F in feature_pieces(block, features):
-        F -= mean
+        np.subtract(F, mean, out=F)
         offset += s[rows] @ F
-        F *= np.sqrt(s[rows])[:, None]
+        np.multiply(F, np.sqrt(s[rows])[:, None], out=F)
         products += F.T @ F
     return float(s.sum()), products, offset

@@ -110,7 +110,6 @@ class BlockMargin:
     signs: Array
     cost: float
 
-
     def part(self, number: int) -> PartRows:
         """Return which rows a part is about."""
         return PartRows(self.labels, self.signs[:, number], self.cost)
