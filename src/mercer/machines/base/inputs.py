@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from mercer.array_types import Array, Points
+from mercer.blocks.base import RowBlocks
 from mercer.data.table import Table
 from mercer.machines.base.table_columns import numbers_of, remember_columns
 from mercer.points import as_points, is_sequence_data, is_sparse
@@ -58,6 +59,11 @@ def read_rows(
     -------
     Points, or (Points, array) with targets
     """
+    if isinstance(X, RowBlocks):
+        raise TypeError(
+            f"{type(machine).__name__}: X is rows in blocks, which fit takes; for answers call "
+            "mercer.streaming.predict(machine, blocks), or transform, decision_function there"
+        )
     plain = _is_plain(X) and _is_plain_target(y, X) and options.keys() <= _PLAIN_OPTIONS
     if plain and _remembers(machine, X.shape[1], fitting):
         if y is _NO_TARGETS:
