@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
+from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed, resolve
@@ -67,13 +68,27 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
-            method(twin, *args, **kwargs)
+            if isinstance(args[0] if args else kwargs.get("X"), RowBlocks):
+                _over_blocks(twin, method.__name__, *args, **kwargs)
+            else:
+                method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__
         return self
 
     return guarded  # type: ignore[return-value]
+
+
+def _over_blocks(machine: Any, method: str, X: RowBlocks, *args: Any, **kwargs: Any) -> None:
+    """Hand a fit to rows in blocks over to `mercer.streaming`, the room above this one."""
+    from mercer.streaming.fits import fit  # noqa: PLC0415  the one look upwards, when it is needed
+
+    if method != "fit":
+        raise TypeError(
+            f"{type(machine).__name__}.{method} takes rows in memory; fit takes rows in blocks"
+        )
+    fit(machine, X, *args, **kwargs)
 
 
 @functools.cache

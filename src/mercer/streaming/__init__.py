@@ -1,0 +1,1 @@
+"""Fits that see rows block by block, and predictions that stream: only sums of them are held."""
