@@ -24,7 +24,7 @@ LAYERS = [
     {"gram"},
     {"kernels"},
     {"backends"},
-    {"blocks"},
+    {"blocks", "distributed"},
     {"data"},
     {
         "arguments",

@@ -12,7 +12,7 @@ from mercer.distributed import tasks
 from mercer.distributed.chunks import Chunks, aligned, row_chunks
 from mercer.distributed.client import running_client
 from mercer.distributed.errors import ClusterError
-from mercer.distributed.reading import block_shape, placed_at, read_block, with_targets
+from mercer.distributed.reading import block_size, placed_at, read_block, with_targets
 from mercer.distributed.sending import Sending
 from mercer.distributed.waiting import GONE, LostError, result_of
 
@@ -76,9 +76,7 @@ class DaskBlocks(RowBlocks):
     6
     """
 
-    def __init__(
-        self, X: Any, y: Any = None, weights: Any = None, *, client: Any = None
-    ) -> None:
+    def __init__(self, X: Any, y: Any = None, weights: Any = None, *, client: Any = None) -> None:
         self.client = running_client(client)
         chunks = row_chunks(X, y, weights)
         self.n_columns, self.dtype, self.names = chunks.n_columns, chunks.dtype, chunks.names
@@ -92,8 +90,8 @@ class DaskBlocks(RowBlocks):
     def read(self) -> None:
         """Let the workers read the chunks, and count the rows."""
         blocks = read_chunks(self.client, self.chunks)
-        shapes = self.client.map(block_shape, blocks, pure=False, key="mercer-rows")
-        sizes = [n for n, _ in self.wait_for_all(shapes, blocks, [])]
+        counts = self.client.map(block_size, blocks, pure=False, key="mercer-rows")
+        sizes = self.wait_for_all(counts, blocks, [])
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
         there = [b for b, size in enumerate(sizes) if size]
         if not there:
@@ -190,9 +188,7 @@ class DaskBlocks(RowBlocks):
         top = self.client.submit(tasks.sum_of, level[0], pure=False, key=None)
         return result_of(self.client, top, made, sent)
 
-    def wait_for_all(
-        self, futures: list[Any], others: list[Any], sent: list[Any]
-    ) -> list[Any]:
+    def wait_for_all(self, futures: list[Any], others: list[Any], sent: list[Any]) -> list[Any]:
         """Bring small results here, one for each block, in order."""
         together = self.client.submit(list, futures, pure=False)
         found: list[Any] = result_of(self.client, together, [*futures, *others], sent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -41,27 +42,32 @@ def result_of(client: Any, wanted: Any, others: list[Any], needed: list[Any]) ->
 
 def waited(client: Any, wanted: Any, needed: list[Any]) -> Any:
     """Wait, looking at the clock and at the workers now and then."""
-    from distributed import TimeoutError as StillWaiting  # noqa: PLC0415
-    from distributed.scheduler import KilledWorker  # noqa: PLC0415
-
+    done = threading.Event()
+    wanted.add_done_callback(lambda _: done.set())
     alone_since: float | None = None
-    while True:
-        try:
-            return wanted.result(timeout=_LOOK)
-        except KilledWorker as error:
-            raise ClusterError(
-                f"the work on one block ended {error.last_worker.address} and workers before it, "
-                "most often because memory ran out: cut the rows into smaller chunks "
-                "(X.rechunk), or give workers more memory"
-            ) from error
-        except (StillWaiting, TimeoutError):
-            deadline.check()
-        except CancelledError as error:
-            refuse_closed(client, error)
-            raise LostError from error
+    while not done.wait(_LOOK):
+        deadline.check()
         if any(future.status in GONE for future in needed):
             raise LostError
         alone_since = time_alone(client, alone_since)
+    return brought(client, wanted)
+
+
+def brought(client: Any, finished: Any) -> Any:
+    """Return the value of a future that is done, or raise what ended it, in words."""
+    from distributed.scheduler import KilledWorker  # noqa: PLC0415  Dask need not be installed
+
+    try:
+        return finished.result()
+    except KilledWorker as error:
+        raise ClusterError(
+            f"the work on one block ended {error.last_worker.address} and workers before it, most "
+            "often because memory ran out: cut the rows into smaller chunks (X.rechunk), or give "
+            "workers more memory"
+        ) from error
+    except CancelledError as error:
+        refuse_closed(client, error)
+        raise LostError from error
 
 
 def time_alone(client: Any, since: float | None) -> float | None:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
+from mercer.distributed.chunks import is_dask
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.certificate import agree
@@ -68,7 +69,8 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin.__dict__.update({name: plain(value) for name, value in given.items()})
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
-            if isinstance(args[0] if args else kwargs.get("X"), RowBlocks):
+            rows = args[0] if args else kwargs.get("X")
+            if isinstance(rows, RowBlocks) or is_dask(rows):
                 _over_blocks(twin, method.__name__, *args, **kwargs)
             else:
                 method(twin, *args, **kwargs)
