@@ -1,6 +1,6 @@
 """All fits over blocks, in one import."""
 
-from mercer.streaming import logistic, ridge, svc
+from mercer.streaming import kmeans, logistic, naive_bayes, pca, ridge, svc
 from mercer.streaming.fit import fit
 
-__all__ = ["fit", "logistic", "ridge", "svc"]
+__all__ = ["fit", "kmeans", "logistic", "naive_bayes", "pca", "ridge", "svc"]

@@ -153,7 +153,7 @@ def moved_sums(
         line += D[rows] @ F
         right += (y * D * q)[rows] @ F
         v += (y * at.a)[rows] @ F
-        F *= np.sqrt(D[rows])[:, None]
+        np.multiply(F, np.sqrt(D[rows])[:, None], out=F)
         A += F.T @ F  # of one array with itself: half the work
     products = float(at.a @ at.z + (cost - at.a) @ at.xi)
     slack = float(cost @ np.maximum(1.0 - at.u, 0.0))

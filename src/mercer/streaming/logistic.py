@@ -137,57 +137,64 @@ def _symmetric(F: Array, h: Array) -> Array:
     return np.asarray(E.T @ E)  # of one array with itself: half the work
 
 
+@dataclass(frozen=True, eq=False)
+class RiskPoint:
+    """Where a descent stands: weights and biases, sums, gradient, objective, relative gradient."""
+
+    at: Array
+    sums: RiskSums
+    slope: Array
+    objective: float
+    still: float
+
+
+def point_of(problem: BlockRisk, system: NewtonSystem, at: Array) -> RiskPoint:
+    """Add up over all rows."""
+    rows = problem.rows
+    shared = (problem.labels, problem.loss, problem.total, at, system.exact)
+    sums = rows.blocks.total(risk_sums, rows.features, *shared)
+    objective = sums.risk + 0.5 * system.penalty * float(np.square(at[:-1]).sum())
+    slope = system.gradient(sums.gradient, at)
+    return RiskPoint(at, sums, slope, objective, _stillness(problem, sums, slope))
+
+
 def solve_risk(problem: BlockRisk, watch: Watch) -> Solution:
     """Take Newton's steps from zero; a step that does not gain is halved."""
     rows, k = problem.rows, problem.columns
-    at = np.zeros((rows.dimension + 1, k))
-    penalty = problem.penalty / problem.total
-
-    def sums(point: Array, curved: bool = True) -> RiskSums:
-        shared = (problem.labels, problem.loss, problem.total, point, curved)
-        return rows.blocks.total(risk_sums, rows.features, *shared)
-
-    def objective(found: RiskSums, point: Array) -> float:
-        return found.risk + 0.5 * penalty * float(np.square(point[:-1]).sum())
-
-    system = NewtonSystem(problem, penalty)
-    now, steps, status = sums(at, system.exact), 0, Status.ITERATION_LIMIT
+    system = NewtonSystem(problem, problem.penalty / problem.total)
+    now = point_of(problem, system, np.zeros((rows.dimension + 1, k)))
+    steps, status = 0, Status.ITERATION_LIMIT
     with watch.keeping():
-        while steps < _MAX_STEPS:
-            slope = system.gradient(now.gradient, at)
-            still = _stillness(problem, now, slope)
-            if watch.tick(steps, still):
-                break
-            if still <= _TOL:
+        while steps < _MAX_STEPS and not watch.tick(steps, now.still):
+            if now.still <= _TOL:
                 status = Status.SOLVED
                 break
-            way = system.direction(now, at, slope)
-            length, value = 1.0, objective(now, at)
-            while True:
-                point = at + length * way
-                found = sums(point, system.exact)
-                if objective(found, point) <= value or length < _SHORTEST:
-                    break
-                length *= 0.5
+            found, length = _searched(problem, system, now)
             steps += 1
-            gained = value - objective(found, point)
-            if length < _SHORTEST or (gained <= 1e-15 * abs(value) and still <= _NEAR):
-                better = _stillness(problem, found, system.gradient(found.gradient, point)) < still
-                at, now = (point, found) if better else (at, now)
-                last = _stillness(problem, now, system.gradient(now.gradient, at))
-                status = Status.SOLVED if last <= _NEAR else Status.INACCURATE
+            gained = now.objective - found.objective
+            if length < _SHORTEST or (gained <= 1e-15 * abs(now.objective) and now.still <= _NEAR):
+                now = min(now, found, key=lambda point: point.still)
+                status = Status.SOLVED if now.still <= _NEAR else Status.INACCURATE
                 break
-            system.moved(at, point, slope, system.gradient(found.gradient, point))
-            at, now = point, found
+            system.moved(now.at, found.at, now.slope, found.slope)
+            now = found
     status = watch.stopped or status
-    w, b = at[:-1].copy(), at[-1].copy()
+    w, b = now.at[:-1].copy(), now.at[-1].copy()
     if k > 1 and isinstance(problem.loss, LogLoss):
         b -= b.mean()  # what is common to all, the logistic loss never sees
-    if not problem.bias:
-        b[:] = 0.0
     if not np.isfinite(w).all():
         status = Status.NOT_FINITE
     return ended("BlockNewton", Coefficients(np.empty((0, k)), b, w), status, steps, watch)
+
+
+def _searched(problem: BlockRisk, system: NewtonSystem, now: RiskPoint) -> tuple[RiskPoint, float]:
+    """Go along the direction, half as far until the objective does not rise; and how far."""
+    way, length = system.direction(now.sums, now.at, now.slope), 1.0
+    while True:
+        found = point_of(problem, system, now.at + length * way)
+        if found.objective <= now.objective or length < _SHORTEST:
+            return found, length
+        length *= 0.5
 
 
 def _stillness(problem: BlockRisk, found: RiskSums, slope: Array) -> float:

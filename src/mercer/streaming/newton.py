@@ -66,7 +66,8 @@ class NewtonSystem:
         if not self.problem.bias:
             H[:, d], H[:, :, :, d] = 0.0, 0.0
             H[range(k), d, range(k), d] = 1.0
-        elif k > 1 and isinstance(self.problem.loss, LogLoss):  # all biases up alike: no probability changes, any curve will do
+        elif k > 1 and isinstance(self.problem.loss, LogLoss):
+            # all biases up alike: no probability changes, any curve will do
             H[:, d, :, d] += max(float(np.einsum("cc->", H[:, d, :, d])), _EPS) / k**2
         A, right = H.reshape(k * (d + 1), k * (d + 1)), slope.T.ravel()
         sizes = np.maximum(np.abs(A.diagonal()), np.finfo(float).tiny)
@@ -110,4 +111,3 @@ class NewtonSystem:
         if not self.problem.bias:
             out[-1] = 0.0
         return out
-

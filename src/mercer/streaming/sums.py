@@ -139,3 +139,56 @@ def block_triangle(block: Block, features: Any, mean: Array, level: Array) -> Tr
         E = root[rows] * np.column_stack([F - mean, y[rows]])
         found = found + Triangle(_triangle(E))
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class CentredTriangle:
+    """R with R'R = G'SG, G the features less their mean; that of more rows is a sum of two.
+
+    Attributes
+    ----------
+    total : float
+        The sum of the weights.
+    count : float
+        Rows of positive weight.
+    mean : (D,) array
+        Mean of the features; zero where they are not centred.
+    R : (k, D) array
+        The triangle, k at most D.
+    size : float
+        Sum of s_i |phi(x_i)|^2, before anything was taken off: what rounding is measured by.
+    centred : bool
+        Whether means are taken off.
+    """
+
+    total: float
+    count: float
+    mean: Array
+    R: Array
+    size: float
+    centred: bool
+
+    def __add__(self, other: CentredTriangle) -> CentredTriangle:
+        total, parts, mean = self.total + other.total, [self.R, other.R], self.mean
+        if self.centred and total > 0:
+            share = other.total / total
+            off = other.mean - self.mean
+            parts.append((np.sqrt(self.total * share) * off)[None])
+            mean = self.mean + share * off
+        R, size = _triangle(np.concatenate(parts)), self.size + other.size
+        return CentredTriangle(total, self.count + other.count, mean, R, size, self.centred)
+
+
+def centred_triangle(block: Block, features: Any, centred: bool) -> CentredTriangle:
+    """Return the triangle of a block."""
+    block = counted(block)
+    s, m = block.counts, features.dimension
+    found = CentredTriangle(0.0, 0.0, np.zeros(m), np.empty((0, m)), 0.0, centred)
+    for rows, F in feature_pieces(block, features):
+        w = s[rows]
+        total = float(w.sum())
+        size = float(w @ np.einsum("ij,ij->i", F, F))
+        mean = w @ F / total if centred else np.zeros(m)
+        R = _triangle(np.sqrt(w)[:, None] * (F - mean))
+        found = found + CentredTriangle(total, float(len(w)), mean, R, size, centred)
+    return found

@@ -50,7 +50,9 @@ def fit_svc(machine: SVC, blocks: RowBlocks) -> None:
     weights = np.column_stack([one.w for one in found])
     offsets = np.array([one.b for one in found])
     value = Coefficients(np.empty((0, len(found))), offsets, weights)
-    ends_well = [one.status if one.gap > min(_ENOUGH, machine.tol) else Status.SOLVED for one in found]
+    ends_well = [
+        one.status if one.gap > min(_ENOUGH, machine.tol) else Status.SOLVED for one in found
+    ]
     worst = watch.stopped or next((one for one in ends_well if not one.ok), Status.SOLVED)
     steps = sum(one.steps for one in found)
     machine.solution_ = ended("BlockInteriorPoint", value, worst, steps, watch)

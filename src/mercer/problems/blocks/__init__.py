@@ -3,4 +3,12 @@
 from mercer.problems.blocks.feature_rows import FeatureRows, counted, feature_pieces
 from mercer.problems.blocks.questions import BlockDuals, BlockMargin, BlockRidge, BlockRisk
 
-__all__ = ["BlockDuals", "BlockMargin", "BlockRidge", "BlockRisk", "FeatureRows", "counted", "feature_pieces"]
+__all__ = [
+    "BlockDuals",
+    "BlockMargin",
+    "BlockRidge",
+    "BlockRisk",
+    "FeatureRows",
+    "counted",
+    "feature_pieces",
+]

@@ -45,8 +45,12 @@ def counted(block: Block) -> Block:
     return block.only(np.flatnonzero(block.weights))
 
 
-def feature_pieces(block: Block, features: Any, copies: int = _COPIES) -> Iterator[tuple[slice, Array]]:
+def feature_pieces(
+    block: Block, features: Any, copies: int = _COPIES
+) -> Iterator[tuple[slice, Array]]:
     """Yield the features of a block, a few thousand rows at a time: their place, and (rows, D).
+
+    The arrays belong to the caller, who may change them.
 
     Parameters
     ----------
@@ -67,9 +71,11 @@ def feature_pieces(block: Block, features: Any, copies: int = _COPIES) -> Iterat
 
 
 def features_of(X: Any, features: Any, first: int) -> Array:
-    """Return features as a float64 array; rows on which they overflow are refused."""
+    """Return features as a new float64 array; rows on which they overflow are refused."""
     with np.errstate(over="ignore", invalid="ignore"):
         F = to_dense(features(X.astype(np.float64, copy=False)))
+        if isinstance(X, np.ndarray) and np.may_share_memory(F, X):
+            F = F.copy()  # those of a linear kernel are the rows themselves
         largest = float(np.abs(F).max(initial=0.0))
     if not largest <= _LARGEST:
         bad = ~(np.abs(F) <= _LARGEST).all(axis=1)
@@ -79,5 +85,3 @@ def features_of(X: Any, features: Any, first: int) -> Array:
             "the features, or use a smaller degree."
         )
     return F
-
-

@@ -110,7 +110,6 @@ class BlockMargin:
     signs: Array
     cost: float
 
-
     def part(self, number: int) -> PartRows:
         """Return which rows a part is about."""
         return PartRows(self.labels, self.signs[:, number], self.cost)
@@ -152,3 +151,54 @@ class BlockDuals:
     weights: Array
     intercept: Array
     multipliers: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockComponents:
+    """The directions of largest variance of features (of largest energy where not centred).
+
+    Attributes
+    ----------
+    rows : FeatureRows
+        Features and weights.
+    centred : bool
+        Whether the mean is taken off.
+    wanted : int
+        How many directions, unless the rank is less.
+    """
+
+    rows: FeatureRows
+    centred: bool
+    wanted: int
+
+
+@dataclass(frozen=True, eq=False)
+class BlockDirections:
+    """An answer to `BlockComponents`: eigenvalues of G'SG, orthonormal directions, the mean."""
+
+    values: Array
+    directions: Array
+    mean: Array
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPartition:
+    """Clusters of least squared distance to their means in the space of the features.
+
+    Attributes
+    ----------
+    rows : FeatureRows
+        Features and weights.
+    count : int
+        How many clusters.
+    """
+
+    rows: FeatureRows
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class BlockClusters:
+    """An answer to `BlockPartition`: labels that lie with the blocks."""
+
+    labels: Kept
