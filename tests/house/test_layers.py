@@ -25,7 +25,7 @@ LAYERS = [
     {"gram"},
     {"kernels"},
     {"backends"},
-    {"blocks"},
+    {"blocks", "distributed"},
     {"data"},
     {
         "arguments",

@@ -19,6 +19,7 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
+from mercer.distributed.chunks import is_dask
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.approximate import (
@@ -78,6 +79,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin = _twin(self, given)
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
+<<<<<<< HEAD
             work: Any = method
             if isinstance(args[0] if args else kwargs.get("X"), RowBlocks):
                 work = functools.partial(_over_blocks, method=method.__name__)
@@ -87,6 +89,12 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
                 twin = _twin(self, given)
                 if work is not method or not _may_go_on(method, twin, error):
                     raise
+=======
+            rows = args[0] if args else kwargs.get("X")
+            if isinstance(rows, RowBlocks) or is_dask(rows):
+                _over_blocks(twin, method.__name__, *args, **kwargs)
+            else:
+>>>>>>> DASK
                 method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
