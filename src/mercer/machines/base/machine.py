@@ -79,22 +79,15 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin = _twin(self, given)
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
-<<<<<<< HEAD
-            work: Any = method
-            if isinstance(args[0] if args else kwargs.get("X"), RowBlocks):
-                work = functools.partial(_over_blocks, method=method.__name__)
+            work, rows = method, args[0] if args else kwargs.get("X")
+            if isinstance(rows, RowBlocks) or is_dask(rows):
+                work = cast(F, functools.partial(_over_blocks, method=method.__name__))
             try:
                 work(twin, *args, **kwargs)
             except MemoryBudgetError as error:
                 twin = _twin(self, given)
                 if work is not method or not _may_go_on(method, twin, error):
                     raise
-=======
-            rows = args[0] if args else kwargs.get("X")
-            if isinstance(rows, RowBlocks) or is_dask(rows):
-                _over_blocks(twin, method.__name__, *args, **kwargs)
-            else:
->>>>>>> DASK
                 method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
