@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from itertools import chain
 from typing import Any
@@ -16,6 +15,7 @@ from mercer.expression import Expression
 from mercer.files.container import DTYPES, MOST_TENSORS, digest
 from mercer.files.errors import ModelFormatError
 from mercer.files.kernel_text import KnownKernels, write_kernel
+from mercer.files.machine_parts import column_names, parts_of_machine, state_of
 from mercer.files.nodes import (
     FEW,
     LONG,
@@ -26,7 +26,7 @@ from mercer.files.nodes import (
     STORED_AS,
     is_wasteful,
 )
-from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS, Fields, record_name
+from mercer.files.schema.record import ENUMS, FUNCTIONS, record_name
 from mercer.files.strict_json import MOST_DEPTH
 from mercer.kernels import Kernel
 
@@ -126,7 +126,7 @@ class Encoder:
         if self._kernels is None:
             found = list(parts_of_machine(self._machine))
             kernels = [part for part in found if isinstance(part, Kernel)]
-            self._kernels = KnownKernels(kernels, _column_names(found))
+            self._kernels = KnownKernels(kernels, column_names(found))
         return self._kernels
 
     # --- lists -------------------------------------------------------------------------------
@@ -295,20 +295,6 @@ class Encoder:
         }
 
 
-def state_of(value: Any) -> Fields:
-    """Return the fields of an object that files may hold; a certificate is made first."""
-    described = RECORDS[str(record_name(value))]
-    if "_judgement" in vars_of(value) or "_asked" in vars_of(value):
-        # a certificate that waits is made now; a stream has none to make
-        _ = getattr(value, "certificate_", None)
-    return described.fields_of(value)
-
-
-def vars_of(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, if it has any."""
-    return getattr(value, "__dict__", {})
-
-
 def _integer(value: int, where: str) -> int:
     if not -(2**63) <= value < 2**64:
         raise ModelFormatError(f"{where} is a number of more than 64 bits")
@@ -340,33 +326,3 @@ def _function(value: Any, where: str) -> Any:
     raise ModelFormatError(
         f"{where} is of type {type(value).__module__}.{kind}, which a model file cannot hold"
     )
-
-
-def parts_of_machine(machine: Any) -> Iterator[Any]:
-    """Return everything inside a machine that is no array."""
-    return _parts(machine, set())
-
-
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
-    if id(value) in seen or isinstance(value, np.ndarray | np.generic | str | int | float):
-        return
-    seen.add(id(value))
-    yield value
-    if isinstance(value, list | tuple):
-        inner: Any = value
-    elif isinstance(value, dict):
-        inner = value.values()
-    elif record_name(value) is not None:
-        inner = state_of(value).values()
-    else:
-        return
-    for part in inner:
-        yield from _parts(part, seen)
-
-
-def _column_names(found: list[Any]) -> Iterator[list[str]]:
-    for part in found:
-        for name in ("feature_names_in_", "names"):
-            names = vars_of(part).get(name)
-            if isinstance(names, np.ndarray | list | tuple) and len(names):
-                yield [str(each) for each in names]

@@ -406,8 +406,10 @@ class SpectralClustering(
         judge = certify_stochastic if norm.balanced else certify
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
         judged = partial(judge, tol=float(self.tol))
-        # eigenvectors of rounding are those of no matrix that is made anew
-        eager = not bool(carried.all()) or self._cancels(shift) or not is_orthonormal(modes)
+        # eigenvectors of rounding are those of no matrix that is made anew; components hang on
+        # entries that are zero, which rounding of distances may decide
+        rounding = self.n_connected_ > 1 or self._cancels(shift)
+        eager = not bool(carried.all()) or rounding or not is_orthonormal(modes)
         self._judgement = lazy_certificate(base, question, modes, judged, eager=eager)
 
     def _cancels(self, shift: Array) -> bool:

@@ -52,6 +52,7 @@ from mercer.resources import require_memory
 from mercer.solvers import Callback, LowRankCorrelation, Solution, solve
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
+_SQUARES = 4  # matrices of components by components: a covariance, and its pseudo-inverse's three
 _APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
@@ -192,6 +193,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         """
         self._check_parameters()
         store = self._take_store()
+        self._refuse_many_components()
         X = training_rows_alone(self, X, is_precomputed(self.kernel_x))
         y, self._reader = second_view(self, y, is_precomputed(self.kernel_y))
         check_consistent_length(X, y)
@@ -470,6 +472,12 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         return (
             None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self.random_state))
         )
+
+    def _refuse_many_components(self) -> None:
+        """Refuse more components than their covariances have memory for, whatever the rows."""
+        c = int(self.n_components)
+        what = f"CCA: regression on n_components={c} variates"
+        require_memory(8 * _SQUARES * c * c, what, "Ask for at most as many as there are rows.")
 
     def _check_parameters(self) -> None:
         check_count(self, "n_components")
