@@ -201,8 +201,8 @@ def _is_endless(machine: Any, kernel: Kernel, X: Points, names: Sequence[str] | 
 def _said(machine: Any, n: int, kernel: ApproximateKernel, error: StatedError, why: str) -> str:
     return (
         f"{type(machine).__name__}: {n} rows are too many for the exact kernel ({why}); "
-        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. More of them: "
-        "approximation=Nystrom(2000); exact, or refused: approximation=None."
+        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. Another number: "
+        "approximation=Nystrom(m); exact, or refused: approximation=None."
     )
 
 
