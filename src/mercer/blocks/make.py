@@ -11,6 +11,8 @@ from mercer.blocks.arrays import ArrayBlocks
 from mercer.blocks.base import RowBlocks
 from mercer.blocks.files import FileBlocks
 from mercer.blocks.functions import blocks_of
+from mercer.distributed.chunks import is_dask
+from mercer.distributed.make import dask_blocks
 
 
 def as_blocks(source: Any, y: Any = None, weights: Any = None, **options: Any) -> RowBlocks:
@@ -18,8 +20,9 @@ def as_blocks(source: Any, y: Any = None, weights: Any = None, **options: Any) -
 
     Parameters
     ----------
-    source : RowBlocks, array, sparse matrix, path, list of paths or callable
-        Rows. A path that ends in .npy is mapped, others are read by `FileBlocks`.
+    source : RowBlocks, array, sparse matrix, path, list of paths, callable or Dask collection
+        Rows. A path that ends in .npy is mapped, others are read by `FileBlocks`. Dask arrays and
+        data frames are held by the workers of the client that is running, if there is one.
     y, weights : array, optional
         Targets and weights, one entry for each row; of files, the names of columns.
     **options
@@ -38,6 +41,8 @@ def as_blocks(source: Any, y: Any = None, weights: Any = None, **options: Any) -
     """
     if isinstance(source, RowBlocks):
         return source if y is None and weights is None else source.with_targets(y, weights)
+    if is_dask(source):
+        return dask_blocks(source, y, weights, **options)
     if isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".npy"):
         return ArrayBlocks(np.load(source, mmap_mode="r"), y, weights, **options)
     if isinstance(source, str | os.PathLike) or _are_paths(source):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from mercer.blocks import RowBlocks
+from mercer.blocks import RowBlocks, as_blocks
 
 
 @singledispatch
@@ -21,7 +21,7 @@ def fit_blocks(machine: Any, blocks: RowBlocks) -> None:
 
 def fit(machine: Any, X: RowBlocks, y: Any = None, sample_weight: Any = None) -> None:
     """Fit a machine in place to blocks, with targets and weights in them or beside them."""
-    blocks = X if y is None and sample_weight is None else X.with_targets(y, sample_weight)
+    blocks = as_blocks(X, y, sample_weight)
     if type(machine) not in fit_blocks.registry:  # a subclass may keep other attributes
         fit_blocks.dispatch(object)(machine, blocks)
     fit_blocks(machine, blocks)
