@@ -17,7 +17,8 @@ from mercer.problems.blocks import FeatureRows
 from mercer.resources import require_memory, rows_at_once
 
 _SAMPLE = 20_000  # rows that landmarks are drawn from and scales of kernels are taken from
-_SHARE = 0.25  # of the budget, for those
+_SHARE = 0.25  # of the budget, for those, ...
+_COPIES = 4  # ... on their way here, together, in other units, and as features
 _SQUARES = 6  # matrices of features by features that a fit holds at once
 
 
@@ -68,7 +69,7 @@ def feature_rows(machine: Any, blocks: RowBlocks) -> FeatureRows:
 
 def drawn(blocks: RowBlocks) -> Block:
     """Draw rows at random, as many as serve, within the budget."""
-    return blocks.sample(rows_at_once(blocks.n_columns, _SAMPLE, share=_SHARE), 0)
+    return blocks.sample(rows_at_once(blocks.n_columns, _SAMPLE, arrays=_COPIES, share=_SHARE), 0)
 
 
 def has_few(kernel: Kernel, blocks: RowBlocks) -> bool:
