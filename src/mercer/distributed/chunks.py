@@ -76,7 +76,7 @@ def row_chunks(X: Any, y: Any = None, weights: Any = None) -> Chunks:
         names = tuple(map(str, X.columns))
         refuse_text_columns(X)
         parts = list(X.to_delayed())
-        dtype = np.result_type(*X.dtypes.tolist()) if len(names) else np.dtype(np.float64)
+        dtype = np.result_type(*X.dtypes.tolist()) if names else np.dtype(np.float64)
         n_columns = len(names)
     else:
         refuse_cut_columns(X)
