@@ -141,6 +141,7 @@ STORAGE = {
     "PrecomputedGram",
     "ScaledGram",
     "ShiftedGram",
+    "StreamedGram",
     "SparseGram",
 }
 ASKING = {"certificates", "compat", "machines", "selection"}  # rooms that ask the Gram instead

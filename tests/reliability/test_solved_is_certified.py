@@ -407,6 +407,23 @@ def test_three_classes_of_huge_rows_are_solved() -> None:
     np.testing.assert_allclose(machine.predict_proba(X * 1e8), free.predict_proba(X), atol=1e-6)
 
 
+def test_a_class_process_of_large_variance_that_pulls_little() -> None:
+    """Slopes of 1e-5 are known to their own digits, not to those of the weights."""
+    found = outcome(case(807765))
+    assert found.status is Status.SOLVED
+    assert not found.broken
+
+
+@pytest.mark.parametrize("machine", [GaussianProcess, MultiTaskGaussianProcess])
+def test_the_likelihood_of_rows_that_count_for_nothing(machine: Any) -> None:
+    """Its error is a number of its own, not a multiple of what the rows weigh."""
+    random = np.random.default_rng(5)
+    X, weights = random.normal(size=(12, 2)), 1e-300 * random.random(12)
+    fitted = machine(Gaussian(0.5)).fit(X, np.sin(X[:, 0]), sample_weight=weights)
+    assert fitted.solution_.status is Status.SOLVED
+    assert fitted.certificate_.ok
+
+
 @pytest.mark.parametrize("seed", [71, 282, 392, 640])
 def test_squared_slack_of_rows_that_hardly_count(seed: int) -> None:
     """Slack of a weight of 1e-6 is a coefficient below the rounding of sums: it is kept, too."""

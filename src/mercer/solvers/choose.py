@@ -12,8 +12,9 @@ from mercer.gram import (
     LazyGram,
     ShiftedGram,
     SparseGram,
+    StreamedGram,
 )
-from mercer.gram.policy import LAPACK_ROWS, SQUARED
+from mercer.gram.policy import LAPACK_ROWS, LARGEST_UNASKED, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     BoxQP,
@@ -56,6 +57,7 @@ from mercer.solvers.ridge.folds.krylov import FEWEST_ROWS, KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
@@ -67,7 +69,7 @@ from mercer.solvers.spectral.lanczos import Lanczos
 from mercer.solvers.spectral.lobpcg import LOBPCG
 from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 
-_LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
+_ROUNDING = 2.0**-52  # of the mean eigenvalue: penalties below are none
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
 _SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
 
@@ -80,11 +82,13 @@ def choose(problem: Any) -> Solver:
 
 @choose.register
 def _(problem: LinearSystem) -> Solver:
+    if isinstance(problem.gram, StreamedGram) and _is_penalised(problem):
+        return PrimalConjugateGradient()
     if isinstance(problem.gram, FactoredGram):
         return Primal()
     if isinstance(problem.gram, LazyGram):
         n = problem.gram.shape[0]
-        if n > _LARGEST_UNASKED:
+        if n > LARGEST_UNASKED:
             raise MemoryBudgetError(
                 f"exact kernel ridge on {n} rows: the matrix takes {format_bytes(8.0 * n * n)} "
                 f"and does not fit the memory budget, and one product without storing it takes "
@@ -96,6 +100,13 @@ def _(problem: LinearSystem) -> Solver:
             )
         return ConjugateGradient()
     return Cholesky()
+
+
+def _is_penalised(problem: LinearSystem) -> bool:
+    """Return whether penalties are above the rounding of products of features."""
+    gram: Any = problem.gram
+    floor = _ROUNDING * float(problem.row_weights @ gram.longest()) / max(1, gram.rank)
+    return bool((problem.penalties > floor).all())
 
 
 @choose.register
@@ -138,7 +149,7 @@ def _few_features(problem: Eigenproblem) -> bool:
 
 def _refuse_endless(problem: Eigenproblem) -> None:
     n = problem.gram.shape[0]
-    if n > _LARGEST_UNASKED and _not_stored(problem.gram):
+    if n > LARGEST_UNASKED and _not_stored(problem.gram):
         raise MemoryBudgetError(
             f"exact eigenpairs of {n} points: the matrix takes {format_bytes(4.0 * n * n)} and "
             f"does not fit the memory budget, and each of a dozen products without storing it "

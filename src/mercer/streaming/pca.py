@@ -43,7 +43,9 @@ def fit_pca(machine: PCA, blocks: RowBlocks) -> None:
     _, sigma, Vt = np.linalg.svd(found.R, full_matrices=False)
     values, directions = _chosen(machine, found, np.square(sigma), Vt.T)
     if len(values):
-        signs = _signs(blocks.gather(extreme_scores, rows.features, found.mean, directions))
+        signs = signs_of_extremes(
+            blocks.gather(extreme_scores, rows.features, found.mean, directions)
+        )
         directions = directions * signs
     watch.tick(1, 0.0)
     k = len(values)
@@ -82,7 +84,8 @@ def extreme_scores(block: Block, features: Any, mean: Array, directions: Array) 
     return best
 
 
-def _signs(found: list[Array]) -> Array:
+def signs_of_extremes(found: list[Array]) -> Array:
+    """Return the signs of the largest scores: those of training rows are positive there."""
     table = np.array(found)
     most = table[np.abs(table).argmax(axis=0), range(table.shape[1])]
     return np.where(most < 0, -1.0, 1.0)

@@ -80,7 +80,7 @@ def solve_ridge(problem: BlockRidge, moments: Moments, watch: Watch) -> Solution
             if watch.tick(passes, np.nan):
                 break
             value = answer(moments, weights, problem.bias)
-            left = normal_residual(problem, value, moments.level).residual
+            left = normal_residual(problem, value, moments.mean, moments.level).residual
             passes += 1
             if _small(left, moments.cross):
                 break

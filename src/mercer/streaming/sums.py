@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.blocks import Block
+from mercer.gram.base import columns_of
 from mercer.problems.blocks import FeatureRows, counted, feature_pieces
 
 
@@ -67,7 +68,7 @@ def targets_of(block: Block) -> Array:
     """Return targets as columns of float64; no columns where there are none."""
     if block.y is None:
         return np.empty((len(block), 0))
-    return np.asarray(block.y, dtype=np.float64).reshape(len(block), -1)
+    return columns_of(np.asarray(block.y, dtype=np.float64))
 
 
 def block_moments(block: Block, features: Any, centred: bool, targeted: bool) -> Moments:

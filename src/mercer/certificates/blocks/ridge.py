@@ -15,6 +15,7 @@ from mercer.array_types import Array
 from mercer.blocks.base import Block
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.ridge.linear_system import LinearSystemQuantities, norms, size_of, worst
+from mercer.gram.base import columns_of
 from mercer.problems import Coefficients
 from mercer.problems.blocks import BlockRidge, counted, feature_pieces
 
@@ -43,56 +44,69 @@ class NormalResidual:
     most: Array
 
 
-def normal_residual(problem: BlockRidge, value: Coefficients, level: Array) -> NormalResidual:
-    """Add up the residual of all rows in a pass, about a level of the targets that is known."""
+def normal_residual(
+    problem: BlockRidge, value: Coefficients, mean: Array, level: Array
+) -> NormalResidual:
+    """Add up the residual of all rows in a pass, about means of features and targets.
+
+    With a bias any point will do, since the sum of S (y - F w - b) is judged apart; near the mean
+    nothing cancels.
+    """
     blocks, features = problem.rows.blocks, problem.rows.features
-    sums = blocks.total(residual_sums, features, value.weights, value.intercept, level)
+    assert value.weights is not None
+    constant = value.intercept + mean @ value.weights - level
+    sums = blocks.total(residual_sums, features, value.weights, constant, mean, level)
     lost, *others = sums
     return NormalResidual(lost - problem.penalties * value.weights, *others)
 
 
-def target_level(problem: BlockRidge) -> Array:
-    """Return the mean of the targets where there is a bias, which takes it up; else zero."""
+def middle_of(problem: BlockRidge) -> tuple[Array, Array]:
+    """Return the means of features and targets where there is a bias; else zeros."""
     if not problem.bias:
-        return np.zeros(len(problem.penalties))
-    total, sums = problem.rows.blocks.total(target_sums)
-    return np.asarray(sums / total)
+        return np.zeros(problem.rows.dimension), np.zeros(len(problem.penalties))
+    total, features, targets = problem.rows.blocks.total(first_sums, problem.rows.features)
+    return features / total, targets / total
 
 
-def target_sums(block: Block) -> tuple[float, Array]:
-    """Return the sum of weights, and of weighted targets."""
-    s = block.counts
-    return float(s.sum()), s @ _columns(block)
+def first_sums(block: Block, features: Any) -> tuple[float, Array, Array]:
+    """Return the sums of weights, features and targets."""
+    block = counted(block)
+    s, sums = block.counts, np.zeros(features.dimension)
+    for rows, F in feature_pieces(block, features):
+        sums += s[rows] @ F
+    return float(s.sum()), sums, s @ _columns(block)
 
 
 def residual_sums(
-    block: Block, features: Any, weights: Array, intercept: Array, level: Array
+    block: Block, features: Any, weights: Array, constant: Array, mean: Array, level: Array
 ) -> tuple[Array, ...]:
-    """Return the sums of a block, each feature of all rows anew."""
+    """Return the sums of a block, each feature of all rows anew, about their mean."""
     block = counted(block)
     s, y = block.counts[:, None], _columns(block)
     shape = weights.shape
     lost, right, largest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     pull, pulls = np.zeros(shape[1]), np.zeros(shape[1])
     for rows, F in feature_pieces(block, features):
-        left = s[rows] * (y[rows] - F @ weights - intercept)
+        size = np.abs(F).T
+        np.subtract(F, mean, out=F)
+        left = s[rows] * ((y[rows] - level) - F @ weights - constant)
         lost += F.T @ left
         right += F.T @ (s[rows] * (y[rows] - level))
-        largest += np.abs(F).T @ np.abs(s[rows] * y[rows])
+        largest += size @ np.abs(s[rows] * y[rows])
         pull += left.sum(axis=0)
         pulls += np.abs(left).sum(axis=0)
     return lost, right, largest, pull, pulls, np.abs(s * y).sum(axis=0)
 
 
 def _columns(block: Block) -> Array:
-    return np.asarray(block.y, dtype=np.float64).reshape(len(block), -1)
+    return columns_of(np.asarray(block.y, dtype=np.float64))
 
 
 @certify.register
 def _(problem: BlockRidge, value: Coefficients, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
     with np.errstate(over="ignore", invalid="ignore"):
-        found = normal_residual(problem, value, target_level(problem))
+        found = normal_residual(problem, value, *middle_of(problem))
         residual = norms(found.residual)
         relative = residual / size_of(norms(found.right), norms(found.largest))
         bias = np.zeros(1)
