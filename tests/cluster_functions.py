@@ -34,11 +34,9 @@ def slow(block, seconds):
     return 1
 
 
-def received():
-    """Return the bytes that this worker got from others, so far."""
-    from distributed import get_worker
-
-    return sum(entry["total"] for entry in get_worker().transfer_incoming_log)
+def received(dask_worker):
+    """Return the bytes that a worker got from others, so far."""
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
 def failing(block):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from mercer.distributed import running_client
+from mercer.distributed.client import client_around, running_client
 from mercer.machines.base.parameters import is_real
 from mercer.progress import shown
 from mercer.selection.default_grids import default_grid
@@ -105,7 +105,7 @@ def tune(
         Seconds after which to stop with what there is.
     client : distributed.Client or None
         A Dask cluster: points that share a matrix or factorisation are one task on it. None
-        judges them here.
+        takes that of `mercer.distributed.on_cluster` around the call, and else judges them here.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def tune(
         callback=callback,
         time_limit=time_limit,
         started=started,
-        client=None if client is None else running_client(client),
+        client=client_around() if client is None else running_client(client),
     )
     with shown("tune", solvers=False):
         if journal is None:
