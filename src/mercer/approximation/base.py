@@ -12,6 +12,7 @@ import numpy as np
 from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.expression import Expression
+from mercer.gram.storage.streamed import RowMap
 from mercer.kernels import Kernel
 from mercer.kernels.base import proven
 from mercer.kernels.columns import column_names
@@ -49,17 +50,8 @@ class StatedError:
         return f"{self.value:.2g}, {self.measure} ({self.rows} rows compared)"
 
 
-class Features(ABC):
+class Features(RowMap):
     """A feature map found for one kernel: rows (n, d) in, features (n, dimension) out."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Count the features."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> Array:
-        """Return the features of rows, float64."""
 
 
 @proven

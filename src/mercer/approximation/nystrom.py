@@ -20,6 +20,7 @@ from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression
 from mercer.gram import Source
+from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take
 from mercer.resources import rows_at_once
@@ -112,6 +113,8 @@ class NystromFeatures(Features):
         matrix = choose_backend().pairs(expression, landmarks, None, np.float64).dense()
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
         factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
+        if rank == 0:  # the kernel is zero at all landmarks, and LAPACK has no empty matrices
+            return cls(expression, take(landmarks, slice(0, 0)), np.zeros((0, 0)))
         # products are several times as fast as solving, and lose nothing: pivots are not small
         inverse, _ = dtrtri(np.asfortranarray(np.tril(factor[:rank, :rank])), lower=1)
         return cls(expression, take(landmarks, pivots[:rank] - 1), inverse)
@@ -120,6 +123,28 @@ class NystromFeatures(Features):
     def dimension(self) -> int:
         """Count the features."""
         return len(self.inverse)
+
+    @property
+    def mixing(self) -> Array:
+        """Return L'^-1, which turns values at the landmarks into features."""
+        return self.inverse.T
+
+    def raw(self, X: Points, dtype: Any) -> Array:
+        """Evaluate the kernel at the landmarks."""
+        return choose_backend().pairs(self.expression, X, self.landmarks, dtype).dense()
+
+    def longest(self, X: Points) -> Array:
+        """Return k(x, x): a projection is not longer."""
+        return choose_backend().diagonal(self.expression, X, np.float64)
+
+    def made_for(self) -> Points:
+        """Return the landmarks."""
+        return self.landmarks
+
+    def expansion(self, weights: Array) -> KernelExpansion:
+        """Return the same function by coefficients of the landmarks: c = L'^-1 w."""
+        coef = self.inverse.T @ weights
+        return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
     def __call__(self, X: Any) -> Array:
         """Evaluate the kernel at the landmarks, block of rows by block, and multiply by L^-1."""

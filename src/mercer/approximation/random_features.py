@@ -81,6 +81,11 @@ def derive(kernel: Kernel, d: int, m: int, draws: Draws) -> Features:
     if exact is not None and exact.dimension <= m:
         return ExactFeatures(exact)
     found = waves((kernel,), d, max(1, m // 2), draws)
+    if found is None and exact is not None:
+        raise ApproximationError(
+            f"RandomFeatures: {kernel!r} has {exact.dimension} features of its own, more than the "
+            f"{m} there is room for; take n_components of {exact.dimension} or more, or Nystrom"
+        )
     if found is None:
         raise ApproximationError(
             f"RandomFeatures: {kernel!r} has no random features here; there are some of Gaussian, "

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.deadline import check
-from mercer.expression import Expression, bind_columns
+from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
 from mercer.gram.policy import (
     DESCENT_COPIES,
@@ -35,6 +35,7 @@ from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
+from mercer.gram.storage.streamed import RowMap, StreamedGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
 from mercer.kernels.features import FeatureMap, feature_map, sequence_map
@@ -327,9 +328,19 @@ def _factored(expression: Expression, X: Points) -> FactoredGram | None:
     n, features = row_count(X), _map_of(expression, X)
     if features is None or features.dimension >= n:
         return None
+    rows = _row_map(expression)
+    if rows is not None and n * features.dimension > WRITTEN_OUT:
+        return StreamedGram(features, rows, X)
     if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
         return None
     return FactoredGram(features, X)
+
+
+def _row_map(expression: Expression) -> RowMap | None:
+    """Return the feature map that an approximation found, where the kernel is nothing else."""
+    steps = expression.steps if isinstance(expression, Dot) else ()
+    found = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else None
+    return found if isinstance(found, RowMap) else None
 
 
 def _stays_sparse(features: FeatureMap, X: Points) -> bool:
@@ -396,7 +407,8 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
     matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
     is looked at entry by entry where it is stored.
     """
-    bad = np.flatnonzero(~np.isfinite(gram.diag()))
+    own = gram.longest() if isinstance(gram, FactoredGram) else gram.diag()
+    bad = np.flatnonzero(~np.isfinite(own))
     if not len(bad):
         bad = _too_far(gram)
     if not len(bad) and not gram.valid and isinstance(gram, DenseGram):

@@ -57,6 +57,7 @@ from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.full.eigenpro import EigenPro
 from mercer.solvers.ridge.full.sketch_and_project import SketchAndProject
 from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
 from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
@@ -142,6 +143,7 @@ __all__ = [
     "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
+    "PrimalConjugateGradient",
     "PrimalDiscriminant",
     "PrimalFolds",
     "PrimalPath",

@@ -12,6 +12,7 @@ from mercer.gram import (
     LazyGram,
     ShiftedGram,
     SparseGram,
+    StreamedGram,
 )
 from mercer.gram.policy import LAPACK_ROWS, LARGEST_UNASKED, SQUARED
 from mercer.points import is_sparse
@@ -56,6 +57,7 @@ from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
 from mercer.solvers.ridge.full.choice import past_memory
 from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
@@ -67,6 +69,7 @@ from mercer.solvers.spectral.lanczos import Lanczos
 from mercer.solvers.spectral.lobpcg import LOBPCG
 from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 
+_ROUNDING = 2.0**-52  # of the mean eigenvalue: penalties below are none
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
 _SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
 
@@ -79,9 +82,18 @@ def choose(problem: Any) -> Solver:
 
 @choose.register
 def _(problem: LinearSystem) -> Solver:
+    if isinstance(problem.gram, StreamedGram) and _is_penalised(problem):
+        return PrimalConjugateGradient()
     if isinstance(problem.gram, FactoredGram):
         return Primal()
     return past_memory(problem.gram) if isinstance(problem.gram, LazyGram) else Cholesky()
+
+
+def _is_penalised(problem: LinearSystem) -> bool:
+    """Return whether penalties are above the rounding of products of features."""
+    gram: Any = problem.gram
+    floor = _ROUNDING * float(problem.row_weights @ gram.longest()) / max(1, gram.rank)
+    return bool((problem.penalties > floor).all())
 
 
 @choose.register

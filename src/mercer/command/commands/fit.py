@@ -16,7 +16,7 @@ from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, kinds_of, read_arguments, read_table, reading
 from mercer.command.text import printable
-from mercer.command.work import KERNEL, SCORE, Work, python, seed, strict, time_limit
+from mercer.command.work import APPROXIMATION, KERNEL, SCORE, Work, python, seed, strict, time_limit
 
 MACHINES = {
     "svc": "SVC",
@@ -52,6 +52,12 @@ _OPTIONS = [
     click.option(
         "--kernel", type=KERNEL, metavar="KERNEL", multiple=True,
         help="Compare these alone; see `mercer kernels`. May be repeated.",
+    ),
+    click.option(
+        "--approximation", type=APPROXIMATION, metavar="NAME:COUNT", default="auto",
+        show_default=True,
+        help="Features in place of the kernel: nystrom:1000, random_features:2000, none (exact); "
+        "auto takes landmarks where exact work would be refused.",
     ),
     click.option("--test", type=click.Path(), metavar="FILE", help="Judge by this table instead."),
     click.option(
@@ -195,6 +201,8 @@ def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
         "refit": options["refit"] or None,
         "random_state": options["seed"] or None,
     }
+    if options["approximation"] != "auto":
+        found["approximation"] = options["approximation"]
     if test is not None:
         found["test"] = test
     elif options["held_out"] != 0.2:

@@ -38,6 +38,7 @@ from mercer.resources import MemoryBudgetError, format_bytes, memory_budget, wit
 _BYTES = 5 * 8
 _FEWEST = 50  # landmarks, below which a fit would say little of the kernel
 
+_EXACT = {"auto": "auto", "none": None}  # texts that ask for no features, or not yet
 _REFUSED = "_refused_exact"  # where a fit finds why the exact kernel was refused a moment ago
 
 # where fits keep their kernels, and where they tell the errors of these
@@ -126,13 +127,19 @@ def approximation_of(machine: Any) -> Approximation | str | None:
         if isinstance(given, type) and issubclass(given, Approximation):
             must = f"be an object: {given.__name__}(1000)"
         refuse(machine, "approximation", given, must)
-    if given == "auto":
-        return given
+    if given in _EXACT:
+        return _EXACT[given]
     try:
         return parse_approximation(given)
     except ValueError as error:
         refuse(machine, "approximation", given, f"{must}: {error}")
         raise
+
+
+def is_exact(machine: Any) -> bool:
+    """Return whether the kernel itself is asked for, or left to the machine to choose."""
+    given = getattr(machine, "approximation", None)
+    return given is None or (isinstance(given, str) and given in _EXACT)
 
 
 def refuse_features(machine: Any, wish: str) -> None:
@@ -194,8 +201,8 @@ def _is_endless(machine: Any, kernel: Kernel, X: Points, names: Sequence[str] | 
 def _said(machine: Any, n: int, kernel: ApproximateKernel, error: StatedError, why: str) -> str:
     return (
         f"{type(machine).__name__}: {n} rows are too many for the exact kernel ({why}); "
-        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. More of them: "
-        "approximation=Nystrom(2000); exact, or refused: approximation=None."
+        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. Another number: "
+        "approximation=Nystrom(m); exact, or refused: approximation=None."
     )
 
 

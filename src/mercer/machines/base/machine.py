@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
+from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
+from mercer.distributed.chunks import is_dask
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.approximate import (
@@ -77,11 +79,14 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin = _twin(self, given)
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
+            work, rows = method, args[0] if args else kwargs.get("X")
+            if isinstance(rows, RowBlocks) or is_dask(rows):
+                work = cast(F, functools.partial(_over_blocks, method=method.__name__))
             try:
-                method(twin, *args, **kwargs)
+                work(twin, *args, **kwargs)
             except MemoryBudgetError as error:
                 twin = _twin(self, given)
-                if method.__name__ != "fit" or not refused_exact(twin, error):
+                if work is not method or not _may_go_on(method, twin, error):
                     raise
                 method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
@@ -98,6 +103,22 @@ def _twin(machine: Any, given: dict[str, Any]) -> Any:
     twin.__dict__.update(machine.__dict__)
     twin.__dict__.update({name: plain(value) for name, value in given.items()})
     return twin
+
+
+def _may_go_on(method: Callable[..., Any], machine: Any, error: MemoryBudgetError) -> bool:
+    """Return whether a fit whose exact kernel is refused may be tried with features."""
+    return method.__name__ == "fit" and refused_exact(machine, error)
+
+
+def _over_blocks(machine: Any, X: RowBlocks, *args: Any, method: str, **kwargs: Any) -> None:
+    """Hand a fit to rows in blocks over to `mercer.streaming`, the room above this one."""
+    from mercer.streaming.fits import fit  # noqa: PLC0415  the one look upwards, when it is needed
+
+    if method != "fit":
+        raise TypeError(
+            f"{type(machine).__name__}.{method} takes rows in memory; fit takes rows in blocks"
+        )
+    fit(machine, X, *args, **kwargs)
 
 
 @functools.cache

@@ -67,7 +67,7 @@ def warn_of_similarity(machine: Any, gram: Gram, X: Points, support: float = 0.0
     """
     # features have no scale, and what a given matrix is made of is not known here
     given = isinstance(machine.kernel_, Precomputed)
-    if _TRIED.get() or given or gram.factor is not None or gram.shape[0] < _FEWEST:
+    if _TRIED.get() or given or gram.features is not None or gram.shape[0] < _FEWEST:
         return
     owner = type(machine).__name__
     alike = _similarities(gram)

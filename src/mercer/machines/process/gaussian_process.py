@@ -42,6 +42,7 @@ from mercer.machines.process.learning import (
     refuse_large,
     together,
 )
+from mercer.machines.process.left_out import covariance_left_out, variance_left_out
 from mercer.machines.process.spread import Spread, spread_of
 from mercer.points import take
 from mercer.problems.process.evidence import Evidence
@@ -254,6 +255,9 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     ) -> Any:
         """Predict targets for new rows, with their uncertainty.
 
+        With landmarks in place of the kernel, what they leave out of k(z, z') is added to the
+        spread: without, it would be zero far from all of them.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -290,10 +294,12 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         if return_cov:
             prior = _given_prior(prior_cov, len(mean), 2)
             cov = refuse_overflown(self, lambda: self._spread.covariance(points, prior))
+            cov += covariance_left_out(self.kernel_, points)
             cov.flat[:: len(cov) + 1] += noise
             return mean, cov if mean.ndim == 1 else np.repeat(cov[:, :, None], mean.shape[1], 2)
         prior = _given_prior(prior_cov, len(mean), 1)
         variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
+        variance += variance_left_out(self.kernel_, points)
         std = np.sqrt(variance + noise)
         return mean, std if mean.ndim == 1 else np.repeat(std[:, None], mean.shape[1], 1)
 

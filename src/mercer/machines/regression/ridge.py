@@ -77,7 +77,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     approximation_error_ : StatedError
         With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients a.
+        The coefficients a. There are none where many rows are fitted by features that are never
+        all written out (`approximation`): the answer is then weights of the features alone.
     intercept_ : float or array of shape (n_targets,)
         The bias b.
     penalty_ : float or array of shape (n_targets,)
@@ -236,7 +237,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _forget(self) -> None:
         """Drop attributes that an earlier fit with other parameters may have left."""
-        for name in ("penalties_", "loo_scores_", "loo_residuals_", "_weights"):
+        left = ("penalties_", "loo_scores_", "loo_residuals_", "dual_coef_", "_weights")
+        for name in left:
             self.__dict__.pop(name, None)
 
     def _keep(self, gram: Gram, rows: Array, value: Any, y: Array) -> None:
@@ -244,7 +246,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         self._expansion = f.expand().plus(value.intercept)
         if f.is_primal and isinstance(self.kernel_, Linear):
             self._weights = f.weights
-        self.dual_coef_ = _scatter(value.coef, rows, y.shape)
+        if len(value.coef):
+            self.dual_coef_ = _scatter(value.coef, rows, y.shape)
         self.intercept_ = value.intercept if y.ndim == 2 else float(value.intercept[0])
         if isinstance(value, PathValue):
             self.loo_scores_ = value.scores if y.ndim == 2 else value.scores[:, 0]
