@@ -8,7 +8,9 @@ kernel that was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -156,12 +158,31 @@ def refuse_features(machine: Any, wish: str) -> None:
 # --- past the limit of the exact kernel ----------------------------------------------------------
 
 
+_SHARED = ContextVar("shared", default=False)  # of each thread
+
+
+@contextmanager
+def sharing_memory() -> Iterator[None]:
+    """Keep fits from choosing features that have a part of the memory only, beside other fits.
+
+    What they choose would depend on how many run at a time. They are refused instead, and tried
+    again alone.
+    """
+    token = _SHARED.set(True)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
 def refused_exact(machine: Any, error: MemoryBudgetError) -> bool:
     """Leave with a machine why its exact fit was refused; return whether another may be tried.
 
     It may where the user left the choice to the machine, and chose no solver either: those are
     asked for what they are, not for something like it.
     """
+    if _SHARED.get():
+        return False
     if approximation_of(machine) != "auto" or getattr(machine, "solver", None) is not None:
         return False
     machine.__dict__[_REFUSED] = error
@@ -176,6 +197,8 @@ def _automatic(
     n = row_count(X)
     if refusal is None and not _is_endless(machine, kernel, X, names):
         return None, ""
+    if _SHARED.get():
+        raise refusal or MemoryBudgetError(f"{n} rows have landmarks by the memory of a fit alone")
     most = int(memory_budget() // (_BYTES * n))
     if isinstance(kernel, Precomputed | ApproximateKernel) or most < _FEWEST:
         if refusal is not None:
