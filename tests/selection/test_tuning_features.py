@@ -7,7 +7,17 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import SVC, SVR, KernelRidge, LogisticRegression, NearestMean, OneClassSVM, tune
+import mercer
+from mercer import (
+    SVC,
+    SVR,
+    FisherDiscriminant,
+    KernelRidge,
+    LogisticRegression,
+    NearestMean,
+    OneClassSVM,
+    tune,
+)
 from mercer.approximation import Nystrom, RandomFeatures
 from mercer.kernels import Gaussian
 
@@ -75,6 +85,20 @@ def test_scorers_that_look_at_rows_see_rows():
     machine = OneClassSVM(Gaussian(1.0), **few)
     found = tune(machine, X, grid={"nu": [0.1, 0.5]}, scoring=scorer, cv=KFold(3))
     assert np.isfinite(found.mean).all()
+
+
+def test_past_the_limit_the_number_of_threads_changes_nothing():
+    """A fit with a share of the memory is not approximated: alone it may be exact."""
+    rows = np.tile(X, (4, 1)) + 1e-3 * np.arange(360)[:, None]
+    found = []
+    for memory, threads in (("500 kB", 1), ("500 kB", 2), ("1 GB", 2)):
+        with mercer.config(memory=memory, threads=threads):
+            machine = FisherDiscriminant(Gaussian(1.0), penalty=0.1)
+            one = tune(machine, rows, np.tile(labels, 4), grid={"penalty": [0.1, 1.0]}, cv=KFold(2))
+        assert not any(trial.failure for trial in one.trials)
+        found.append(one.scores)
+    np.testing.assert_allclose(found[0], found[1])
+    assert np.isfinite(found[2]).all()
 
 
 def test_what_cannot_be_fitted_says_why():

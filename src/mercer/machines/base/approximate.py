@@ -38,7 +38,7 @@ from mercer.resources import MemoryBudgetError, format_bytes, memory_budget, wit
 
 # Bytes for each row and landmark: the features, and what fits copy of them (centred, weighted,
 # rotated), in float64, with a little room.
-_BYTES = 5 * 8
+_BYTES = 6 * 8
 _FEWEST = 50  # landmarks, below which a fit would say little of the kernel
 
 _EXACT = {"auto": "auto", "none": None}  # texts that ask for no features, or not yet
@@ -50,6 +50,22 @@ ERRORS = {
     "kernel_x_": "approximation_error_x_",
     "kernel_y_": "approximation_error_y_",
 }
+
+
+_SHARED = ContextVar("shared", default=False)  # of each thread
+
+
+@contextmanager
+def with_a_share_of_memory() -> Iterator[None]:
+    """Keep fits exact, or refused, that have but a share of the memory: alone they may have more.
+
+    What is fitted must not depend on how many others are at work.
+    """
+    token = _SHARED.set(True)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
 
 
 class ApproximationWarning(UserWarning):
@@ -158,32 +174,17 @@ def refuse_features(machine: Any, wish: str) -> None:
 # --- past the limit of the exact kernel ----------------------------------------------------------
 
 
-_SHARED = ContextVar("shared", default=False)  # of each thread
-
-
-@contextmanager
-def sharing_memory() -> Iterator[None]:
-    """Keep fits from choosing features that have a part of the memory only, beside other fits.
-
-    What they choose would depend on how many run at a time. They are refused instead, and tried
-    again alone.
-    """
-    token = _SHARED.set(True)
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
-
-
 def refused_exact(machine: Any, error: MemoryBudgetError) -> bool:
     """Leave with a machine why its exact fit was refused; return whether another may be tried.
 
     It may where the user left the choice to the machine, and chose no solver either: those are
     asked for what they are, not for something like it.
     """
-    if _SHARED.get():
-        return False
-    if approximation_of(machine) != "auto" or getattr(machine, "solver", None) is not None:
+    if (
+        _SHARED.get()
+        or approximation_of(machine) != "auto"
+        or getattr(machine, "solver", None) is not None
+    ):
         return False
     machine.__dict__[_REFUSED] = error
     return True
@@ -198,7 +199,7 @@ def _automatic(
     if refusal is None and not _is_endless(machine, kernel, X, names):
         return None, ""
     if _SHARED.get():
-        raise refusal or MemoryBudgetError(f"{n} rows have landmarks by the memory of a fit alone")
+        raise MemoryBudgetError(f"{type(machine).__name__}: {n} rows with a share of the memory")
     most = int(memory_budget() // (_BYTES * n))
     if isinstance(kernel, Precomputed | ApproximateKernel) or most < _FEWEST:
         if refusal is not None:
