@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+import mercer
 from mercer import (
     PCA,
     SVC,
@@ -20,6 +21,7 @@ from mercer import (
 from mercer.approximation import Nystrom
 from mercer.blocks import ArrayBlocks
 from mercer.kernels import Gaussian, Polynomial
+from mercer.machines.base.approximate import ApproximationWarning
 
 N = 240
 RNG = np.random.default_rng(7)
@@ -85,7 +87,7 @@ def fitted(machine, *args, **kwargs):
 
 
 def difference(name, one, other):
-    method, tol = CASES[name][2:]
+    method = CASES[name][2]
     mine, theirs = (getattr(machine, method)(X) for machine in (one, other))
     if mine.dtype.kind in "UO":
         return float((mine != theirs).mean())
@@ -125,7 +127,7 @@ def test_weights_are_repetition(name):
     "name", ["ridge, no penalty", "logistic, three classes", "svc, pairs", "pca, share", "k-means"]
 )
 def test_sparse_and_single_rows(name):
-    machine, y, method, tol = CASES[name]
+    machine, y, _, tol = CASES[name]
     plain = fitted(machine, ArrayBlocks(X.astype("f4").astype("f8"), y, rows=50))
     held = fitted(machine, ArrayBlocks(sparse.csr_array(X.astype("f4").astype("f8")), y, rows=50))
     single = fitted(machine, ArrayBlocks(X.astype("f4"), y, rows=50))
@@ -155,3 +157,23 @@ def test_rows_of_the_caller_are_not_changed():
     fitted(PCA(2), ArrayBlocks(X, rows=N))
     fitted(KMeans(3), ArrayBlocks(X, rows=N))
     np.testing.assert_array_equal(X, before)
+
+
+def test_features_are_found_where_they_are_needed():
+    machine = KernelRidge(1e-3, Gaussian(2.0), approximation=Nystrom(40))
+    apart = fitted(machine, ArrayBlocks(X, Y, WEIGHTS, rows=50))
+    whole = fitted(machine, X, Y, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(apart.predict(X), whole.predict(X), atol=1e-6)
+    assert apart.approximation_error_.value < 0.1
+    with pytest.warns(ApproximationWarning, match="landmarks among"):
+        KernelRidge(1e-3, "gaussian").fit(ArrayBlocks(X, Y, rows=50))
+
+
+def test_mapped_arrays_past_the_budget_are_read_in_blocks(tmp_path):
+    np.save(tmp_path / "X.npy", np.repeat(X, 20, axis=0))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    y = np.repeat(Y, 20)
+    with mercer.config(memory=200_000), pytest.warns(UserWarning, match="block by block"):
+        apart = KernelRidge(1.0).fit(mapped, y)
+    np.testing.assert_allclose(apart.predict(X), KernelRidge(1.0).fit(mapped, y).predict(X))
+    assert apart.solution_.solver == "BlockPrimal"

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.blocks.local import LocalBlocks, rows_of_block
 from mercer.points import as_points, is_sparse, working_dtype
+from mercer.resources import within_budget
 
 
 class ArrayBlocks(LocalBlocks):
@@ -96,6 +97,13 @@ def mapped_file(X: Any) -> Any:
             return X
         X = X.base
     return None
+
+
+def is_past_memory(X: Any) -> bool:
+    """Return whether X is mapped from a file and takes more than half of the memory budget."""
+    if not isinstance(X, np.ndarray) or X.base is None or X.ndim != 2:
+        return False
+    return mapped_file(X) is not None and not within_budget(2 * X.nbytes)
 
 
 def refuse_shortened(X: Any) -> None:

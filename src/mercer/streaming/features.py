@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer.approximation import Approximation, Nystrom
+from mercer.approximation import ApproximateKernel, Approximation, Nystrom
 from mercer.blocks import Block, RowBlocks
 from mercer.expression import bind_columns
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import feature_map
+from mercer.machines.base.approximate import ApproximationWarning, approximation_of
 from mercer.machines.base.machine import is_precomputed, kernel_of
+from mercer.machines.base.targets import distinct_rows
+from mercer.points import take
 from mercer.problems.blocks import FeatureRows
 from mercer.resources import require_memory, rows_at_once
 
@@ -41,21 +44,24 @@ def feature_rows(machine: Any, blocks: RowBlocks) -> FeatureRows:
             f"{name}: kernel='precomputed' cannot be fitted to rows in blocks; pass the kernel "
             "itself"
         )
-    approximation = getattr(machine, "approximation", None)
-    kernel, sample = machine.kernel, None
+    chosen, sample = approximation_of(machine), None
+    kernel = machine.kernel
     if isinstance(kernel, str) and kernel.strip().lower() == "linear":
         kernel = Linear()
     if not isinstance(kernel, Kernel):
         sample = drawn(blocks)
         kernel = kernel_of(kernel, sample.X, sample.weights, names)
-    if approximation is not None and not has_few(kernel, blocks):
-        kernel = approximated(machine, kernel, approximation, sample or drawn(blocks))
+    machine.__dict__.pop("approximation_error_", None)
+    if chosen == "auto":
+        chosen = None if has_few(kernel, blocks) else Nystrom()
+    if isinstance(chosen, Approximation) and not isinstance(kernel, ApproximateKernel):
+        kernel = approximated(machine, kernel, chosen, sample or drawn(blocks), names)
     features = feature_map(bind_columns(kernel.expression(), names), blocks.n_columns)
     if features is None:
         raise ValueError(
             f"{name}: {kernel!r} has no finite feature map, and rows in blocks are fitted through "
-            f"features. Pass approximation=Nystrom(1000) or RandomFeatures(1000) where {name} has "
-            "that parameter, or kernel=Nystrom(1000).of(kernel, blocks.sample(20000).X)"
+            "features. Pass approximation='auto', Nystrom(1000) or RandomFeatures(1000), or "
+            "kernel=Nystrom(1000).of(kernel, blocks.sample(20000).X)"
         )
     machine.kernel_ = kernel
     size = features.dimension
@@ -78,22 +84,26 @@ def has_few(kernel: Kernel, blocks: RowBlocks) -> bool:
     return features is not None and features.dimension <= max(2000, 2 * blocks.n_columns)
 
 
-def approximated(machine: Any, kernel: Kernel, approximation: Any, sample: Block) -> Kernel:
-    """Return the kernel of features found on a sample, as `approximation` says."""
-    if isinstance(approximation, str):
-        if approximation != "auto":
-            raise ValueError(
-                f"{type(machine).__name__}: approximation={approximation!r} must be an "
-                "Approximation such as Nystrom(1000), 'auto' or None"
-            )
-        approximation = Nystrom(min(1000, len(sample)))
+def approximated(
+    machine: Any, kernel: Kernel, chosen: Approximation, sample: Block, names: list[str] | None
+) -> Kernel:
+    """Return the kernel of features found on a sample; sets `approximation_error_`."""
+    rows = distinct_rows(sample.X, np.zeros(len(sample), dtype=np.intp), sample.counts)
+    used = take(sample.X, rows.first)
+    found = chosen.of(kernel, used, rows.weight, names)
+    if found.phi.dimension == 0:
+        raise ValueError(
+            f"{type(machine).__name__}: {kernel!r} is zero on all rows; use another kernel"
+        )
+    error = found.stated_error(used)
+    machine.approximation_error_ = error
+    if approximation_of(machine) == "auto":
         warnings.warn(
-            f"{type(machine).__name__}: rows in blocks are fitted through features of "
-            f"{kernel!r}: {approximation!r} of {len(sample)} rows drawn at random. "
-            "kernel=Nystrom(m).of(kernel, rows) chooses others; exact fits need rows in memory.",
-            UserWarning,
+            f"{type(machine).__name__}: rows in blocks are fitted through features; "
+            f"{found.phi.dimension} landmarks among {len(sample)} rows drawn at random stand for "
+            f"{kernel!r}, with an error of {error}. More of them: approximation=Nystrom(2000); "
+            "exact fits need rows in memory.",
+            ApproximationWarning,
             stacklevel=2,
         )
-    assert isinstance(approximation, Approximation)
-    weights = None if sample.weights is None else np.asarray(sample.weights)
-    return approximation.of(kernel, sample.X, weights)
+    return found

@@ -22,9 +22,14 @@ def fit_blocks(machine: Any, blocks: RowBlocks) -> None:
 def fit(machine: Any, X: RowBlocks, y: Any = None, sample_weight: Any = None) -> None:
     """Fit a machine in place to blocks, with targets and weights in them or beside them."""
     blocks = as_blocks(X, y, sample_weight)
-    if type(machine) not in fit_blocks.registry:  # a subclass may keep other attributes
+    if not has_fit(machine):  # a subclass may keep other attributes
         fit_blocks.dispatch(object)(machine, blocks)
     fit_blocks(machine, blocks)
+
+
+def has_fit(machine: Any) -> bool:
+    """Return whether a machine can be fitted to rows in blocks."""
+    return type(machine) in fit_blocks.registry
 
 
 def refuse_options(machine: Any, **needed: Any) -> None:

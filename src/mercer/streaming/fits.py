@@ -10,6 +10,17 @@ from mercer.streaming import (
     ridge,
     svc,
 )
-from mercer.streaming.fit import fit
+from mercer.streaming.fit import fit, has_fit
 
-__all__ = ["fit", "fisher", "kmeans", "logistic", "mixture", "naive_bayes", "pca", "ridge", "svc"]
+__all__ = [
+    "fisher",
+    "fit",
+    "has_fit",
+    "kmeans",
+    "logistic",
+    "mixture",
+    "naive_bayes",
+    "pca",
+    "ridge",
+    "svc",
+]

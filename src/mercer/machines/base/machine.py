@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
+from mercer.blocks.arrays import is_past_memory
 from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
 from mercer.distributed.chunks import is_dask
@@ -40,7 +41,7 @@ from mercer.machines.base.parameters import is_real, plain
 from mercer.machines.base.reuse import Store
 from mercer.machines.base.similarity import is_trying_settings
 from mercer.progress import shown
-from mercer.resources import MemoryBudgetError
+from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
 from mercer.solvers import Callback, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,9 +80,10 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         twin = _twin(self, given)
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
-            work, rows = method, args[0] if args else kwargs.get("X")
-            if isinstance(rows, RowBlocks) or is_dask(rows):
-                work = cast(F, functools.partial(_over_blocks, method=method.__name__))
+            rows = args[0] if args else kwargs.get("X")
+            work: Any = method
+            if isinstance(rows, RowBlocks) or is_dask(rows) or is_past_memory(rows):
+                work = functools.partial(_over_blocks, method=method)
             try:
                 work(twin, *args, **kwargs)
             except MemoryBudgetError as error:
@@ -110,13 +112,30 @@ def _may_go_on(method: Callable[..., Any], machine: Any, error: MemoryBudgetErro
     return method.__name__ == "fit" and refused_exact(machine, error)
 
 
-def _over_blocks(machine: Any, X: RowBlocks, *args: Any, method: str, **kwargs: Any) -> None:
-    """Hand a fit to rows in blocks over to `mercer.streaming`, the room above this one."""
-    from mercer.streaming.fits import fit  # noqa: PLC0415  the one look upwards, when it is needed
+def _over_blocks(
+    machine: Any, X: Any, *args: Any, method: Callable[..., Any], **kwargs: Any
+) -> None:
+    """Hand a fit to rows in blocks over to `mercer.streaming`, the room above this one.
 
-    if method != "fit":
+    Mapped arrays that memory does not hold go there, too, where the machine has such a fit.
+    """
+    from mercer.streaming.fits import fit, has_fit  # noqa: PLC0415  the one look upwards
+
+    if is_past_memory(X):
+        if method.__name__ != "fit" or not has_fit(machine):
+            method(machine, X, *args, **kwargs)
+            return
+        warnings.warn(
+            f"{type(machine).__name__}: the mapped array takes {format_bytes(X.nbytes)}, more than "
+            f"half of the memory budget of {format_bytes(memory_budget())}, so it is read block by "
+            "block; mercer.blocks.ArrayBlocks(X, y) asks for that in words",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif method.__name__ != "fit":
         raise TypeError(
-            f"{type(machine).__name__}.{method} takes rows in memory; fit takes rows in blocks"
+            f"{type(machine).__name__}.{method.__name__} takes rows in memory; fit takes rows in "
+            "blocks"
         )
     fit(machine, X, *args, **kwargs)
 
