@@ -1,0 +1,1 @@
+"""Large problems, beside what others make of them."""
