@@ -1,1 +1,1 @@
-"""Large problems, beside what others make of them."""
+"""Large problems, one script each: Mercer and a rival in one process, judged by held-out error."""

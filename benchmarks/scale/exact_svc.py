@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.svm import SVC as LibSVC
+from sklearn import svm as libsvm
 
 from benchmarks import svm_data
 from mercer import SVC
@@ -27,7 +27,7 @@ EASY = {"shuttle": 10.0, "pendigits": 10.0}
 
 
 def covertype(rows: int) -> tuple[Any, Any]:
-    """Read rows of covertype, the commonest class against the rest; repeat them if there are few."""
+    """Read rows of covertype, the commonest class against the rest; repeat if few."""
     X, y = svm_data.covertype(rows, binary=True)
     if rows <= len(y):
         return X, y
@@ -47,10 +47,10 @@ def timed(fit: Callable[[], Any]) -> tuple[Any, float, float]:
 def rival() -> tuple[str, Any]:
     """Return scikit-learn-intelex where it is installed, else scikit-learn."""
     try:
-        from sklearnex.svm import SVC as Extension
+        from sklearnex import svm as extension
     except ImportError:
-        return "scikit-learn", LibSVC
-    return "intelex", Extension
+        return "scikit-learn", libsvm.SVC
+    return "intelex", extension.SVC
 
 
 def compare(name: str, X: Any, y: Any, C: float) -> None:
