@@ -27,7 +27,8 @@ try:
 except ImportError:  # the reference backend has no threads, and keeps no pages
     _native = None  # type: ignore[assignment]
 
-BACKENDS = ("native", "reference")
+BACKENDS = ("native", "reference", "torch")
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -38,7 +39,10 @@ class Config:
     Attributes
     ----------
     backend : str or None
-        "native" or "reference"; None takes the fastest that is installed.
+        "native", "reference" or "torch"; None takes the faster of the first two.
+    device : str or None
+        Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1"; None takes the
+        first card, or the CPU where there is none. No other backend takes a device.
     memory : int or None
         Bytes that one call may take; None means a share of the memory that is free.
     threads : int or None
@@ -49,6 +53,7 @@ class Config:
     """
 
     backend: str | None = None
+    device: str | None = None
     memory: int | None = None
     threads: int | None = None
     progress: bool = False
@@ -92,7 +97,8 @@ def config(**settings: Any) -> Iterator[Config]:
     Parameters
     ----------
     **settings
-        Any of `backend`, `memory` (bytes, or text such as "2 GB"), `threads` and `progress`.
+        Any of `backend`, `device`, `memory` (bytes, or text such as "2 GB"), `threads` and
+        `progress`.
 
     Yields
     ------
@@ -134,6 +140,9 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     backend = settings.get("backend")
     if backend is not None and backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")
+    device = settings.get("device")
+    if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
+        raise ValueError(f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1'")
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
         if settings["memory"] <= 0:

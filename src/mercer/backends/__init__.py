@@ -1,14 +1,18 @@
 """Where arithmetic runs. One function chooses; nothing above it knows what was chosen.
 
 `reference` (NumPy) is the specification and always there; `native` (C++) is there when the package
-was built with a compiler. `MERCER_BACKEND` or `mercer.config(backend=...)` overrides the choice.
+was built with a compiler; `torch` runs on a graphics card where torch is installed, and is taken
+only when asked for. `MERCER_BACKEND` or `mercer.config(backend=..., device=...)` overrides the
+choice.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from mercer.backends.contract import Backend, Band, Pairs, RowParts
 from mercer.resources import get_config, limit_idle
@@ -21,7 +25,12 @@ def choose_backend() -> Backend:
     settings = get_config()
     limit_idle(settings.memory)
     name = settings.backend or os.environ.get("MERCER_BACKEND")
-    return _load(name) if name else _default()
+    if settings.device is not None and name != "torch":
+        raise ValueError(
+            f"device={settings.device!r} is for the torch backend; say "
+            f"config(backend='torch', device={settings.device!r}), or leave device=None"
+        )
+    return _load(name, settings.device) if name else _default()
 
 
 def available_backends() -> list[str]:
@@ -32,47 +41,59 @@ def available_backends() -> list[str]:
     >>> "reference" in available_backends()
     True
     """
-    return [name for name in _LOADERS if _try(name) is not None]
+    return [name for name in _LOADERS if _try(name, None) is not None]
 
 
-def _reference() -> Backend:
+def _reference(device: None) -> Backend:
     from mercer.backends.reference.backend import Reference  # noqa: PLC0415  loaded when chosen
 
     return Reference()
 
 
-def _native() -> Backend:
+def _native(device: None) -> Backend:
     from mercer.backends.native.backend import Native  # noqa: PLC0415  needs the compiled module
 
     return Native()
 
 
-_LOADERS = {"native": _native, "reference": _reference}
+def _torch(device: str | None) -> Backend:
+    from mercer.backends.torch.backend import Torch  # noqa: PLC0415  takes a second to import
+
+    return Torch(device, _default())
 
 
-def _load(name: str) -> Backend:
+_LOADERS: dict[str, Callable[[Any], Backend]] = {
+    "native": _native,
+    "reference": _reference,
+    "torch": _torch,
+}
+_REMEDIES = {
+    "native": "Mercer was installed without its compiled core. Reinstall it where a C++ compiler "
+    "is present, or use backend='reference'.",
+    "torch": "torch is not installed. Install Mercer with its extra [torch], or use another one.",
+}
+
+
+def _load(name: str, device: str | None = None) -> Backend:
     if name not in _LOADERS:
         raise ValueError(f"backend={name!r} is unknown; there are {', '.join(_LOADERS)}")
-    backend = _try(name)
+    backend = _try(name, device)
     if backend is None:
-        raise RuntimeError(
-            f"backend={name!r} is not available: Mercer was installed without its compiled core. "
-            "Reinstall it where a C++ compiler is present, or use backend='reference'."
-        )
+        raise RuntimeError(f"backend={name!r} is not available: {_REMEDIES[name]}")
     return backend
 
 
 @cache
-def _try(name: str) -> Backend | None:
+def _try(name: str, device: str | None) -> Backend | None:
     try:
-        return _LOADERS[name]()
+        return _LOADERS[name](device)
     except ImportError:
         return None
 
 
 @cache
 def _default() -> Backend:
-    native = _try("native")
+    native = _try("native", None)
     if native is not None:
         return native
     warnings.warn(

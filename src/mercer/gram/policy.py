@@ -88,6 +88,12 @@ LAPACK_ROWS = 600
 # the time grows with the cube.
 PROVEN_ROWS = 6000
 
+# --- rows that are too many ---------------------------------------------------------------------
+
+# Rows beyond which nobody is given an exact answer unasked where K is not stored: one product alone
+# is 10^10 kernel evaluations, ten seconds, and answers take dozens.
+LARGEST_UNASKED = 100_000
+
 # --- memory --------------------------------------------------------------------------------------
 
 # Rows of which nobody is refused a handful of matrices: eight are 64 MB.

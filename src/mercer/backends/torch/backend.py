@@ -1,0 +1,125 @@
+"""The torch backend: what is work for a card runs there, loops over single numbers on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array, Points
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.contract import (
+    Backend,
+    Band,
+    Features,
+    GroupAnswer,
+    Groups,
+    Pairs,
+    Poll,
+    RowParts,
+)
+from mercer.backends.perceptron_state import LinearFunctions, PassCounts
+from mercer.backends.torch.descents import can_descend, descend
+from mercer.backends.torch.device import choose_device
+from mercer.backends.torch.features import TorchFeatures
+from mercer.backends.torch.fused import is_available
+from mercer.backends.torch.matrices import cholesky, kept_on_device, symmetric_product
+from mercer.backends.torch.neighbours import neighbours
+from mercer.backends.torch.pairs import TorchPairs
+from mercer.expression import Expression
+from mercer.points import is_sparse
+
+
+class Torch(Backend):
+    """Kernel matrices, products, features, neighbours and factors on a device; the rest on a host.
+
+    Parameters
+    ----------
+    device : str or None
+        "cpu", "cuda" or "cuda:1"; None takes a card if there is one.
+    host : Backend
+        Runs what is no work for a card: descents, band matrices, walks over rows.
+    fused : bool, optional
+        Whether float32 work runs as generated Triton kernels; by default on a card, where Triton
+        is installed.
+    """
+
+    name = "torch"
+
+    def __init__(self, device: str | None, host: Backend, fused: bool | None = None) -> None:
+        self.device, self._host = choose_device(device), host
+        self._fused = self.device.is_card and is_available() if fused is None else fused
+
+    def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
+        """Bind an expression to points, on the device."""
+        return TorchPairs(expression, X, Y, dtype, self.device, self._fused)
+
+    def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
+        """Evaluate e(x_i, x_i) on the host: it is less work than sending the rows."""
+        return self._host.diagonal(expression, X, dtype)
+
+    def neighbours(
+        self, expression: Expression, X: Points, Y: Points | None, count: int
+    ) -> tuple[Array, Array]:
+        """Search blocks of distances on the device."""
+        with np.errstate(all="ignore"):
+            return neighbours(expression, X, Y, count, self.device)
+
+    def empty(self, n: int, m: int) -> Array:
+        """Take pages of the host."""
+        return self._host.empty(n, m)
+
+    def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
+        """Send K block by block."""
+        return symmetric_product(K, V, parts, self.device)
+
+    def cholesky(self, A: Array) -> int:
+        """Factor on the device."""
+        return cholesky(A, self.device)
+
+    def band_reduce(self, A: Array, width: int) -> Band:
+        """Reduce on the host."""
+        return self._host.band_reduce(A, width)
+
+    def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
+        """Solve on the host."""
+        return self._host.band_inverse_diagonals(band, shifts)
+
+    def box_qps(
+        self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
+        """Descend on the card, all programmes at once, where K stays there; else on the host."""
+        if K.dtype == np.float32 and self.device.is_card and can_descend(boxes, self.device.name):
+            held = kept_on_device(K, self.device)
+            if held is not None:
+                return descend(held, boxes, tol, max_iter, poll)
+        return self._host.box_qps(K, boxes, tol, max_iter, poll)
+
+    def box_paths(
+        self, K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Descend on the host."""
+        return self._host.box_paths(K, paths, tol, max_iter, poll)
+
+    def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Part on the host, where K is."""
+        return self._host.partition(K, groups, poll)
+
+    def perceptron(
+        self,
+        X: Any,
+        codes: Array,
+        order: Array | None,
+        rules: LinearFunctions,
+        step: float,
+        interruptible: bool,
+    ) -> PassCounts:
+        """Walk on the host."""
+        return self._host.perceptron(X, codes, order, rules, step, interruptible)
+
+    def features(self, F: Any, index: Array | None) -> Features:
+        """Bind dense rows on the device, sparse ones on the host."""
+        if is_sparse(F):
+            return self._host.features(F, index)
+        return TorchFeatures(F, index, self.device, self._host)

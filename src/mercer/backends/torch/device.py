@@ -1,0 +1,140 @@
+"""Where tensors lie, how large a block of a matrix may be there, and what follows if it was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from mercer import deadline
+from mercer.array_types import Array
+from mercer.resources import MemoryBudgetError, format_bytes, rows_at_once
+
+T = TypeVar("T")
+
+_CARD_ENTRIES = 1 << 27  # of a block: 1 GB in float64, enough to fill any card
+_HOST_ENTRIES = 1 << 20  # of a block: stays near the caches of a processor
+_LEAST_ENTRIES = 1 << 14  # a card that has no room for so few has room for nothing
+_COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
+_SHARE = 0.5  # of what is free on the card: what rows may take that stay there
+_TYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
+
+
+@dataclass(frozen=True)
+class Device:
+    """One place for tensors.
+
+    Attributes
+    ----------
+    name : str
+        As torch names it: "cpu", "cuda", "cuda:1".
+    """
+
+    name: str
+
+    @property
+    def is_card(self) -> bool:
+        """Whether it is not the processor that Python runs on."""
+        return not self.name.startswith("cpu")
+
+    def put(self, array: Array, dtype: Any = None) -> torch.Tensor:
+        """Copy an array there."""
+        array = np.ascontiguousarray(array, dtype=dtype)
+        # torch warns of memory it must not write to, and knows no negative strides
+        if not array.flags.writeable or min(array.strides, default=0) < 0:
+            array = np.array(array, order="C")
+        tensor = torch.from_numpy(array)
+        return tensor.to(self.name) if self.is_card else tensor
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> torch.Tensor:
+        """Return an uninitialised tensor there."""
+        return torch.empty(shape, dtype=dtype, device=self.name)
+
+    def free(self) -> int:
+        """Return the bytes that are free, with those that torch keeps for later."""
+        unused, _ = torch.cuda.mem_get_info(self.name)
+        kept = torch.cuda.memory_reserved(self.name) - torch.cuda.memory_allocated(self.name)
+        return int(unused + kept)
+
+    def has_room(self, size: float) -> bool:
+        """Return whether rows of so many bytes may stay there."""
+        return not self.is_card or size <= _SHARE * self.free()
+
+    def block_entries(self) -> int:
+        """Return how many entries of a matrix may be evaluated at a time."""
+        if self.is_card:
+            return max(_LEAST_ENTRIES, min(_CARD_ENTRIES, self.free() // (8 * _COPIES)))
+        return rows_at_once(1, _HOST_ENTRIES, arrays=_COPIES)
+
+    def in_blocks(self, work: Callable[[int], T], what: str) -> T:
+        """Return work(entries) with blocks of so many entries: of half as many when they are full.
+
+        Parameters
+        ----------
+        work : callable
+            Gets the number of entries of a block; starts anew when it is called again.
+        what : str
+            What takes the memory, for the message if nothing helps.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the card has no room even for small blocks. The process goes on.
+        """
+        entries = self.block_entries()
+        while True:
+            try:
+                return work(entries)
+            except torch.cuda.OutOfMemoryError as error:
+                if entries <= _LEAST_ENTRIES:
+                    raise MemoryBudgetError(
+                        f"{what} does not fit the device {self.name!r}, where "
+                        f"{format_bytes(self.free())} are free, even in small blocks. Let go of "
+                        "tensors that are held there, or take another device."
+                    ) from error
+                entries = max(_LEAST_ENTRIES, entries // 4)
+            torch.cuda.empty_cache()
+
+
+def to_host(tensor: torch.Tensor) -> Array:
+    """Return a NumPy array."""
+    return np.asarray(tensor.cpu().numpy())
+
+
+def tensor_type(dtype: Any) -> Any:
+    """Return torch's name of a NumPy type, float32 or float64."""
+    if np.dtype(dtype) not in _TYPES:
+        raise TypeError(f"kernel matrices are float32 or float64, not {np.dtype(dtype)}")
+    return _TYPES[np.dtype(dtype)]
+
+
+def parts(count: int, height: int) -> Iterator[slice]:
+    """Cover a range by parts of a height; deadlines hold between them, and Ctrl-C."""
+    for start in range(0, count, max(1, height)):
+        deadline.check()
+        yield slice(start, min(count, start + max(1, height)))
+
+
+def choose_device(name: str | None) -> Device:
+    """Return the device of a name; the first card, or the CPU without one, where none is named.
+
+    Examples
+    --------
+    >>> choose_device("cpu")
+    Device(name='cpu')
+    """
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name is None:
+        return Device("cuda:0" if cards else "cpu")
+    number = int(name.partition(":")[2] or 0)
+    if name.startswith("cuda"):
+        if number >= cards:
+            raise RuntimeError(
+                f"device={name!r} is not there: torch sees {cards} card(s). Use device='cpu', or "
+                "an installation of torch that fits the card's driver."
+            )
+        return Device(f"cuda:{number}")
+    return Device("cpu")

@@ -1,0 +1,131 @@
+"""Rows of features on a device: products there, descents on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from mercer.array_types import Array
+from mercer.backends.contract import (
+    Backend,
+    FeatureAnswer,
+    FeatureBox,
+    Features,
+    GroupAnswer,
+    Groups,
+    Poll,
+)
+from mercer.backends.reference.partition import partition
+from mercer.backends.torch.device import Device, parts, to_host
+
+Tensor = torch.Tensor
+
+
+class TorchFeatures(Features):
+    """Dense rows F[index], on the device where it has room for them, else sent block by block.
+
+    Parameters
+    ----------
+    F : (N, d) float64 array
+        The features of all points.
+    index : (n,) int array, optional
+        Which of them, repeats allowed.
+    device : Device
+        Where products are made.
+    host : Backend
+        Runs the loops that walk over single variables.
+    """
+
+    def __init__(self, F: Array, index: Array | None, device: Device, host: Backend) -> None:
+        self.shape = (len(F) if index is None else len(index), F.shape[1])
+        self._F, self._index, self._device, self._host = F, index, device, host
+        self._there: Tensor | None = None
+        if device.has_room(8.0 * self.shape[0] * self.shape[1]):
+            self._there = device.put(F if index is None else F[index], np.float64)
+
+    def matvec(self, w: Array) -> Array:
+        """Multiply on the device."""
+        return self._gathered(self._device.put(w, np.float64))
+
+    def rmatvec(self, x: Array) -> Array:
+        """Multiply on the device."""
+        x = self._device.put(x, np.float64)
+
+        def multiply(entries: int) -> Array:
+            out = self._device.put(np.zeros(self.shape[1]))
+            for part, block in self._blocks(entries):
+                out += block.T @ x[part]
+            return to_host(out)
+
+        return self._device.in_blocks(multiply, "a block of features")
+
+    def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
+        """Add up blocks."""
+        w, c = self._device.put(weights, np.float64), self._device.put(centre, np.float64)
+        member = self._device.put(group[:, None] == np.arange(groups), np.float64)
+
+        def add_up(entries: int) -> Array:
+            out = self._device.put(np.zeros((self.shape[1] + groups,) * 2))
+            for part, block in self._blocks(entries):
+                A = torch.cat([block - c, member[part]], dim=1)
+                out += A.T @ (w[part, None] * A)
+            return to_host(out)
+
+        return self._device.in_blocks(add_up, "a block of features")
+
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Run the steps of the reference on F F', of which only what is asked for is multiplied."""
+        return partition(_Products(self), groups, poll)
+
+    def descend(
+        self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
+    ) -> FeatureAnswer:
+        """Walk on the host."""
+        return self._host.features(self._F, self._index).descend(box, tol, max_epochs, poll)
+
+    def rows(self, index: Any) -> Tensor:
+        """Return some rows, on the device."""
+        if self._there is not None:
+            return self._there[index]
+        return self._device.put(self._F[index if self._index is None else self._index[index]])
+
+    def _gathered(self, right: Tensor) -> Array:
+        def multiply(entries: int) -> Array:
+            out = self._device.empty((self.shape[0], *right.shape[1:]), torch.float64)
+            for part, block in self._blocks(entries):
+                out[part] = block @ right
+            return to_host(out)
+
+        return self._device.in_blocks(multiply, "a block of features")
+
+    def _blocks(self, entries: int) -> Iterator[tuple[slice, Tensor]]:
+        for part in parts(self.shape[0], entries // max(1, self.shape[1])):
+            yield part, self.rows(part)
+
+    def multiply(self, V: Array) -> Array:
+        """Return F F' V."""
+        right = self._device.put(V, np.float64)
+
+        def inner(entries: int) -> Tensor:
+            total = self._device.put(np.zeros((self.shape[1], V.shape[1])))
+            for part, block in self._blocks(entries):
+                total += block.T @ right[part]
+            return total
+
+        return self._gathered(self._device.in_blocks(inner, "a block of features"))
+
+
+class _Products:
+    """F F' for those who ask for single rows or for products."""
+
+    def __init__(self, features: TorchFeatures) -> None:
+        self._features = features
+
+    def __getitem__(self, index: Array) -> Array:
+        return np.atleast_2d(self._features._gathered(self._features.rows(index).T).T)
+
+    def __matmul__(self, V: Array) -> Array:
+        return self._features.multiply(V)

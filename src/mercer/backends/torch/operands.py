@@ -1,0 +1,93 @@
+"""The rows that a leaf compares, on the device; or on the host, and sent there block by block."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from mercer.array_types import Array, Index, Points
+from mercer.backends.lowering.inputs import operand
+from mercer.backends.torch.device import Device
+from mercer.expression import SqDist, Statistic
+from mercer.points import is_sparse, to_dense
+
+Tensor = torch.Tensor
+
+
+class Rows:
+    """Rows about a centre, as float64 blocks on the device.
+
+    Dense rows stay on the device where it has room for them. Sparse rows, and those that are too
+    many, stay on the host: the blocks that are looked at are written out and sent.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR array
+        The rows.
+    centre : (d,) array or None
+        Subtracted in float64, from dense rows.
+    device : Device
+        Where blocks are wanted.
+    """
+
+    def __init__(self, rows: Points, centre: Array | None, device: Device) -> None:
+        self.shape: tuple[int, int] = rows.shape
+        self._device = device
+        self._centre = None if centre is None else device.put(centre, np.float64)
+        self._rows: Any = rows
+        if not is_sparse(rows) and device.has_room(rows.nbytes):
+            self._rows = device.put(rows)
+
+    @property
+    def is_resident(self) -> bool:
+        """Whether all rows are on the device."""
+        return isinstance(self._rows, Tensor)
+
+    def largest(self) -> float:
+        """Return the largest magnitude of an entry, about the centre."""
+        return float(self.block(slice(None)).abs().amax()) if math.prod(self.shape) else 0.0
+
+    def block(self, index: Index, *, about: bool = True) -> Tensor:
+        """Return some rows, by a slice or by numbers; about the centre, or as they are."""
+        rows = self._rows[index]
+        if not isinstance(rows, Tensor):
+            rows = self._device.put(to_dense(rows))
+        rows = rows.to(torch.float64)
+        return rows - self._centre if about and self._centre is not None else rows
+
+
+class Operands(NamedTuple):
+    """What one leaf compares."""
+
+    leaf: Statistic
+    rows: Rows
+    columns: Rows
+
+
+def bind(leaf: Statistic, X: Points, Y: Points | None, device: Device) -> Operands:
+    """Send both sides of a leaf to the device; distances are taken about the mean of the columns.
+
+    Parameters
+    ----------
+    leaf : Statistic
+        What is compared.
+    X, Y : Points
+        Rows and columns; Y is None when it is X.
+    device : Device
+        Where to.
+    """
+    rows = operand(leaf, X)
+    columns = rows if Y is None else operand(leaf, Y)
+    if rows.shape[1] != columns.shape[1]:
+        raise ValueError(f"X has {rows.shape[1]} features, Y has {columns.shape[1]}")
+    centre = None
+    sparse = is_sparse(rows) or is_sparse(columns)
+    if isinstance(leaf, SqDist) and not sparse and columns.shape[0]:
+        with np.errstate(all="ignore"):
+            centre = columns.mean(axis=0, dtype=np.float64)
+        centre = np.where(np.isfinite(centre), centre, 0.0)
+    bound = Rows(rows, centre, device)
+    return Operands(leaf, bound, bound if Y is None else Rows(columns, centre, device))

@@ -1,0 +1,209 @@
+"""An expression bound to points, evaluated on a device in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from mercer import deadline
+from mercer.array_types import Array, Index, Points
+from mercer.backends.contract import Pairs
+from mercer.backends.lowering.diagonal import diagonal, row_values
+from mercer.backends.lowering.lower import lower
+from mercer.backends.torch.device import Device, parts, tensor_type, to_host
+from mercer.backends.torch.externals import External
+from mercer.backends.torch.fused import FusedPairs, fuse
+from mercer.backends.torch.operands import bind
+from mercer.backends.torch.program import Block, run
+from mercer.backends.torch.statistics import compare
+from mercer.expression import Expression
+from mercer.points import row_count
+
+Tensor = torch.Tensor
+_WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
+
+
+class TorchPairs(Pairs):
+    """An expression bound to points: blocks in float64, or kernels in float32 where these do.
+
+    Parameters
+    ----------
+    expression : Expression
+        What is evaluated.
+    X, Y : Points
+        Rows and columns; Y is None when it is X.
+    dtype : numpy dtype
+        float32 or float64, whatever the type of the points.
+    device : Device
+        Where.
+    fused : bool
+        Whether float32 work may run as one generated kernel (see `fused.py`).
+
+    Attributes
+    ----------
+    leaves : list of Operands
+        What the statistics compare.
+    """
+
+    def __init__(
+        self,
+        expression: Expression,
+        X: Points,
+        Y: Points | None,
+        dtype: Any,
+        device: Device,
+        fused: bool = False,
+    ) -> None:
+        columns = X if Y is None else Y
+        self._expression, self._X = expression, X
+        self.shape = (row_count(X), row_count(columns))
+        self.dtype = np.dtype(dtype)
+        self._type, self._device, self._symmetric = tensor_type(dtype), device, Y is None
+        self._may_fuse = fused and self._type is torch.float32
+        self._program = lower(expression)
+        self.leaves = [bind(leaf, X, Y, device) for leaf in self._program.leaves]
+        self._row_terms = []
+        for term in self._program.row_terms:
+            u = device.put(row_values(term, X))
+            self._row_terms.append((u, u if Y is None else device.put(row_values(term, columns))))
+
+        def inner(part: Expression) -> Callable[[Index, slice], Tensor]:
+            return TorchPairs(part, X, Y, np.float64, device).block
+
+        self._externals = [External(e, X, columns, device, inner) for e in self._program.externals]
+
+    @cached_property
+    def _fused(self) -> FusedPairs | None:
+        if not self._may_fuse:
+            return None
+        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device)
+
+    def rows(self, index: Index) -> Array:
+        """Evaluate the rows `index` against all columns."""
+        index = _plain_index(index, self.shape[0])
+        count = index.stop - index.start if isinstance(index, slice) else len(index)
+        out = np.empty((count, self.shape[1]), dtype=self.dtype)
+
+        def fill(entries: int) -> None:
+            for part in parts(count, entries // max(1, self.shape[1])):
+                out[part] = to_host(self.block(_within(index, part), slice(0, self.shape[1])))
+
+        self._device.in_blocks(fill, f"a block of {self.shape[1]} columns of the kernel matrix")
+        return out
+
+    def dense(self, *, padded: bool = False) -> Array:
+        """Evaluate the whole matrix; a symmetric one from the half above its diagonal."""
+        if not self._symmetric:
+            return self.rows(slice(0, self.shape[0]))
+        n = self.shape[0]
+        out = np.empty((n, n), dtype=self.dtype)
+        there = self._device.is_card and self._device.has_room(out.nbytes)
+
+        def fill(entries: int) -> None:
+            K = self._device.empty((n, n), self._type) if there else torch.from_numpy(out)
+            for part in parts(n, entries // max(1, n)):
+                if self._fused is not None:
+                    block = self._fused.rows(part)[:, part.start :]
+                else:
+                    block = self.block(part, slice(part.start, n))
+                K[part, part.start :] = block
+                K[part.start :, part] = block.T
+                square = K[part, part]
+                square.copy_(square.triu() + square.triu(1).T)
+            if self._fused is not None:  # of products: not exactly what a row has with itself
+                K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
+            if there:
+                out[:] = to_host(K)
+
+        self._device.in_blocks(fill, f"the kernel matrix of {n} points")
+        return out
+
+    def _diagonal(self) -> Array:
+        with np.errstate(all="ignore"):
+            return diagonal(self._expression, self._X)
+
+    def matmul(self, V: Array) -> Array:
+        """Multiply by V, each block dropped after use; sums over blocks in float64."""
+        V = np.asarray(V, dtype=np.float64)
+        columns = V.reshape(self.shape[1], math.prod(V.shape[1:]))
+        right = self._device.put(columns)
+        scales = torch.ones(right.shape[1], dtype=torch.float64, device=right.device)
+        if self.dtype == np.float32:
+            right, scales = into_float32_range(right)
+
+        def multiply(entries: int) -> Array:
+            return to_host(self.product(right, entries) * scales)
+
+        found = self._device.in_blocks(multiply, f"a product with {columns.shape[1]} columns")
+        return found.reshape(self.shape[0], *V.shape[1:])
+
+    def product(self, right: Tensor, entries: int) -> Tensor:
+        """Return K right in float64, in blocks of so many entries."""
+        n, m = self.shape
+        if self._fused is not None and right.shape[1]:
+            return self._fused.product(right)
+        out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
+        width = min(max(1, m), _WIDTH)
+        for part in parts(n, entries // width):
+            for across in parts(m, width):
+                out[part] += self.block(part, across) @ right[across]
+        return out
+
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """Return the smallest entry of each row, and the number of the first column that has it."""
+        if self._fused is not None:
+            return self._fused.nearest()
+        n, m = self.shape
+
+        def search(entries: int) -> tuple[Tensor, Tensor]:
+            found = [self.block(part, slice(0, m)).min(dim=1) for part in parts(n, entries // m)]
+            return torch.cat([x.values for x in found]), torch.cat([x.indices for x in found])
+
+        return self._device.in_blocks(search, f"a block of {m} columns")
+
+    def block(self, index: Index, part: slice) -> Tensor:
+        """Evaluate some rows with some columns, on the device."""
+        deadline.check()
+        whole = part.start == 0 and part.stop == self.shape[1]
+        if whole and isinstance(index, slice) and self._fused is not None:
+            return self._fused.rows(index)
+        leaves = [
+            compare(leaf, rows.block(index), columns.block(part))
+            for leaf, rows, columns in self.leaves
+        ]
+        terms = [(u[index], w[part]) for u, w in self._row_terms]
+        externals = [e.block(index, part) for e in self._externals]
+        height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
+        like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
+        return run(self._program, Block(leaves, terms, externals, like)).to(self._type)
+
+
+def into_float32_range(V: Tensor) -> tuple[Tensor, Tensor]:
+    """Scale columns by powers of two so that their largest entries are near 1; in float32."""
+    largest = V.abs().amax(dim=0) if len(V) else V.new_zeros(V.shape[1])
+    finite = (largest > 0) & largest.isfinite()
+    scales = torch.ldexp(torch.ones_like(largest), torch.where(finite, largest, 1.0).frexp()[1])
+    return (V / scales).to(torch.float32), scales
+
+
+def _plain_index(index: Index, n: int) -> Index:
+    """Return a slice of step 1, or row numbers counted from the front."""
+    if isinstance(index, slice):
+        begin, end, step = index.indices(n)
+        if step == 1:
+            return slice(begin, max(begin, end))
+        return np.arange(begin, end, step)
+    numbers = np.asarray(index)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
+    return np.where(numbers < 0, numbers + n, numbers)
+
+
+def _within(index: Index, part: slice) -> Index:
+    if isinstance(index, slice):
+        return slice(index.start + part.start, index.start + part.stop)
+    return index[part]
