@@ -50,7 +50,7 @@ from mercer.solvers.margin.smo import (
 
 _INNER = 0.1  # of the violation: how far a set is solved, ...
 _INNER_SMALL, _SMALL = 0.01, 1024  # ... and one of so few variables, where pair steps cost nothing
-_LEAST_SAMPLED = 4096  # variables: with fewer no sample is worth its rounds
+_LEAST_SAMPLED = 4096  # points: with fewer no sample is worth its rounds
 _LOOSE = 0.025  # of the spread of F at the start: what the violation on a sample may be
 _MANY = 0.25  # of a sample in use: then all of K is worth storing, where it fits
 _ENOUGH = 2.0  # times all entries of K evaluated: then it is stored, where it fits
@@ -162,7 +162,7 @@ class Sets(Engine):
             return
         products = SharedProducts(self.source, [part.unwrapped.index for part in parts])
         cold = all(not part.b.any() for part in parts)
-        if self._stored is None and cold and max(len(part.b) for part in parts) >= _LEAST_SAMPLED:
+        if self._stored is None and cold and products.points >= _LEAST_SAMPLED:
             self._on_a_sample(parts, tol, products)
         for _ in range(_LOOKS):
             if self._stored is not None or self.watch.stopped:
@@ -185,7 +185,7 @@ class Sets(Engine):
         Most rows that matter are found on a sample, for an eighth of the price. Where many of them
         do, K is stored if it fits, and pair steps begin anew: the sample would be no good start.
         """
-        whole = products.points == self.source.n and self._fits(parts)
+        whole = products.points == self.source.n <= LARGEST_STORED and self._fits(parts)
         if whole and self.source.n**2 < _ENTRIES_PER_PART * len(parts):
             self._store()
             return
@@ -199,7 +199,7 @@ class Sets(Engine):
             seen[one.points(slice(None))] = True
             used[one.points(np.flatnonzero(one.b))] = True
         many = np.count_nonzero(used) > _MANY * np.count_nonzero(seen)
-        if whole and many and self.source.n <= LARGEST_STORED and not self.watch.stopped:
+        if whole and many and not self.watch.stopped:
             for k, part in enumerate(parts):
                 part.steps, part.rounds = few[k].steps, few[k].rounds
             self._store()
