@@ -11,7 +11,7 @@ from mercer.distributed.answers import (
     transform,
 )
 from mercer.distributed.chunks import is_dask
-from mercer.distributed.client import running_client
+from mercer.distributed.client import on_cluster, running_client
 from mercer.distributed.errors import ClusterError, require_dask
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ __all__ = [
     "apply",
     "decision_function",
     "is_dask",
+    "on_cluster",
     "predict",
     "predict_proba",
     "running_client",

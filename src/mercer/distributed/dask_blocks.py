@@ -14,7 +14,7 @@ from mercer.distributed.client import running_client
 from mercer.distributed.errors import ClusterError
 from mercer.distributed.reading import block_size, placed_at, read_block, with_targets
 from mercer.distributed.sending import Sending
-from mercer.distributed.waiting import GONE, LostError, result_of
+from mercer.distributed.waiting import GONE, LostError, refuse_closed, result_of
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class DaskBlocks(RowBlocks):
     >>> from distributed import Client
     >>> from mercer.distributed import DaskBlocks
     >>> X = da.ones((6, 2), chunks=(2, 2))
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     DaskBlocks(X).total(len)
     6
     """
@@ -165,6 +165,7 @@ class DaskBlocks(RowBlocks):
         self, task: Any, function: Any, shared: tuple[Any, ...], *own: Any
     ) -> tuple[list[Any], list[Any]]:
         """Start a task for each block; return their futures, and those of what was sent."""
+        refuse_closed(self.client)
         call, large = self.sending.send(function, shared)
         made = self.client.map(
             task,

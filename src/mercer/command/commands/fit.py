@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -75,6 +76,10 @@ _OPTIONS = [
     ),
     click.option("--folds", type=click.IntRange(min=2), help="Folds of the comparison, 5."),
     click.option(
+        "--scheduler", metavar="ADDRESS",
+        help="Spread the comparison over the workers of a Dask cluster: tcp://HOST:8786.",
+    ),
+    click.option(
         "--resume/--no-resume", default=True, show_default=True,
         help="Go on from a journal, or start anew.",
     ),
@@ -127,7 +132,8 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     test = None if options["test"] is None else read_table(options["test"], **reader)
     _take_up(session, files.journal, options["resume"])
     try:
-        model = fit_table(table, **_arguments(options, test), journal=files.journal)
+        with _cluster(options["scheduler"]):
+            model = fit_table(table, **_arguments(options, test), journal=files.journal)
     except JournalError as error:
         raise ValueError(f"{error}; --no-resume removes the journal and starts anew") from error
     except BaseException:  # Ctrl-C as well
@@ -143,6 +149,15 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     session.result(fit_values(model, files.model, files.report), fit_text(model, files))
     if options["strict"]:
         refuse_uncertified(model.certificate)
+
+
+def _cluster(scheduler: str | None) -> AbstractContextManager[Any]:
+    """Connect to a cluster for the time of the work, if one is named."""
+    if scheduler is None:
+        return nullcontext()
+    from mercer.distributed import on_cluster  # noqa: PLC0415  help needs none of it
+
+    return on_cluster(scheduler)
 
 
 @dataclass(frozen=True)
@@ -223,8 +238,13 @@ def _program(data: str, files: Files, options: Mapping[str, Any]) -> list[str]:
         arguments = [one for one in arguments if not one.startswith("test=")]
         arguments.append(f"test=read({options['test']!r}{reader})")
     call = "".join(f", {one}" for one in arguments)
+    made = f"model = mercer.fit(read({data!r}{reader}), {target!r}{call})"
+    fitted = [made]
+    if options["scheduler"]:
+        imports.append("from mercer.distributed import on_cluster")
+        fitted = [f"with on_cluster({options['scheduler']!r}):", f"    {made}"]
     lines = [
-        f"model = mercer.fit(read({data!r}{reader}), {target!r}{call})",
+        *fitted,
         "print(model)",
         f"mercer.save(model, {str(files.model)!r})",
     ]
