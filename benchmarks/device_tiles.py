@@ -20,7 +20,7 @@ from mercer.backends.torch import launch, source  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.launch import Tile  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.backends.torch.source import Reduction  # noqa: E402
+from mercer.backends.torch.source import Reduction, Way  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
 CARD = Device("cuda:0")
@@ -77,25 +77,24 @@ def works() -> Iterator[tuple]:
     Y = rng.standard_normal((10_000, 90), dtype=np.float32)
     wide = rng.standard_normal((30_000, 1024), dtype=np.float32)
     gaussian = Exp((-0.5 / 90) * SqDist())
-    yield "vector", Reduction.VECTOR, gaussian, X, Y, 1
-    yield "L1", Reduction.VECTOR, Exp(-1e-3 * AbsDist()), wide, wide, 1
+    yield "vector", gaussian, X, Y, 1
+    yield "L1", Exp(-1e-3 * AbsDist()), wide, wide, 1
     for k in (16, 64):
         for name, lines in MULTIPLIED.items():
             before, _, after = source._REDUCTIONS[Reduction.MATRIX]
             source._REDUCTIONS[Reduction.MATRIX] = (before, lines, after)
-            yield f"{k} columns, {name}", Reduction.MATRIX, gaussian, X, Y, k
+            yield f"{k} columns, {name}", gaussian, X, Y, k
 
 
 def main() -> None:
-    for name, reduction, expression, X, Y, k in works():
+    for name, expression, X, Y, k in works():
         pairs = TorchPairs(expression, X, Y, np.float32, CARD, fused=True)
         exact = TorchPairs(expression, X[:512], Y, np.float64, CARD)
         V = torch.randn(len(Y), k, device="cuda")
         wanted = exact.product(V.double(), 1 << 22)
-        products = [name != "L1"]
         best = None
         for tile in TILES if k == 1 else [t for t in TILES if t.stages == 2]:
-            launch._TILES[reduction, products[0]] = tile
+            launch._TILES = dict.fromkeys(Way, (tile,))
             try:
                 time = milliseconds(lambda: pairs.product(V, 1 << 24))  # noqa: B023
                 off = float((pairs.product(V, 0)[:512] - wanted).norm() / wanted.norm())

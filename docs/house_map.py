@@ -37,6 +37,7 @@ PURPOSE = {
     "theory": "bounds, with their assumptions",
     "reinforcement": "action values from transitions, and two worlds",
     "machines": "the estimators: validate, write the problem, keep the answer",
+    "streaming": "fits to rows in blocks, by sums over them; answers that stream",
     "certificates": "is it right? from problem and answer alone",
     "solvers": "how a problem is answered: one algorithm per file",
     "problems": "what is asked: frozen values",
@@ -44,6 +45,7 @@ PURPOSE = {
     "gram": "how K is held, and when",
     "kernels": "what similarity is: expressions",
     "backends": "where arithmetic runs: NumPy, C++",
+    "blocks": "rows in blocks: arrays, mapped arrays, files, functions",
     "data": "tables: readers, kinds of columns, checks, preparation",
     "expression": "formulas over pairwise statistics, as data",
 }

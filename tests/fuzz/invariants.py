@@ -20,6 +20,7 @@ NOT_EXACT = (ConvergenceWarning, LinAlgWarning)
 WARNINGS = (
     *NOT_EXACT,
     mercer.DisconnectedWarning,
+    mercer.ApproximationWarning,
     mercer.FitWarning,
     DataConversionWarning,
     FutureWarning,

@@ -33,8 +33,9 @@ from mercer.approximation import (
     Nystrom,
     RandomFeatures,
 )
+from mercer.approximation.landmarks import RULES
 from mercer.data import Table
-from mercer.kernels import Gaussian, Linear, Matern, Spectrum
+from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
 
@@ -311,6 +312,10 @@ def test_what_has_no_features_is_refused_in_words():
     SVC("precomputed", approximation="auto").fit(K, labels)
     with pytest.raises(ApproximationError, match="Nystrom takes any kernel"):
         KernelRidge(1.0, "sigmoid", approximation=RandomFeatures(20)).fit(X, y)
+    for sampling in RULES:
+        with pytest.raises(ValueError, match="overflows on 80 row"):
+            how = Nystrom(10, sampling)
+            KernelRidge(1.0, Polynomial(3, 1.0), approximation=how).fit(1e150 * X, y)
     with pytest.raises(ParameterError, match=r"GaussianProcess: approximation=.*optimize=True"):
         GaussianProcess(Gaussian(1.0), optimize=True, approximation=Nystrom(10)).fit(X, y)
 

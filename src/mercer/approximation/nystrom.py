@@ -113,6 +113,8 @@ class NystromFeatures(Features):
         matrix = choose_backend().pairs(expression, landmarks, None, np.float64).dense()
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
         factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
+        if rank == 0:  # the kernel is zero at all landmarks, and LAPACK has no empty matrices
+            return cls(expression, take(landmarks, slice(0, 0)), np.zeros((0, 0)))
         # products are several times as fast as solving, and lose nothing: pivots are not small
         inverse, _ = dtrtri(np.asfortranarray(np.tril(factor[:rank, :rank])), lower=1)
         return cls(expression, take(landmarks, pivots[:rank] - 1), inverse)

@@ -28,6 +28,7 @@ from mercer.gram.policy import (
     SHARED_NARROW_ROWS,
     SQUARED,
     STIFF,
+    STORED_UNSEEN,
     WORKING_SET_SHARE,
     WRITTEN_OUT,
 )
@@ -178,13 +179,22 @@ def _choose(
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
         return LazyGram(source)
-    if fits:
+    if fits and not (need is Need.BOX and _looks_first(source)):
         return DenseGram(source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)
     if need is Need.PRODUCTS or need is Need.BOX:
         return LazyGram(source)
     raise MemoryBudgetError(_refusal(source.n, needed, memory_budget(), remedy))
+
+
+def _looks_first(source: Source) -> bool:
+    """Return whether a solver of box programmes finds out how many rows matter before K is stored.
+
+    Not where an entry of K is dear, nor where all of them are to be looked at.
+    """
+    dense = not is_objects(source.X) and not is_sparse(source.X)
+    return source.n > STORED_UNSEEN and source.valid and dense
 
 
 def _by_features(expression: Expression, X: Points, need: Need, fits: bool) -> FactoredGram | None:

@@ -129,14 +129,14 @@ def numbered(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
     if isinstance(kernel, After):
         return kernel  # what it compares has columns of its own
     changed: dict[str, Any] = {}
-    for field in fields(kernel):  # type: ignore[arg-type]
+    for field in fields(kernel):
         value = getattr(kernel, field.name)
         if isinstance(value, Kernel):
             changed[field.name] = numbered(value, names)
         elif isinstance(value, tuple) and value and all(isinstance(k, Kernel) for k in value):
             changed[field.name] = tuple(numbered(part, names) for part in value)
     new = {name: value for name, value in changed.items() if value != getattr(kernel, name)}
-    return replace(kernel, **new) if new else kernel  # type: ignore[type-var]
+    return replace(kernel, **new) if new else kernel
 
 
 def refuse_uncallable(owner: str, name: str, value: Any) -> None:

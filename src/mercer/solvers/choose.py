@@ -51,11 +51,11 @@ from mercer.solvers.only_solver import ONLY
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
-from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
 from mercer.solvers.ridge.folds.direct import direct
 from mercer.solvers.ridge.folds.krylov import FEWEST_ROWS, KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
+from mercer.solvers.ridge.full.choice import past_memory
 from mercer.solvers.ridge.primal import Primal
 from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
@@ -86,20 +86,7 @@ def _(problem: LinearSystem) -> Solver:
         return PrimalConjugateGradient()
     if isinstance(problem.gram, FactoredGram):
         return Primal()
-    if isinstance(problem.gram, LazyGram):
-        n = problem.gram.shape[0]
-        if n > LARGEST_UNASKED:
-            raise MemoryBudgetError(
-                f"exact kernel ridge on {n} rows: the matrix takes {format_bytes(8.0 * n * n)} "
-                f"and does not fit the memory budget, and one product without storing it takes "
-                f"{float(n) * n:.0e} kernel evaluations. Alternatives: landmarks in place of "
-                "the kernel, mercer.approximation.Nystrom(2000).of(kernel, X); a kernel with a "
-                "small explicit feature map (Linear, low-degree Polynomial); fewer rows; a larger "
-                "budget with mercer.config(memory=...); or ask for the long way with "
-                "solver=ConjugateGradient()."
-            )
-        return ConjugateGradient()
-    return Cholesky()
+    return past_memory(problem.gram) if isinstance(problem.gram, LazyGram) else Cholesky()
 
 
 def _is_penalised(problem: LinearSystem) -> bool:

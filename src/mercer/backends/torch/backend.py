@@ -20,10 +20,11 @@ from mercer.backends.contract import (
     RowParts,
 )
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
+from mercer.backends.torch.descents import can_descend, descend
 from mercer.backends.torch.device import choose_device
 from mercer.backends.torch.features import TorchFeatures
 from mercer.backends.torch.fused import is_available
-from mercer.backends.torch.matrices import cholesky, symmetric_product
+from mercer.backends.torch.matrices import cholesky, kept_on_device, symmetric_product
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
@@ -88,7 +89,11 @@ class Torch(Backend):
     def box_qps(
         self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
     ) -> list[BoxAnswer]:
-        """Descend on the host."""
+        """Descend on the card, all programmes at once, where K stays there; else on the host."""
+        if K.dtype == np.float32 and self.device.is_card and can_descend(boxes, self.device.name):
+            held = kept_on_device(K, self.device)
+            if held is not None:
+                return descend(held, boxes, tol, max_iter, poll)
         return self._host.box_qps(K, boxes, tol, max_iter, poll)
 
     def box_paths(

@@ -22,13 +22,12 @@ from mercer.backends.lowering.lower import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run
-from mercer.backends.torch.source import Way, is_expressible, padded_depth
+from mercer.backends.torch.source import BAND, Way, is_expressible, padded_depth
 from mercer.backends.torch.statistics import compare
 from mercer.expression import Dot, SqDist
 
 Tensor = torch.Tensor
 
-_PADDING = 256  # rows: a multiple of the heights and widths of all tiles
 _EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16-bit numbers
 _ROUNDING = 2e-6  # of the largest entry of a sample: what fused entries may be off
 _SAMPLED = 32  # longest rows, and as many spread over all, on each side
@@ -47,7 +46,7 @@ class Side:
     Attributes
     ----------
     rows : tensor
-        (padded rows, depth) of 16-bit numbers, or (depth, padded rows) of float32.
+        (padded rows, depth) of 16-bit numbers, or (bands, depth, rows of a band) of float32.
     squares : (padded rows,) float32 tensor
         Squared lengths, for products.
     """
@@ -81,7 +80,7 @@ class Leaf:
     def arguments(self) -> list[Any]:
         """Return what a kernel is called with."""
         if self.way is Way.COLUMNS:
-            return [self.x.rows, self.y.rows, self.x.rows.shape[1], self.y.rows.shape[1]]
+            return [self.x.rows, self.y.rows]
         return [self.x.rows, self.y.rows, self.x.squares, self.y.squares, self.factor]
 
 
@@ -195,7 +194,7 @@ def prepare(operands: Operands, way: Way) -> Leaf:
         y = x
     else:
         y = _side(operands.columns.block(slice(None)), way, scale, left=False)
-    depth = x.rows.shape[1] if way is Way.PRODUCTS else len(x.rows)
+    depth = int(x.rows.shape[1])
     doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
     return Leaf(way, depth, x, y, doubled / scale**2)
 
@@ -209,7 +208,9 @@ def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
         rows = _padded(torch.cat([high, high, low] if left else [high, low, high], dim=1))
     missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
     rows = torch.nn.functional.pad(rows, (0, missing))
-    return Side(rows.T.contiguous() if way is Way.COLUMNS else rows.contiguous(), squares)
+    if way is Way.COLUMNS:
+        rows = rows.reshape(-1, BAND, rows.shape[1]).transpose(1, 2)
+    return Side(rows.contiguous(), squares)
 
 
 def split(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -228,7 +229,7 @@ def _scale(operands: Operands) -> float:
 
 def _padded(rows: Tensor) -> Tensor:
     """Repeat the last row up to a multiple of the tiles, and for one tile that begins anywhere."""
-    missing = -len(rows) % _PADDING + _PADDING
+    missing = -len(rows) % BAND + BAND
     return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
 
 

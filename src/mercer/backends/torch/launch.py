@@ -13,7 +13,7 @@ import triton.language as tl
 
 from mercer import deadline
 from mercer.backends.lowering.lower import Program
-from mercer.backends.torch.source import Kernel, Reduction, Way, write_kernel
+from mercer.backends.torch.source import HELD, STEP, Kernel, Reduction, Way, write_kernel
 
 Tensor = torch.Tensor
 Ways = Sequence[tuple[Way, int]]
@@ -33,32 +33,19 @@ class Tile(NamedTuple):
     stages: int
 
 
-# measured on an H200: see docs/guide/gpu.md
+# What is fastest on an H200, fastest first (benchmarks/device_tiles.py); the first that a card has
+# room for is taken. Tiles are parts of a band of rows.
 _TILES = {
-    (Reduction.VECTOR, True): Tile(128, 64, 4, 3),
-    (Reduction.MATRIX, True): Tile(128, 64, 4, 3),
-    (Reduction.ROWS, True): Tile(128, 64, 4, 3),
-    (Reduction.NEAREST, True): Tile(128, 64, 4, 3),
-    (Reduction.VECTOR, False): Tile(64, 64, 4, 3),
-    (Reduction.MATRIX, False): Tile(64, 64, 4, 3),
-    (Reduction.ROWS, False): Tile(64, 64, 4, 3),
-    (Reduction.NEAREST, False): Tile(64, 64, 4, 3),
+    Way.PRODUCTS: (
+        Tile(256, 64, 8, 2),
+        Tile(128, 64, 8, 2),
+        Tile(128, 32, 4, 2),
+        Tile(64, 32, 4, 2),
+        Tile(32, 32, 4, 1),
+    ),
+    Way.COLUMNS: (Tile(64, 128, 4, 2), Tile(64, 64, 4, 2), Tile(32, 32, 4, 1)),
 }
-
-
-@triton.jit
-def tile_power(x: Any, p: tl.constexpr) -> Any:
-    """Return x^p for a whole p by repeated squaring."""
-    value = x * 0.0 + 1.0
-    square = x
-    for k in tl.static_range(7):  # bits of the largest power
-        if ((p if p >= 0 else -p) >> k) & 1:
-            value = value * square
-        if ((p if p >= 0 else -p) >> k) > 1:  # another one is needed
-            square = square * square
-    if p < 0:
-        value = 1.0 / value
-    return value
+_SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
 @triton.jit
@@ -82,7 +69,6 @@ def compiled(text: str) -> Any:
     scope: dict[str, Any] = {
         "triton": triton,
         "tl": tl,
-        "tile_power": tile_power,
         "tile_tanh": tile_tanh,
         "__name__": __name__,
     }
@@ -109,7 +95,7 @@ def _product(
     n, m = shape
     reduction = Reduction.VECTOR if right.shape[1] == 1 else Reduction.MATRIX
     wide = 1 if right.shape[1] == 1 else max(16, triton.next_power_of_2(right.shape[1]))
-    tile = _tile(reduction, ways)
+    tile = _tile(ways, wide, right.device)
     columns = triton.cdiv(m, tile.width) * tile.width
     V = torch.zeros((columns, wide), dtype=torch.float32, device=right.device)
     V[:m, : right.shape[1]] = right
@@ -125,7 +111,7 @@ def write_rows(
     program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], part: slice
 ) -> Tensor:
     """Return rows of K."""
-    tile = _tile(Reduction.ROWS, ways)
+    tile = _tile(ways, 1, arguments[0].device)
     height, m = part.stop - part.start, shape[1]
     columns = triton.cdiv(m, tile.width) * tile.width
     out = torch.empty((height, m), dtype=torch.float32, device=arguments[0].device)
@@ -140,7 +126,7 @@ def find_nearest(
 ) -> tuple[Tensor, Tensor]:
     """Return the smallest entry of each row and its column, the first of equal ones."""
     n, m = shape
-    tile = _tile(Reduction.NEAREST, ways)
+    tile = _tile(ways, 1, arguments[0].device)
     columns = triton.cdiv(m, tile.width) * tile.width
     span = _span(n, columns, tile)
     parts = triton.cdiv(columns, span)
@@ -154,8 +140,26 @@ def find_nearest(
     return best.values, found.clamp_(max=m - 1)  # columns past the last are copies of it
 
 
-def _tile(reduction: Reduction, ways: Ways) -> Tile:
-    return _TILES[reduction, all(way is Way.PRODUCTS for way, _ in ways)]
+def _tile(ways: Ways, wide: int, device: Any) -> Tile:
+    """Return the first tile whose operands fit the shared memory of the card."""
+    kind = Way.COLUMNS if any(way is Way.COLUMNS for way, _ in ways) else Way.PRODUCTS
+    room = _SHARED
+    if device.type == "cuda":
+        room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    for tile in _TILES[kind]:
+        steps = (tile.stages * STEP, STEP * (tile.stages - 1))
+        held = [
+            2 * (tile.height * depth + tile.stages * tile.width * depth)
+            if depth <= HELD
+            else 2 * (tile.height + tile.width) * sum(steps)
+            for way, depth in ways
+            if way is Way.PRODUCTS
+        ]
+        # of a product with several columns: both factors, in two parts each
+        factors = 8 * wide * (tile.width + tile.height) if wide > 1 else 0
+        if sum(held) + factors <= room:
+            return tile
+    return _TILES[kind][-1]
 
 
 def _span(rows: int, columns: int, tile: Tile) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 import numpy as np
 import torch
 
@@ -13,6 +15,9 @@ from mercer.backends.torch.pairs import into_float32_range
 from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor = torch.Tensor
+
+_FLOAT32_COLUMNS = 1 << 14  # whose products float32 adds up before float64 takes over
+_KEPT: dict[tuple[int, str], tuple[ref[Array], Tensor]] = {}
 
 
 def symmetric_product(K: Array, V: Array, rows: RowParts | None, device: Device) -> Array:
@@ -27,13 +32,40 @@ def symmetric_product(K: Array, V: Array, rows: RowParts | None, device: Device)
     if K.dtype == np.float32:
         right, scales = into_float32_range(right)
 
+    held = kept_on_device(K, device)
+
     def multiply(entries: int) -> Array:
         out = device.empty((len(K), right.shape[1]), torch.float64)
         for part in parts(len(K), entries // max(1, len(K))):
-            out[part] = device.put(K[part]) @ right
+            block = device.put(K[part]) if held is None else held[part]
+            for across in parts(len(K), _FLOAT32_COLUMNS if K.dtype == np.float32 else len(K)):
+                product = block[:, across] @ right[across]
+                out[part] = product if across.start == 0 else out[part] + product
         return to_host(out * scales)
 
     return device.in_blocks(multiply, f"a block of a matrix of {len(K)} rows")
+
+
+def kept_on_device(K: Array, device: Device) -> Tensor | None:
+    """Return the copy of a matrix on the card, made once for one that nobody may write to.
+
+    It is let go together with the matrix on the host. None on the CPU, for a matrix that may still
+    change, and where the card has no room.
+    """
+    if not device.is_card or K.flags.writeable or K.base is not None:
+        return None
+    known = _KEPT.get((id(K), device.name))
+    if known is not None and known[0]() is K:
+        return known[1]
+    if not device.has_room(K.nbytes):
+        return None
+    key = id(K), device.name
+    try:
+        copy = device.put(K)
+    except torch.cuda.OutOfMemoryError:
+        return None
+    _KEPT[key] = ref(K, lambda _: _KEPT.pop(key, None)), copy
+    return copy
 
 
 def cholesky(A: Array, device: Device) -> int:

@@ -29,7 +29,7 @@ _WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
 
 
 class TorchPairs(Pairs):
-    """An expression bound to points; statistics in float64, the formula in `dtype`.
+    """An expression bound to points: blocks in float64, or kernels in float32 where these do.
 
     Parameters
     ----------
@@ -173,14 +173,14 @@ class TorchPairs(Pairs):
         if whole and isinstance(index, slice) and self._fused is not None:
             return self._fused.rows(index)
         leaves = [
-            compare(leaf, rows.block(index), columns.block(part)).to(self._type)
+            compare(leaf, rows.block(index), columns.block(part))
             for leaf, rows, columns in self.leaves
         ]
-        terms = [(u[index].to(self._type), w[part].to(self._type)) for u, w in self._row_terms]
-        externals = [e.block(index, part).to(self._type) for e in self._externals]
+        terms = [(u[index], w[part]) for u, w in self._row_terms]
+        externals = [e.block(index, part) for e in self._externals]
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
-        like = self._device.empty((1, 1), self._type).expand(height, part.stop - part.start)
-        return run(self._program, Block(leaves, terms, externals, like))
+        like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
+        return run(self._program, Block(leaves, terms, externals, like)).to(self._type)
 
 
 def into_float32_range(V: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,9 +31,10 @@ from mercer.expression import (
     SymmetricSum,
 )
 
+BAND = 256  # rows whose features lie together, one feature of all of them after the other
 UNROLLED = 8  # features of a leaf by columns are padded to a multiple of this
 STEP = 64  # features of a product at a time, where all of a row do not fit registers
-_HELD = 512  # features of a product that a tile of rows holds from beginning to end
+HELD = 512  # features of a product that a tile of rows holds from beginning to end
 _LEAST_PIECE = 16  # depth of the smallest product of tensor cores
 _MOST_PIECE = 256
 _MOST_POWER = 64  # by repeated multiplication
@@ -128,7 +129,7 @@ def padded_depth(way: Way, features: int) -> int:
     """
     unit = UNROLLED
     if way is Way.PRODUCTS:
-        unit = _LEAST_PIECE if features <= _HELD else STEP
+        unit = _LEAST_PIECE if features <= HELD else STEP
     return max(unit, -(-features // unit) * unit)
 
 
@@ -154,6 +155,7 @@ class _Text:
     def __init__(self, program: Program, ways: Sequence[Way], depths: Sequence[int]) -> None:
         self.program, self.ways, self.depths = program, ways, depths
         self.constants: list[float] = []
+        self.lines: list[str] = []  # that an operation wants before its own
 
     def constant(self, value: float) -> str:
         self.constants.append(float(value))
@@ -161,7 +163,7 @@ class _Text:
 
     def pointers(self) -> Iterator[str]:
         for i, way in enumerate(self.ways):
-            more = ("HX", "HY", "f") if way is Way.PRODUCTS else ("ldx", "ldy")
+            more = ("HX", "HY", "f") if way is Way.PRODUCTS else ()
             yield from (f"{name}{i}" for name in ("X", "Y", *more))
         for i in range(len(self.program.row_terms)):
             yield from (f"U{i}", f"W{i}")
@@ -170,9 +172,11 @@ class _Text:
 
     def before(self) -> Iterator[str]:
         for i, (leaf, way, depth) in enumerate(self._parts()):
+            if way is Way.COLUMNS:
+                yield f"px{i} = X{i} + (rows // {BAND}) * {depth * BAND} + rows % {BAND}"
             if way is Way.PRODUCTS and isinstance(leaf, SqDist):
                 yield f"hx{i} = tl.load(HX{i} + rows)"
-            if way is Way.PRODUCTS and depth <= _HELD:
+            if way is Way.PRODUCTS and depth <= HELD:
                 for begin, width in pieces(depth):
                     where = f"rows[:, None] * {depth} + ({begin} + tl.arange(0, {width}))[None, :]"
                     yield f"x{i}_{begin} = tl.load(X{i} + {where})"
@@ -186,7 +190,7 @@ class _Text:
             if way is Way.COLUMNS:
                 yield from self._by_columns(i, leaf, depth)
                 continue
-            yield from _held_product(i, depth) if depth <= _HELD else _stepped_product(i, depth)
+            yield from _held_product(i, depth) if depth <= HELD else _stepped_product(i, depth)
             if isinstance(leaf, SqDist):
                 yield f"hy{i} = tl.load(HY{i} + columns)"
                 yield f"r{i} = tl.maximum(hx{i}[:, None] + hy{i}[None, :] - f{i} * r{i}, 0.0)"
@@ -198,10 +202,11 @@ class _Text:
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
         begin, step, end = _FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
         yield from begin
+        yield f"py = Y{i} + (columns // {BAND}) * {depth * BAND} + columns % {BAND}"
         yield f"for k in range(0, {depth}, {UNROLLED}):"
         yield f"    for j in tl.static_range({UNROLLED}):"
-        yield f"        x = tl.load(X{i} + (k + j) * ldx{i} + rows)[:, None]"
-        yield f"        y = tl.load(Y{i} + (k + j) * ldy{i} + columns)[None, :]"
+        yield f"        x = tl.load(px{i} + (k + j) * {BAND})[:, None]"
+        yield f"        y = tl.load(py + (k + j) * {BAND})[None, :]"
         yield from (f"        {line}" for line in step)
         yield from end
 
@@ -209,7 +214,10 @@ class _Text:
 
     def operations(self) -> Iterator[str]:
         for op in self.program.ops:
-            yield f"r{op.out} = {_VERBS[Code(op.code)](op, self)}"
+            self.lines.clear()
+            result = _VERBS[Code(op.code)](op, self)
+            yield from self.lines
+            yield f"r{op.out} = {result}"
 
     def affine(self, op: Op, factor: float = 1.0) -> str:
         """Return c0 * a + c1, all times a factor."""
@@ -299,7 +307,18 @@ def _ratio(op: Op, text: _Text) -> str:
 
 
 def _whole_power(op: Op, text: _Text) -> str:
-    return f"tile_power({text.affine(op)}, {op.item})"
+    """Square repeatedly, in lines before the one that multiplies."""
+    power, square, factors = abs(op.item), "z", []
+    text.lines.append(f"z = {text.affine(op)}")
+    while power:
+        if power & 1:
+            factors.append(square)
+        power >>= 1
+        if power:
+            text.lines.append(f"{square}z = {square} * {square}")
+            square += "z"
+    value = " * ".join(factors) or "(z * 0.0 + 1.0)"
+    return f"1.0 / ({value})" if op.item < 0 else value
 
 
 def _polynomial(op: Op, text: _Text) -> str:

@@ -25,7 +25,8 @@ from mercer.approximation.text import parse_approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate
 from mercer.expression import bind_columns
-from mercer.gram.build import dense_bytes
+from mercer.gram import LazyGram, Source
+from mercer.gram.build import dense_bytes, refuse_overflow
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.parameters import refuse
@@ -110,6 +111,8 @@ def used_kernel(
     ones = np.ones(row_count(X)) if weights is None else weights
     rows = distinct_rows(X, np.zeros(len(ones), dtype=np.intp), ones)
     used = take(X, rows.first)
+    formula = bind_columns(kernel.expression(), None if names is None else list(names))
+    refuse_overflow(LazyGram(Source(formula, used)), kernel, rows.first)
     found = chosen.of(kernel, used, rows.weight, names)
     if found.phi.dimension == 0:  # the kernel is zero on the rows: there is nothing to save
         return UsedKernel(kernel)
@@ -201,8 +204,8 @@ def _is_endless(machine: Any, kernel: Kernel, X: Points, names: Sequence[str] | 
 def _said(machine: Any, n: int, kernel: ApproximateKernel, error: StatedError, why: str) -> str:
     return (
         f"{type(machine).__name__}: {n} rows are too many for the exact kernel ({why}); "
-        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. More of them: "
-        "approximation=Nystrom(2000); exact, or refused: approximation=None."
+        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. Another number: "
+        "approximation=Nystrom(m); exact, or refused: approximation=None."
     )
 
 

@@ -21,7 +21,8 @@ def variance_left_out(kernel: Kernel, Z: Points) -> Array:
     if not _has_landmarks(kernel):
         return np.zeros(Z.shape[0])
     phi = kernel.phi(Z)
-    return np.maximum(kernel.kernel.diag(Z) - np.einsum("ij,ij->i", phi, phi), 0.0)
+    own = kernel.kernel.diag(Z) - np.einsum("ij,ij->i", phi, phi)
+    return np.asarray(np.maximum(own, 0.0))
 
 
 def covariance_left_out(kernel: Kernel, Z: Points) -> Array:
@@ -29,7 +30,7 @@ def covariance_left_out(kernel: Kernel, Z: Points) -> Array:
     if not _has_landmarks(kernel):
         return np.zeros((Z.shape[0], Z.shape[0]))
     phi = kernel.phi(Z)
-    left = np.asarray(kernel.kernel(Z), dtype=np.float64) - phi @ phi.T
+    left: Array = np.asarray(kernel.kernel(Z), dtype=np.float64) - phi @ phi.T
     np.fill_diagonal(left, np.maximum(left.diagonal(), 0.0))  # below by rounding only
     return left
 

@@ -72,7 +72,7 @@ class ConjugateGradient(Solver):
         coef, intercept, status, steps = np.empty((n, t)), np.zeros(t), Status.SOLVED, 0
         # an error at the level of the penalty is as good as none
         trace_tol = float(problem.penalties.min() * (1.0 / problem.row_weights).sum())
-        rank, block = self._sizes(n)
+        rank, block = self.sizes(n)
         rough = pivoted_cholesky(problem.gram, rank, trace_tol=trace_tol)
         size = block if rough.trace_left > trace_tol else 0  # nothing is left to be blocked
         fast = in_float32(problem.gram)
@@ -94,8 +94,8 @@ class ConjugateGradient(Solver):
             status = status if ended is Status.SOLVED else ended
         return report(self, Coefficients(coef, intercept), status, steps, watch)
 
-    def _sizes(self, n: int) -> tuple[int, int]:
-        """Return the rank and the rows of a block that the memory budget allows."""
+    def sizes(self, n: int) -> tuple[int, int]:
+        """Return the rank and the rows of a block that the memory budget allows for n rows."""
         wanted = max(_LEAST_RANK, int(_RANK * sqrt(n))) if self.rank is None else self.rank
         rank = min(wanted, n)
         if rank:

@@ -1,0 +1,180 @@
+"""Generated kernels, in Triton's interpreter: every node of the language, every reduction."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+pytest.importorskip("triton", reason="without Triton, plain torch runs")
+from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
+from mercer.backends.reference.backend import Reference  # noqa: E402
+from mercer.backends.torch import launch  # noqa: E402
+from mercer.backends.torch.backend import Torch  # noqa: E402
+from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.fused import split  # noqa: E402
+from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+from mercer.backends.torch.source import (  # noqa: E402
+    Reduction,
+    Way,
+    is_expressible,
+    padded_depth,
+    pieces,
+    write_kernel,
+)
+from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
+from mercer.testing.backend import _expressions  # noqa: E402
+
+rng = np.random.default_rng(0)
+CPU = Device("cpu")
+X, Y = rng.random((61, 12)), rng.random((215, 12))
+X[3] = 0.0
+GAUSSIAN = Exp(-0.5 * SqDist())
+
+
+def bound(expression, rows=X, columns=Y):
+    return TorchPairs(expression, rows, columns, np.float32, CPU, fused=True)
+
+
+@pytest.mark.parametrize("expression", _expressions(12), ids=lambda e: type(e).__name__)
+def test_every_node(expression):
+    pairs = bound(expression)
+    program = lower(expression)
+    fused = pairs._fused is not None
+    assert fused == bool(is_expressible(program) and program.leaves)
+    if not fused:
+        return
+    K = Reference().pairs(expression, X, Y, np.float64).dense()
+    size, V = max(1.0, np.abs(K).max()), rng.standard_normal((215, 3))
+    np.testing.assert_allclose(pairs.dense(), K, rtol=0, atol=3e-6 * size)
+    for right in (V[:, 0], V):
+        np.testing.assert_allclose(pairs.matmul(right), K @ right, rtol=0, atol=1e-4 * size)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 16, 70])
+def test_products_with_many_columns(columns):
+    V = rng.standard_normal((215, columns)) * np.geomspace(1e-30, 1e30, columns)
+    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
+    error = np.abs(bound(GAUSSIAN).matmul(V) - K @ V)
+    assert (error <= 1e-6 * np.abs(V).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("part", [slice(0, 61), slice(7, 9), slice(60, 61), slice(5, 5)])
+def test_rows(part):
+    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
+    np.testing.assert_allclose(bound(GAUSSIAN).rows(part), K[part], atol=1e-6)
+
+
+def test_square_matrices_are_exactly_symmetric():
+    K = Torch("cpu", Reference(), fused=True).pairs(GAUSSIAN, Y, None, np.float32).dense()
+    np.testing.assert_array_equal(K, K.T)
+    assert (np.diagonal(K) == 1.0).all()
+
+
+@pytest.mark.parametrize("expression", [SqDist(), AbsDist(), -1.0 * GAUSSIAN], ids=str)
+def test_nearest(expression):
+    _, found = bound(expression, Y, X[:37]).nearest()
+    K = Reference().pairs(expression, Y, X[:37], np.float64).dense()
+    np.testing.assert_array_equal(found.numpy(), K.argmin(axis=1))
+
+
+def test_columns_beyond_one_span_are_added_in_float64(monkeypatch):
+    monkeypatch.setattr(launch, "_SPAN", 64)
+    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
+    np.testing.assert_allclose(bound(GAUSSIAN).matmul(np.ones(215)), K.sum(axis=1), rtol=1e-6)
+    _, found = bound(SqDist()).nearest()
+    wanted = Reference().pairs(SqDist(), X, Y, np.float64).dense().argmin(axis=1)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("features", [1, 90, 200])
+def test_depths(features):
+    rows = rng.standard_normal((70, features))
+    e = Exp((-0.5 / features) * SqDist()) + 0.01 * Dot()
+    K = Reference().pairs(e, rows, None, np.float64).dense()
+    np.testing.assert_allclose(bound(e, rows, rows).dense(), K, atol=2e-6)
+
+
+# --- where digits would be lost ------------------------------------------------------------------
+
+
+def ways(rows):
+    pairs = bound(GAUSSIAN, rows, rows)
+    return None if pairs._fused is None else [way for way, _ in pairs._fused._ways()]
+
+
+def test_the_way_depends_on_what_products_lose():
+    assert ways(X) == [Way.PRODUCTS]
+    assert ways(X + 1e8) == [Way.PRODUCTS]  # about their centre
+    clusters = X + 30.0 * rng.integers(0, 2, 61)[:, None]
+    assert ways(clusters) == [Way.COLUMNS]
+    assert ways(X + 1e5 * rng.integers(0, 2, 61)[:, None]) is None
+    for rows in (clusters, X + 1e5 * rng.integers(0, 2, 61)[:, None]):
+        K = Reference().pairs(GAUSSIAN, rows, None, np.float64).dense()
+        np.testing.assert_allclose(bound(GAUSSIAN, rows, rows).dense(), K, atol=5e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("expression", [GAUSSIAN, Dot(), Exp(-1.0 * AbsDist())], ids=str)
+def test_what_is_not_finite(expression, value):
+    rows = X.copy()
+    rows[5, 5] = value
+    wanted = Reference().pairs(expression, rows, Y, np.float64).dense()
+    np.testing.assert_allclose(bound(expression, rows).dense(), wanted, atol=3e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e15, 1e150])
+def test_hostile_scales(scale):
+    e = Exp((-0.5 / scale / scale) * SqDist())
+    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
+    np.testing.assert_allclose(bound(e, scale * X, scale * Y).dense(), K, atol=1e-6)
+
+
+def test_constant_columns_and_single_rows():
+    K = Reference().pairs(GAUSSIAN, X[:1], X[:1], np.float64).dense()
+    np.testing.assert_array_equal(bound(GAUSSIAN, X[:1], X[:1]).dense(), K)
+    same = np.full((9, 4), 7.0)
+    np.testing.assert_array_equal(bound(GAUSSIAN, same, same).dense(), np.ones((9, 9)))
+    assert bound(GAUSSIAN, X[:0], Y).matmul(np.ones(215)).shape == (0,)
+    assert bound(GAUSSIAN, X[:, :0], Y[:, :0]).dense().min() == 1.0
+
+
+def test_splitting_keeps_22_bits():
+    x = torch.from_numpy(rng.uniform(-256, 256, 1000))
+    high, low = split(x)
+    assert high.dtype is low.dtype is torch.float16
+    assert (x - high.double() - low.double()).abs().max() <= 2.0**-22 * 256
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def test_one_text_for_all_scales():
+    texts = [
+        write_kernel(lower(Exp(-g * SqDist())), [Way.PRODUCTS], [48], Reduction.VECTOR)
+        for g in (0.5, 3.0)
+    ]
+    assert texts[0].text == texts[1].text and texts[0].constants != texts[1].constants
+    launch.compiled.cache_clear()
+    for g in (0.5, 0.7, 3.0):
+        bound(Exp(-g * SqDist())).matmul(np.ones(215))
+    assert launch.compiled.cache_info().misses == 1
+
+
+def test_depths_and_pieces():
+    assert [padded_depth(Way.COLUMNS, d) for d in (0, 1, 9)] == [8, 8, 16]
+    assert [padded_depth(Way.PRODUCTS, d) for d in (0, 36, 512, 600)] == [16, 48, 512, 640]
+    assert pieces(48) == [(0, 32), (32, 16)]
+    assert pieces(512) == [(0, 256), (256, 256)]
+
+
+def test_what_kernels_cannot_express():
+    for e in (Opaque(lambda a, b: a @ b.T), SymmetricSum(degree=5), Dot() ** 65):
+        assert not is_expressible(lower(e))
+    assert bound(SymmetricSum(degree=5))._fused is None
+
+
+def test_without_triton_plain_torch_runs(monkeypatch):
+    monkeypatch.setattr("mercer.backends.torch.fused.is_available", lambda: False)
+    pairs = bound(GAUSSIAN)
+    assert pairs._fused is None
+    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
+    np.testing.assert_allclose(pairs.dense(), K, atol=1e-6)
