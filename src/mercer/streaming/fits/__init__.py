@@ -1,6 +1,7 @@
 """All fits over blocks, in one import."""
 
-from mercer.streaming import (
+from mercer.streaming.fit import fit, has_fit
+from mercer.streaming.fits import (
     fisher,
     kmeans,
     logistic,
@@ -10,7 +11,6 @@ from mercer.streaming import (
     ridge,
     svc,
 )
-from mercer.streaming.fit import fit, has_fit
 
 __all__ = [
     "fisher",

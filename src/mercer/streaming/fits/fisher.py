@@ -24,8 +24,8 @@ from mercer.solvers import Status
 from mercer.solvers.discriminant.discriminate import NOT_DEFINITE, rank_of
 from mercer.streaming.features import feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
+from mercer.streaming.fits.pca import extreme_scores, signs_of_extremes
 from mercer.streaming.outcome import certified, class_codes, ended, remember_columns, watch_of
-from mercer.streaming.pca import extreme_scores, signs_of_extremes
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 8.0  # times the rounding of an entry: less scatter than that is none

@@ -17,7 +17,7 @@ from mercer.problems.blocks import BlockRisk, counted, feature_pieces
 from mercer.solvers import Solution, Status, Watch
 from mercer.streaming.features import feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
-from mercer.streaming.newton import NewtonSystem
+from mercer.streaming.fits.newton import NewtonSystem
 from mercer.streaming.outcome import certified, class_codes, ended, remember_columns, watch_of
 
 _LOSSES = {"log": LogLoss, "squared": SquaredLoss}

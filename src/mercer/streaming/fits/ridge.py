@@ -19,8 +19,8 @@ from mercer.problems.blocks import BlockRidge, FeatureRows
 from mercer.solvers import Solution, Status, Watch
 from mercer.streaming.features import feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
+from mercer.streaming.fits.ridge_path import leave_one_out
 from mercer.streaming.outcome import certified, ended, numeric_targets, remember_columns, watch_of
-from mercer.streaming.ridge_path import leave_one_out
 from mercer.streaming.sums import Moments, block_triangle, moments_of
 
 _EPS = float(np.finfo(np.float64).eps)
