@@ -181,12 +181,19 @@ class DaskBlocks(RowBlocks):
     def added(self, parts: list[Any], sent: list[Any]) -> Any:
         """Add results in a tree, those of one worker first, and bring the sum here."""
         made = list(parts)
-        level = [[parts[b] for b in group] for group in self.groups]
-        while len(level) > 1:
-            tops = self.client.map(tasks.sum_of, level, pure=False, key="mercer-sum")
-            made += tops
-            level = [tops[i : i + _FAN_IN] for i in range(0, len(tops), _FAN_IN)]
-        top = self.client.submit(tasks.sum_of, level[0], pure=False, key=None)
+        own = [[parts[b] for b in group] for group in self.groups]
+        while len(own) > 1 or len(own[0]) > _FAN_IN:
+            if all(len(one) == 1 for one in own):  # one sum of each worker: now across them
+                own = [[one for (one,) in own]]
+                continue
+            cuts = [cut(one) for one in own]
+            sums = self.client.map(
+                tasks.sum_of, [part for one in cuts for part in one], pure=False, key="mercer-sum"
+            )
+            made += sums
+            left = iter(sums)
+            own = [[next(left) for _ in one] for one in cuts]
+        top = self.client.submit(tasks.sum_of, own[0], pure=False, key=None)
         return result_of(self.client, top, made, sent)
 
     def wait_for_all(self, futures: list[Any], others: list[Any], sent: list[Any]) -> list[Any]:
@@ -243,15 +250,15 @@ def read_chunks(client: Any, chunks: Chunks) -> list[Any]:
     return list(client.compute(delayed))
 
 
+def cut(parts: list[Any]) -> list[list[Any]]:
+    """Return results in the groups that one task adds."""
+    return [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
+
+
 def groups_of(client: Any, blocks: list[Any]) -> list[list[int]]:
-    """Return which results one task adds: neighbours of one worker, as few tasks as possible."""
+    """Return the numbers of the blocks that each worker holds."""
     holders = client.who_has(blocks)
-    place = [min(holders.get(block.key) or [""]) for block in blocks]
-    order = sorted(range(len(blocks)), key=lambda b: (place.index(place[b]), b))
-    groups: list[list[int]] = []
-    for b in order:
-        full = not groups or len(groups[-1]) == _FAN_IN
-        if full or place[groups[-1][0]] != place[b]:
-            groups.append([])
-        groups[-1].append(b)
-    return groups
+    groups: dict[str, list[int]] = {}
+    for b, block in enumerate(blocks):
+        groups.setdefault(min(holders.get(block.key) or [""]), []).append(b)
+    return list(groups.values())
