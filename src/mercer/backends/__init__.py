@@ -8,6 +8,7 @@ choice.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import warnings
 from collections.abc import Callable
@@ -34,14 +35,16 @@ def choose_backend() -> Backend:
 
 
 def available_backends() -> list[str]:
-    """List the backends that work here, fastest first.
+    """List the backends that are installed here: for processors the faster first, then torch.
 
     Examples
     --------
     >>> "reference" in available_backends()
     True
     """
-    return [name for name in _LOADERS if _try(name, None) is not None]
+    found = [name for name in ("native", "reference") if _try(name, None) is not None]
+    # looked for only: to import torch takes seconds
+    return [*found, "torch"] if importlib.util.find_spec("torch") else found
 
 
 def _reference(device: None) -> Backend:

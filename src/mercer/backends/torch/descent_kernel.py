@@ -40,7 +40,7 @@ __device__ void across(float &v, int &i, float &u, float *sv, int *si, float *su
   }
   if (!lane) { sv[warp] = v; si[warp] = i; su[warp] = u; }
   __syncthreads();
-  const bool one = lane < THREADS / 32;
+  const bool one = lane < (THREADS + 31) / 32;
   v = one ? sv[lane] : -INF; i = one ? si[lane] : NONE; u = one ? su[lane] : -INF;
   for (int o = 16; o; o >>= 1) {
     better(v, i, __shfl_xor_sync(~0u, v, o), __shfl_xor_sync(~0u, i, o));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from mercer.backends.contract import Poll
 from mercer.backends.torch.descent_kernel import BYTES, FIXED, NAME, descent_text
 from mercer.backends.torch.device import to_host
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
 _STEPS = 20_000  # of each programme between two looks at the clock: about a quarter of a second
@@ -53,7 +53,7 @@ def descend(
     poll : callable or None
         Told the steps of all programmes, and the largest violation.
     """
-    state = _State(K, boxes)
+    state = State(K, boxes)
     steps = 0
     while True:
         deadline.check()
@@ -65,8 +65,16 @@ def descend(
             return state.answers()
 
 
-class _State:
-    """All programmes side by side on the card."""
+class State:
+    """All programmes side by side.
+
+    Parameters
+    ----------
+    K : (n, n) float32 tensor
+        The matrix.
+    boxes : sequence of Box
+        The programmes.
+    """
 
     def __init__(self, K: Tensor, boxes: Sequence[Box]) -> None:
         self.K, self.boxes = K, boxes
@@ -95,13 +103,14 @@ class _State:
         tube = any(box.epsilon is not None for box in boxes)
         shifted = any(box.shift is not None for box in boxes)
         self.threads = 1024 if self.largest >= _WIDE else 256
-        self.kernel = _compiled(self.threads, tube, shifted, K.device.index)
+        self.kind = tube, shifted
 
     def launch(self, tol: float, limit: int) -> None:
         """Make some steps of every programme that is not at its end."""
         card = torch.cuda.get_device_properties(self.K.device)
         shared = BYTES * self.largest
-        self.kernel.set_shared_memory_config(shared)
+        kernel = _compiled(self.threads, *self.kind, self.K.device.index)
+        kernel.set_shared_memory_config(shared)
         blocks = min(len(self.boxes), 2 * card.multi_processor_count)
         arrays = [self.begin, self.rows, self.diagonal, self.lower, self.upper]
         answers = [self.b, self.F, self.finished, self.steps, self.violations]
@@ -109,7 +118,7 @@ class _State:
         sizes = [self.K.stride(0), len(self.boxes), turn]
         arguments = [self.K, *sizes, *arrays, self.epsilons, self.shifts, *answers]
         with torch.cuda.device(self.K.device):
-            self.kernel(
+            kernel(
                 grid=(blocks, 1, 1),
                 block=(self.threads, 1, 1),
                 args=[*arguments, float(tol), limit],
@@ -117,6 +126,7 @@ class _State:
             )
 
     def largest_violation(self) -> float:
+        """Return the largest violation of all programmes."""
         return float(self.violations.max())
 
     def answers(self) -> list[BoxAnswer]:

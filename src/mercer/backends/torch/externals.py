@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 
@@ -13,7 +14,7 @@ from mercer.backends.torch.device import Device, to_host
 from mercer.expression import Expression, MaternProfile, Opaque
 from mercer.points import take
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 Inner = Callable[[Expression], Callable[[Index, slice], Tensor]]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from mercer.backends.contract import (
 from mercer.backends.reference.partition import partition
 from mercer.backends.torch.device import Device, parts, to_host
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 
 
 class TorchFeatures(Features):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import triton
@@ -15,7 +15,7 @@ from mercer import deadline
 from mercer.backends.lowering.lower import Program
 from mercer.backends.torch.source import HELD, STEP, Kernel, Reduction, Way, write_kernel
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 Ways = Sequence[tuple[Way, int]]
 
 _KEPT = 256  # kernels, each of some kilobytes
@@ -48,30 +48,13 @@ _TILES = {
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
-@triton.jit
-def tile_tanh(x: Any) -> Any:
-    """Return tanh(x), with all digits near zero."""
-    size = tl.abs(x)
-    t = tl.exp2(-2.8853900817779268 * size)
-    far = (1.0 - t) / (1.0 + t)
-    s = x * x
-    near = size * (1.0 + s * (-0.33333333 + s * (0.13333333 - s * 0.053968254)))
-    value = tl.where(size < 0.2, near, far)
-    return tl.where(x < 0, -value, value)
-
-
 @lru_cache(maxsize=_KEPT)
 def compiled(text: str) -> Any:
     """Return the function of a kernel's text."""
     name = f"<mercer kernel {abs(hash(text)):x}>"
     # Triton reads the text of a function from where Python says that it lies
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    scope: dict[str, Any] = {
-        "triton": triton,
-        "tl": tl,
-        "tile_tanh": tile_tanh,
-        "__name__": __name__,
-    }
+    scope: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": __name__}
     exec(compile(text, name, "exec"), scope)
     return scope["kernel"]
 
@@ -155,8 +138,8 @@ def _tile(ways: Ways, wide: int, device: Any) -> Tile:
             for way, depth in ways
             if way is Way.PRODUCTS
         ]
-        # of a product with several columns: both factors, in two parts each
-        factors = 8 * wide * (tile.width + tile.height) if wide > 1 else 0
+        # what Triton takes beside for several columns of V
+        factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
         if sum(held) + factors <= room:
             return tile
     return _TILES[kind][-1]

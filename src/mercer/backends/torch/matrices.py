@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -14,7 +15,7 @@ from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.pairs import into_float32_range
 from mercer.resources import MemoryBudgetError, format_bytes
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 
 _FLOAT32_COLUMNS = 1 << 14  # whose products float32 adds up before float64 takes over
 _KEPT: dict[tuple[int, str], tuple[ref[Array], Tensor]] = {}

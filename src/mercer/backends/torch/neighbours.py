@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from mercer.backends.torch.pairs import TorchPairs
 from mercer.backends.torch.statistics import put_differences
 from mercer.expression import Expression, SqDist
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 _ROUNDING = 1e-13  # of |x|^2 + |y|^2: more than products of rows can be off
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from mercer.backends.torch.device import Device
 from mercer.expression import SqDist, Statistic
 from mercer.points import is_sparse, to_dense
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 
 
 class Rows:
@@ -44,7 +44,7 @@ class Rows:
     @property
     def is_resident(self) -> bool:
         """Whether all rows are on the device."""
-        return isinstance(self._rows, Tensor)
+        return bool(torch.is_tensor(self._rows))
 
     def largest(self) -> float:
         """Return the largest magnitude of an entry, about the centre."""
@@ -53,7 +53,7 @@ class Rows:
     def block(self, index: Index, *, about: bool = True) -> Tensor:
         """Return some rows, by a slice or by numbers; about the centre, or as they are."""
         rows = self._rows[index]
-        if not isinstance(rows, Tensor):
+        if not torch.is_tensor(rows):
             rows = self._device.put(to_dense(rows))
         rows = rows.to(torch.float64)
         return rows - self._centre if about and self._centre is not None else rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from mercer.backends.torch.statistics import compare
 from mercer.expression import Expression
 from mercer.points import row_count
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 _WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
 
 

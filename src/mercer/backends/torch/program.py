@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
 from mercer.backends.lowering.lower import Code, Op, Program
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -202,11 +202,12 @@ class _Text:
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
         begin, step, end = _FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
         yield from begin
-        yield f"py = Y{i} + (columns // {BAND}) * {depth * BAND} + columns % {BAND}"
+        yield f"py{i} = Y{i} + (columns // {BAND}) * {depth * BAND} + columns % {BAND}"
         yield f"for k in range(0, {depth}, {UNROLLED}):"
         yield f"    for j in tl.static_range({UNROLLED}):"
-        yield f"        x = tl.load(px{i} + (k + j) * {BAND})[:, None]"
-        yield f"        y = tl.load(py + (k + j) * {BAND})[None, :]"
+        # names of their own: Triton wants a name to keep its type through a loop
+        yield f"        a = tl.load(px{i} + (k + j) * {BAND})[:, None]"
+        yield f"        b = tl.load(py{i} + (k + j) * {BAND})[None, :]"
         yield from (f"        {line}" for line in step)
         yield from end
 
@@ -234,8 +235,8 @@ def _held_product(i: int, depth: int) -> Iterator[str]:
     total = ""
     for begin, width in pieces(depth):
         where = f"columns[None, :] * {depth} + ({begin} + tl.arange(0, {width}))[:, None]"
-        yield f"y = tl.load(Y{i} + {where})"
-        yield f"r{i} = tl.dot(x{i}_{begin}, y{total})"
+        yield f"y{i}_{begin} = tl.load(Y{i} + {where})"
+        yield f"r{i} = tl.dot(x{i}_{begin}, y{i}_{begin}{total})"
         total = f", r{i}"
 
 
@@ -243,9 +244,9 @@ def _stepped_product(i: int, depth: int) -> Iterator[str]:
     yield f"r{i} = tl.zeros((BM, BN), tl.float32)"
     yield f"for k in range(0, {depth}, {STEP}):"
     yield f"    inner = k + tl.arange(0, {STEP})"
-    yield f"    x = tl.load(X{i} + rows[:, None] * {depth} + inner[None, :])"
-    yield f"    y = tl.load(Y{i} + columns[None, :] * {depth} + inner[:, None])"
-    yield f"    r{i} = tl.dot(x, y, r{i})"
+    yield f"    left = tl.load(X{i} + rows[:, None] * {depth} + inner[None, :])"
+    yield f"    right = tl.load(Y{i} + columns[None, :] * {depth} + inner[:, None])"
+    yield f"    r{i} = tl.dot(left, right, r{i})"
 
 
 # --- what a leaf does with one feature: lines before, for each feature, and after ---------------
@@ -260,30 +261,30 @@ def _added(term: str) -> Callable[[str, Statistic], _Steps]:
 
 def _squared_differences(r: str, leaf: Statistic) -> _Steps:
     begin = [f"{r} = tl.zeros((BM, BN), tl.float32)"]
-    return begin, ["z = x - y", f"{r} += z * z"], []
+    return begin, ["c = a - b", f"{r} += c * c"], []
 
 
 def _chi_square(r: str, leaf: Statistic) -> _Steps:
     begin = [f"{r} = tl.zeros((BM, BN), tl.float32)"]
-    return begin, ["z = x + y", f"{r} += (x - y) * (x - y) / tl.where(z > 0, z, 1.0)"], []
+    return begin, ["c = a + b", f"{r} += (a - b) * (a - b) / tl.where(c > 0, c, 1.0)"], []
 
 
 def _subsets(r: str, leaf: Statistic) -> _Steps:
-    return [f"{r} = tl.full((BM, BN), 1.0, tl.float32)"], [f"{r} *= 1.0 + x * y"], []
+    return [f"{r} = tl.full((BM, BN), 1.0, tl.float32)"], [f"{r} *= 1.0 + a * b"], []
 
 
 def _symmetric(r: str, leaf: Statistic) -> _Steps:
     assert isinstance(leaf, SymmetricSum)
     begin = [f"{r}s{k} = tl.zeros((BM, BN), tl.float32)" for k in range(1, leaf.degree + 1)]
-    step = [f"{r}s{k} += x * y * {r}s{k - 1}" for k in range(leaf.degree, 1, -1)]
-    return begin, [*step, f"{r}s1 += x * y"], [f"{r} = {r}s{leaf.degree}"]
+    step = [f"{r}s{k} += a * b * {r}s{k - 1}" for k in range(leaf.degree, 1, -1)]
+    return begin, [*step, f"{r}s1 += a * b"], [f"{r} = {r}s{leaf.degree}"]
 
 
 _FEATURE_STEPS: dict[type[Statistic], Callable[[str, Statistic], _Steps]] = {
-    Dot: _added("x * y"),
+    Dot: _added("a * b"),
     SqDist: _squared_differences,
-    AbsDist: _added("tl.abs(x - y)"),
-    MinSum: _added("tl.minimum(x, y)"),
+    AbsDist: _added("tl.abs(a - b)"),
+    MinSum: _added("tl.minimum(a, b)"),
     ChiSq: _chi_square,
     SubsetProduct: _subsets,
     SymmetricSum: _symmetric,
@@ -321,6 +322,18 @@ def _whole_power(op: Op, text: _Text) -> str:
     return f"1.0 / ({value})" if op.item < 0 else value
 
 
+def _tanh(op: Op, text: _Text) -> str:
+    """Divide exponentials; near zero, where these lose digits, take the series."""
+    text.lines += [
+        f"z = {text.affine(op)}",
+        "zz = z * z",
+        f"ze = tl.exp2({-2.0 * _LOG2E} * tl.abs(z))",
+        "far = tl.where(z < 0, -1.0, 1.0) * (1.0 - ze) / (1.0 + ze)",
+        "near = z * (1.0 + zz * (-0.33333333 + zz * (0.13333333 - zz * 0.053968254)))",
+    ]
+    return "tl.where(zz < 0.04, near, far)"
+
+
 def _polynomial(op: Op, text: _Text) -> str:
     x = text.affine(op)
     *lower, highest = text.program.coefficients[op.item : op.item + op.items]
@@ -338,7 +351,7 @@ _VERBS: dict[Code, _Verb] = {
     Code.RATIO: _ratio,
     Code.EXP: lambda op, t: f"tl.exp2({t.affine(op, _LOG2E)})",
     Code.SQRT: lambda op, t: f"tl.sqrt({t.affine(op)})",
-    Code.TANH: lambda op, t: f"tile_tanh({t.affine(op)})",
+    Code.TANH: _tanh,
     Code.POWER: lambda op, t: f"tl.exp2({t.constant(op.c2)} * tl.log2({t.affine(op)}))",
     Code.WHOLE_POWER: _whole_power,
     Code.POLYNOMIAL: _polynomial,

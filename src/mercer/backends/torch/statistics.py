@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
+from typing import TypeAlias
 
 import torch
 
@@ -24,7 +25,7 @@ from mercer.expression import (
     SymmetricSum,
 )
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 
 # Of |x|^2 + |y|^2: below this share a squared distance made of products may have lost 6 bits.
 _NEAR = 1.0 / 64.0
