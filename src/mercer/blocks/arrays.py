@@ -93,9 +93,10 @@ def _array(values: Any, name: str, n: int) -> Any:
 def mapped_file(X: Any) -> Any:
     """Return the mapped array whose file X lies in; None for an array in memory."""
     while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap):
+        below: Any = X.base
+        if isinstance(X, np.memmap) and isinstance(below, mmap.mmap):
             return X
-        X = X.base
+        X = below
     return None
 
 

@@ -109,7 +109,7 @@ def _targets(y: Any, n: int, first: int, number: int) -> Array:
         raise ValueError(
             f"block {number} (from row {first}) has {n} rows, but targets of shape {values.shape}"
         )
-    missing = np.zeros(n, dtype=bool)
+    missing: Any = np.zeros(n, dtype=bool)
     if values.dtype.kind == "f":
         missing = ~np.isfinite(values).reshape(n, -1).all(axis=1)
     elif values.dtype.kind == "O":

@@ -131,7 +131,8 @@ class FileBlocks(LocalBlocks):
         if hasattr(made, "plan_"):
             return made
         sample = sampled_table(self.tables(), _SAMPLED, random_state)
-        return clone(made).fit(sample.drop(*self._beside))
+        learnt: TablePreparation = clone(made).fit(sample.drop(*self._beside))
+        return learnt
 
 
 def listed(files: Any) -> list[Any]:
@@ -140,13 +141,13 @@ def listed(files: Any) -> list[Any]:
         files = [files]
     if hasattr(files, "read") or not isinstance(files, Iterable):
         raise TypeError("FileBlocks reads files again and again: give paths, not streams")
-    files = list(files)
-    if not files:
+    found: list[Any] = list(files)
+    if not found:
         raise ValueError("FileBlocks: no files")
-    for file in files:
+    for file in found:
         if not isinstance(file, str | os.PathLike) or file == "-":
             raise TypeError(f"FileBlocks reads files again and again: {file!r:.60} is no path")
-    return files
+    return found
 
 
 def read_head(

@@ -39,7 +39,8 @@ def blocks_of(function: Callable[[], Iterable[Any]]) -> FunctionBlocks:
     >>> KernelRidge(1e-6).fit(blocks_of(made)).coef_.round(3).tolist()
     [1.0, -2.0, 0.5]
     """
-    if not callable(function):
+    given: Any = function
+    if not callable(given):
         if hasattr(function, "__next__"):
             raise TypeError(
                 "blocks_of: a generator is over after one pass, and a fit needs several; give the "

@@ -76,8 +76,8 @@ def apply(machine: Any, method: str, X: Any) -> Any:
             f"{method}: X must be a Dask array or data frame, not {type(X).__name__}; for rows in "
             f"memory call machine.{method}(X)"
         )
-    import dask  # noqa: PLC0415  there, since the rows are its own
-    import dask.array as da  # noqa: PLC0415
+    import dask.array as da  # noqa: PLC0415  there, since the rows are its own
+    from dask.delayed import delayed  # noqa: PLC0415
 
     if is_frame(X):
         parts, sizes = list(X.to_delayed()), (nan,) * X.npartitions
@@ -88,8 +88,8 @@ def apply(machine: Any, method: str, X: Any) -> Any:
         tried = np.ones((_TRIED, int(X.shape[1])), dtype=X.dtype)
     like = answered(tried, machine, method)
     # the machine is one task of its own, so that it is sent to a worker once, not with every chunk
-    shared = dask.delayed(machine, traverse=False)
-    ask = dask.delayed(answered, pure=False)
+    shared = delayed(machine, traverse=False)
+    ask = delayed(answered, pure=False)
     made = [
         da.from_delayed(ask(part, shared, method, like[:0]), (size, *like.shape[1:]), like.dtype)
         for part, size in zip(parts, sizes, strict=True)

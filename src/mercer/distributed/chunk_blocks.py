@@ -38,11 +38,11 @@ class ChunkBlocks(LocalBlocks):
 
     def parts(self) -> Iterator[tuple[Any, Any, Any]]:
         """Compute a chunk, and what belongs to it."""
-        import dask  # noqa: PLC0415  there, since the rows are its own
+        from dask.base import compute  # noqa: PLC0415  there, since the rows are its own
 
         chunks = self.chunks
         for parts in zip(chunks.X, chunks.y, chunks.weights, strict=True):
-            X, y, weights = dask.compute(*parts)
+            X, y, weights = compute(*parts)
             X = X if is_sparse(X) else np.asarray(X)
             yield (
                 X.astype(self.dtype, copy=False),

@@ -128,7 +128,8 @@ class DaskBlocks(RowBlocks):
 
     def total(self, function: Callable[..., T], *shared: Any) -> T:
         """Add up over the blocks, in a tree of tasks."""
-        return self.attempted(lambda: self.added(*self.parts(tasks.applied, function, shared)))
+        found: T = self.attempted(lambda: self.added(*self.parts(tasks.applied, function, shared)))
+        return found
 
     def gather(self, function: Callable[..., T], *shared: Any) -> list[T]:
         """Bring the results here."""
@@ -238,11 +239,11 @@ class DaskBlocks(RowBlocks):
 
 def read_chunks(client: Any, chunks: Chunks) -> list[Any]:
     """Start reading, where Dask finds room or has the rows already."""
-    import dask  # noqa: PLC0415
+    from dask.delayed import delayed as later  # noqa: PLC0415
 
     number = len(chunks.X)
     firsts = [0] * number if chunks.sizes is None else [0, *np.cumsum(chunks.sizes).tolist()]
-    read = dask.delayed(read_block, pure=False)
+    read = later(read_block, pure=False)
     delayed = [
         read(X, y, w, b, firsts[b], chunks.n_columns, chunks.dtype)
         for b, (X, y, w) in enumerate(zip(chunks.X, chunks.y, chunks.weights, strict=True))

@@ -23,7 +23,7 @@ class Held:
         self.value = value
 
 
-@sizeof.register(Held)
+@sizeof.register(Held)  # type: ignore[untyped-decorator]
 def held_bytes(held: Held) -> int:
     """Count the bytes of what is held."""
     return serialised_bytes(held.value)
@@ -33,7 +33,7 @@ def serialised_bytes(value: Any) -> int:
     """Count the bytes that a value has on its way to another process; arrays are not copied."""
     buffers: list[Any] = []
     head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    return len(head) + sum(buffer.raw().nbytes for buffer in buffers)
+    return len(head) + int(sum(buffer.raw().nbytes for buffer in buffers))
 
 
 class Placed:

@@ -160,9 +160,7 @@ def _to_npy(results: Iterator[tuple[int, Array]], blocks: LocalBlocks, path: str
         if mapped is None:
             if part.dtype.kind == "O":
                 raise TypeError("labels that are objects go to a .csv, or to an array")
-            mapped = np.lib.format.open_memmap(  # type: ignore[no-untyped-call]
-                path, "w+", part.dtype, (n, *part.shape[1:])
-            )
+            mapped = np.lib.format.open_memmap(path, "w+", part.dtype, (n, *part.shape[1:]))
         mapped[first : first + len(part)] = part
     if mapped is not None:
         mapped.flush()

@@ -91,7 +91,7 @@ class StreamedGram(FactoredGram):
         self.dtype = np.dtype(np.float64)
 
     @cached_property
-    def factor(self) -> Any:  # type: ignore[override]
+    def factor(self) -> Any:
         """Write out the features."""
         n, m = self.shape[0], self.rank
         require_memory(
@@ -225,7 +225,8 @@ class StreamedGram(FactoredGram):
 
     def expand(self, coef: Array) -> Expansion:
         """Collapse to one weight per feature."""
-        return self.expand_weights(self.pull(columns_of(coef)))
+        found: Expansion = self.expand_weights(self.pull(columns_of(coef)))
+        return found
 
     def expand_weights(self, weights: Array) -> Any:
         """Return f(z) = phi(z)'w, by the rows b(z) where that is less work."""

@@ -46,8 +46,9 @@ class ClassCodes:
     classes: Array
     factors: Array
 
-    def codes(self, y: Array) -> Array:
+    def codes(self, y: Array | None) -> Array:
         """Return the number of the class of each row."""
+        assert y is not None
         return np.searchsorted(self.classes, y)
 
     def weights(self, counts: Array, codes: Array) -> Array:

@@ -86,7 +86,7 @@ def choose_set(part: BoxState, now: Standing, last: Array, largest: int) -> Arra
     if n <= min(DIRECT, largest):
         return np.arange(n)
     rising, falling, level = now.rising, now.falling, now.level
-    few = np.count_nonzero(now.free)
+    few = int(np.count_nonzero(now.free))
     size = _size(part, few, len(last) == 0, largest)
     taken = now.free.copy()
     if few >= size:  # no room for all: the worst of them, and others

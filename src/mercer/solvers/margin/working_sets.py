@@ -284,8 +284,11 @@ class Sets(Engine):
             for batch in self._batches(parts, sets, now):
                 stuck = self._solve(parts, sets, stands, batch, inner, products)
                 left = [k for k in left if k not in stuck]
-                if self.watch.stopped:
+                if self._is_over():
                     return
+
+    def _is_over(self) -> bool:
+        return self.watch.stopped
 
     def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
         """Multiply by the rows that are stored, or by entries that live only for it."""

@@ -216,7 +216,7 @@ class NormalEquations:
         sums = np.zeros(W.shape[1])
 
         def weigh(rows: slice, values: Array) -> Array:
-            weighed = s[rows] * (values - level)
+            weighed: Array = s[rows] * (values - level)
             np.add(sums, weighed.sum(axis=0), out=sums)
             return weighed
 
@@ -229,7 +229,7 @@ class NormalEquations:
         y, sums = self.problem.targets, np.zeros(W.shape[1])
 
         def left(rows: slice, values: Array) -> Array:
-            part = s[rows] * ((y[rows] - self.centre) - (values - level))
+            part: Array = s[rows] * ((y[rows] - self.centre) - (values - level))
             np.add(sums, part.sum(axis=0), out=sums)
             return part
 
@@ -283,7 +283,7 @@ class Preconditioner:
         if mixing is not None:
             G = mixing.T @ np.random.default_rng(0).standard_normal((len(mixing), _PROBES))
         solved = linalg.solve_triangular(factor.T, G, trans=1, lower=False, check_finite=False)
-        return float(np.linalg.norm(solved)) / np.sqrt(_PROBES)
+        return float(np.linalg.norm(solved)) / float(np.sqrt(_PROBES))
 
 
 def _cholesky(matrix: Array, penalty: float, floor: float) -> Array:

@@ -63,7 +63,7 @@ def _chosen(machine: PCA, found: CentredTriangle, values: Array, V: Array) -> tu
     most = max(1, min(int(found.count) - (1 if machine.center else 0), V.shape[0]))
     kept = np.flatnonzero(values > tiny)[:most]
     values, V = values[kept], V[:, kept]
-    wanted = machine.n_components
+    wanted: Any = machine.n_components
     if wanted is None:
         return values, V
     if isinstance(wanted, Integral):

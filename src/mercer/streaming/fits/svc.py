@@ -39,7 +39,7 @@ def fit_svc(machine: SVC, blocks: RowBlocks) -> None:
     ends = np.concatenate([[0], np.cumsum(np.ceil(totals))]).astype(np.int64)
     scheme = scheme_of(machine.multiclass, ends)
     signs = np.nan_to_num(scheme.signs(np.arange(len(machine.classes_))))
-    problem = BlockMargin(rows, codes, signs, float(machine.C))
+    problem = BlockMargin(rows, codes, signs, float(np.asarray(machine.C)))
     watch, tol = watch_of(machine), min(_GAP, machine.tol)
     most = _MAX_STEPS if machine.max_iter is None else int(machine.max_iter)
     found = []

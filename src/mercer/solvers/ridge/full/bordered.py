@@ -74,4 +74,4 @@ class Bordered:
 
 
 def _norms(A: Array) -> Array:
-    return np.linalg.norm(A, axis=0)
+    return np.asarray(np.linalg.norm(A, axis=0))
