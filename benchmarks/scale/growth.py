@@ -29,9 +29,9 @@ def main(largest: int) -> None:
         took = time.process_time() - begun
         top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         error = 1.0 - machine.score(Z, z)
+        each = 1e6 * took / rows
         print(
-            f"n {rows} processor {took:.2f} s, {1e6 * took / rows:.2f} us a row, {top:.2f} GB, "
-            f"error {error:.4f}"
+            f"n {rows} processor {took:.2f} s ({each:.2f} us a row) {top:.2f} GB error {error:.4f}"
         )
         rows = round(rows * 10**0.5)
 
