@@ -43,7 +43,7 @@ def in_blocks(count):
 
 
 in_blocks(1)
-counts, held = [5, 10, 20, 40], {"an array": [], "blocks": []}
+counts, held = [4, 8, 16], {"an array": [], "blocks": []}
 for count in counts:
     whole, most = peak(lambda count=count: in_memory(count))
     held["an array"].append(most)

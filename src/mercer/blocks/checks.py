@@ -109,12 +109,12 @@ def _targets(y: Any, n: int, first: int, number: int) -> Array:
         raise ValueError(
             f"block {number} (from row {first}) has {n} rows, but targets of shape {values.shape}"
         )
-    missing: Any = np.zeros(n, dtype=bool)
+    missing: Array = np.zeros(n, dtype=bool)
     if values.dtype.kind == "f":
         missing = ~np.isfinite(values).reshape(n, -1).all(axis=1)
     elif values.dtype.kind == "O":
         gaps = [v is None or (isinstance(v, float) and isnan(v)) for v in values.ravel().tolist()]
-        missing = np.array(gaps, dtype=bool).reshape(n, -1).any(axis=1)
+        missing = np.asarray(np.array(gaps, dtype=bool).reshape(n, -1).any(axis=1))
     if missing.any():
         row = int(missing.argmax())
         raise ValueError(

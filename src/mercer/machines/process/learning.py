@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -218,7 +219,7 @@ def _prior_variance(
         choose_backend().diagonal(kernel.formula(at), X, np.float64) for at in (logs, more)
     )
     mean = float(weights @ own / weights.sum())
-    return mean if mean > 0 and np.allclose(larger, np.e * own, rtol=1e-9) else None
+    return mean if mean > 0 and np.allclose(larger, math.e * own, rtol=1e-9) else None
 
 
 def flat_at(machine: Any) -> float:

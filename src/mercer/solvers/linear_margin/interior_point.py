@@ -174,6 +174,9 @@ class _InteriorPointRun:
         at = SmoothPoint(v, P.residuals(v))
         if not self.stopped:
             at, width = self._narrowed(P, at, width, 0.0)
+        if not at.ok:  # digits that features lack misled the descent: begin anew, on all rows
+            v = np.zeros(P.rows.width)
+            return self._all(v, P.residuals(v), np.inf)
         if self.stopped:
             return Vertex(P.duals_at(at.t).b, at.v)
         return self._exact(at.v, at.t, _BAND * width)
