@@ -37,6 +37,7 @@ PURPOSE = {
     "theory": "bounds, with their assumptions",
     "reinforcement": "action values from transitions, and two worlds",
     "machines": "the estimators: validate, write the problem, keep the answer",
+    "streaming": "fits to rows in blocks, by sums over them; answers that stream",
     "certificates": "is it right? from problem and answer alone",
     "solvers": "how a problem is answered: one algorithm per file",
     "problems": "what is asked: frozen values",
@@ -44,9 +45,15 @@ PURPOSE = {
     "gram": "how K is held, and when",
     "kernels": "what similarity is: expressions",
     "backends": "where arithmetic runs: NumPy, C++",
+    "blocks": "rows in blocks: arrays, mapped arrays, files, functions",
+    "distributed": "rows in blocks on a cluster: Dask",
     "data": "tables: readers, kinds of columns, checks, preparation",
     "expression": "formulas over pairwise statistics, as data",
 }
+
+
+# rooms that hand work over to one above them, when it is asked for, in one place
+HANDED_OVER = {("machines", "streaming"), ("blocks", "distributed")}
 
 
 def room_of(file: Path) -> str:
@@ -63,6 +70,7 @@ def imported_rooms(file: Path) -> set[str]:
             parts = (node.module or "").split(".")
             names = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
             found |= {name for name in names if name in PURPOSE}
+    found -= {above for room, above in HANDED_OVER if room == room_of(file)}
     return found
 
 

@@ -74,6 +74,12 @@ def is_over() -> bool:
     return held is not None and now() > held.end
 
 
+def seconds_left() -> float | None:
+    """Return the time until the deadline around this call; None where there is none."""
+    held = _open.get()
+    return None if held is None else max(0.0, held.end - now())
+
+
 def check() -> None:
     """End work that runs past the deadline and its grace."""
     held = _open.get()

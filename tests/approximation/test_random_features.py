@@ -99,7 +99,7 @@ def test_refusals():
         RandomFeatures(64).of(Sigmoid(), X)
     with pytest.raises(ApproximationError, match="Nystrom takes any rows"):
         RandomFeatures(64).of(Gaussian(1.0), ["ab", "cd"])
-    with pytest.raises(ApproximationError, match="names columns"):
+    with pytest.raises(ValueError, match="X has no column names"):
         RandomFeatures(64).of(Gaussian(1.0).on(["age"]), X)
     with pytest.raises(ValueError, match="draws='best'"):
         RandomFeatures(64, "best")

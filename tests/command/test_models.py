@@ -81,6 +81,16 @@ def test_fit_says_everything_as_json(fitted):
     assert sorted(os.listdir(folder)) == ["people.csv", "rich.html", "rich.mercer"]
 
 
+def test_features_in_place_of_the_kernel(mercer, table, tmp_path):
+    options = ["-t", "rich", "--drop", "income", "--kernel", "gaussian", "--no-report"]
+    ended = mercer("fit", "people.csv", *options, "--approximation", "nystrom:9", "--json")
+    assert "9 features (Nystrom(n_components=9" in ended.json["certificate"]["statement"]
+    answers = mercer("predict", "people.mercer", "people.csv").out.splitlines()
+    assert len(answers) == ROWS + 1
+    program = mercer("fit", "people.csv", *options, "--approximation", "none", "--python").out
+    assert "approximation='none'" in program
+
+
 def test_fit_writes_where_nothing_is_said(mercer, table, tmp_path):
     ended = mercer("fit", "people.csv", "--target", "rich", "--kernel", "linear")
     assert "certified" in ended.out

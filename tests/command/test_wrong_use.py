@@ -15,6 +15,8 @@ WRONG_USE = [
     (["--kind", "z=number"], "no column 'z'"),
     (["--kernel", "gausian"], "did you mean 'gaussian'?"),
     (["--kernel", "gaussian("], "'gaussian(': a kernel or a number is expected"),
+    (["--approximation", "nystroem:50"], "did you mean 'nystrom'?"),
+    (["--approximation", "nystrom:few"], "no whole number"),
     (["--format", "cvs"], "is not one of 'csv'"),
 ]
 

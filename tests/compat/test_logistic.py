@@ -1,6 +1,7 @@
 """The drop-in LogisticRegression against scikit-learn's."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -90,3 +91,20 @@ def test_line_searches_that_fail_are_told_in_scikit_learn_s_words(recwarn):
     rows[-1] = 1e14
     LogisticRegression(C=np.inf, solver="newton-cg", max_iter=1000).fit(rows, [0, 1, 0, 1, 0])
     assert all(issubclass(said.category, UserWarning) for said in recwarn)
+
+
+@pytest.mark.parametrize(
+    ("solver", "C", "class_weight"), [("newton-cg", 0.1, "balanced"), ("sag", np.inf, None)]
+)
+def test_no_numbers_from_scikit_learn_are_refused(
+    solver: str, C: float, class_weight: str | None
+) -> None:
+    """A class without weight, and rows of zeros without a penalty: its own solvers give NaN."""
+    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    machine = LogisticRegression(
+        C=C, class_weight=class_weight, solver=solver, fit_intercept=C < 1, max_iter=1000
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="let sample_weight leave rows of every class"):
+            machine.fit(X, y, sample_weight=[1, 0, 2, 0])

@@ -13,10 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
+from mercer.approximation import Nystrom, RandomFeatures
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
 from mercer.selection import FeatureElimination, MultipleKernel, Tuned
 from mercer.solvers import GradientDescent
+
+# a sum and a product, each part with features of its own kind
+SKETCHED = Gaussian(1.0).on([0, 1]) + 0.5 * Polynomial(3, 1.0) * Gaussian(2.0) + Linear().on([2])
 
 
 class Data:
@@ -87,6 +91,30 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "SVC precomputed": lambda D: Case(mercer.SVC("precomputed"), D.K, D.three),
     "SVC sparse": lambda D: Case(mercer.SVC(Gaussian(1.0)), D.thin, D.y),
     "SVC words": lambda D: Case(mercer.SVC(Spectrum(2)), D.texts, D.y),
+    "SVC landmarks": lambda D: Case(
+        mercer.SVC(Gaussian(1.0), approximation=Nystrom(9)), D.X, D.three, D.weights
+    ),
+    "SVC landmarks among words": lambda D: Case(
+        mercer.SVC(Spectrum(2), approximation="nystrom:3"), D.texts, D.y
+    ),
+    "KernelRidge landmarks, sparse": lambda D: Case(
+        mercer.KernelRidge("loo", Gaussian(1.0), approximation=Nystrom(9)), D.thin, D.targets
+    ),
+    "LogisticRegression features": lambda D: Case(
+        mercer.LogisticRegression(SKETCHED, approximation=RandomFeatures(16)), D.X, D.y
+    ),
+    "GaussianProcess landmarks": lambda D: Case(
+        mercer.GaussianProcess(Gaussian(1.0), noise=0.1, approximation=Nystrom(9)), D.X, D.targets
+    ),
+    "PCA landmarks": lambda D: Case(
+        mercer.PCA(2, Gaussian(1.0), approximation=Nystrom(9)), D.X, None
+    ),
+    "CCA features": lambda D: Case(
+        mercer.CCA(1, Gaussian(1.0), Gaussian(1.0), approximation=RandomFeatures(8)), D.X, D.view
+    ),
+    "Perceptron features": lambda D: Stream(
+        mercer.Perceptron(Gaussian(1.0), approximation=RandomFeatures(8)), D.X, D.y, classes=[0, 1]
+    ),
     "SVC columns": lambda D: Case(mercer.SVC(Gaussian([0.5, 2.0]).on([0, 2]) + 0.1), D.X, D.y),
     "SVC float32": lambda D: Case(mercer.SVC(Gaussian(1.0)), D.X.astype(np.float32), D.y),
     "SVR": lambda D: Case(mercer.SVR(Gaussian(1.0)), D.X, D.targets),

@@ -34,6 +34,11 @@ def differences(a: Any, b: Any, where: str = "", seen: set | None = None) -> lis
     return _objects(a, b, where, seen)
 
 
+def _formulas(a: Any, b: Any, where: str, seen: set) -> list[str]:
+    """Compare by value; features inside, which are no values, by what they hold."""
+    return [] if a == b else _objects(a, b, where, seen)
+
+
 def _values(a: Any, b: Any, where: str, seen: set) -> list[str]:
     return [] if a == b else [f"{where}: {a!r} and {b!r}"]
 
@@ -84,7 +89,8 @@ def _objects(a: Any, b: Any, where: str, seen: set) -> list[str]:
 _KINDS = (
     (np.ndarray, _arrays),
     ((sparse.sparray, sparse.spmatrix), _sparse),
-    ((Kernel, FrozenArray, Expression, str, int, Enum, type(None), FunctionType), _values),
+    ((Kernel, Expression), _formulas),
+    ((FrozenArray, str, int, Enum, type(None), FunctionType), _values),
     ((float, np.generic), _numbers),
     ((list, tuple), _lists),
     (dict, _dicts),

@@ -18,7 +18,10 @@ from files.fitted import TINY, fit
 from files.mutations import Model, run, the_watch
 
 import mercer
+from mercer.approximation import Nystrom, RandomFeatures
 from mercer.files.container import MOST_HEADER
+from mercer.files.schema.table import RECORDS
+from mercer.kernels import Gaussian, Polynomial
 
 DATA = TINY
 
@@ -299,3 +302,23 @@ def test_a_few_bytes_never_become_many(path):
 def saved(path, machine):
     mercer.save(machine, path)
     return path.read_bytes()
+
+
+def test_features_that_belong_together_only_in_part_are_refused():
+    """Landmarks of another kernel, sketches whose places lie outside."""
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    kernel, other = Nystrom(4).of(Gaussian(1.0), X), Nystrom(4).of(Gaussian(2.0), X)
+    fields = {"kernel": kernel.kernel, "approximation": kernel.approximation}
+    assert RECORDS["ApproximateKernel"].build({**fields, "phi": kernel.phi}) is not None
+    with pytest.raises(ValueError, match="another kernel"):
+        RECORDS["ApproximateKernel"].build({**fields, "phi": other.phi})
+    sketch = RandomFeatures(8).of(Polynomial(4, 1.0), X).phi
+    found = {field: getattr(sketch, field) for field in RECORDS["TensorSketch"].types}
+    for change in (
+        {"size": 3},
+        {"buckets": tuple(b - 1 for b in sketch.buckets)},
+        {"signs": tuple(s[:-1] for s in sketch.signs)},
+        {"factors": ()},
+    ):
+        with pytest.raises(ValueError, match="a sketch has"):
+            RECORDS["TensorSketch"].build({**found, **change})

@@ -11,6 +11,7 @@ from scipy import sparse
 
 import mercer
 from mercer import KernelRidge, LogisticRegression, NearestNeighbors
+from mercer.approximation import Nystrom
 from mercer.data import Table, read
 from mercer.fitting import evaluate, fit, split
 from mercer.kernels import Gaussian
@@ -134,6 +135,22 @@ def test_the_program_of_other_ways(tmp_path):
     np.testing.assert_array_equal(again["predict"](table), model.predict(table))
     value = model.decision_function(table)
     assert ((value >= model.threshold) == (model.predict(table) == "no")).all()
+
+
+def test_features_in_place_of_the_kernel():
+    """They are honoured, said, and in the program; a machine without them refuses them in words."""
+    table = labelled(150)
+    model = fit(table, "sick", kernels=["gaussian"], cv=3, approximation=Nystrom(12))
+    machine = model.machine
+    assert machine.kernel_.phi.dimension == 12
+    assert any("12 features" in note and "approximation=None" in note for note in model.notes)
+    assert "Nystrom(n_components=12" in model.certificate.statement
+    again = run(model, table)["model"]
+    np.testing.assert_array_equal(again.predict(Table.of(table)), model.predict(table))
+    with pytest.raises(ValueError, match="has no meaning for NaiveBayes"):
+        fit(table, "sick", machine=mercer.NaiveBayes(), approximation="nystrom:9")
+    with pytest.raises(ValueError, match="did you mean 'nystrom'"):
+        fit(table, "sick", approximation="nystroem")
 
 
 # --- honesty ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fuzz.data import draw_data, draw_format, draw_weights
 from fuzz.draw import Draw
 from fuzz.kernels import Drawn, draw_kernel
-from fuzz.machines import FOUL, MACHINES, TUNED, draw_parameters
+from fuzz.machines import FOUL, MACHINES, TUNED, draw_approximation, draw_parameters
 
 HEAD = [
     "import mercer, mercer.compat.sklearn as compat, numpy as np, pandas as pd, scipy.sparse",
@@ -62,6 +62,7 @@ def draw_case(seed, index, name=None):
     target = None if machine.target == "moments" else machine.target
     data = draw_data(draw, target, positive)
     parameters = draw_parameters(draw, machine)
+    parameters |= draw_approximation(seed, index, name)
     kernels = [draw_kernel(draw, positive)] if machine.kernels else [NO_KERNEL]
     kernel = kernels[0]
     for argument in machine.kernels:

@@ -20,6 +20,7 @@ NOT_EXACT = (ConvergenceWarning, LinAlgWarning)
 WARNINGS = (
     *NOT_EXACT,
     mercer.DisconnectedWarning,
+    mercer.ApproximationWarning,
     mercer.FitWarning,
     DataConversionWarning,
     FutureWarning,
@@ -212,7 +213,8 @@ def order_does_not_matter(trial):
     own = trial.refitted(trial.X, trial.y, weights)
     weights = None if weights is None else weights[order]
     other = trial.refitted(trial.X[order], trial.y[order], weights)
-    yield from _far(trial, own, other, "rows in another order")
+    if other.certificate_.ok:  # an order whose rounding hurts, and which says so, claims nothing
+        yield from _far(trial, own, other, "rows in another order")
 
 
 def weights_are_repetition(trial):
@@ -223,6 +225,8 @@ def weights_are_repetition(trial):
     if trial.case.name not in SAME_BITS + ORDERLESS or not trial.certified or not trial.case.psd:
         return
     if "n_features" in trial.case.parameters or trial.case.parameters.get("penalty") == "'loo'":
+        return
+    if trial.case.parameters.get("loss") == "'tanh'":  # not convex: flat where classes weigh alike
         return
     times = trial.weights.astype(int)
     own = trial.refitted(trial.X, trial.y, trial.weights)

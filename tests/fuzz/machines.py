@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from fuzz.draw import Draw
+
 SOLVER_LIMITS = {"max_iter": ["1", "10"], "time_limit": ["1e-9", "5.0"]}
 MARGIN = {
     "tol": ["1e-3", "1e-6", "0.1", "1e-10"],
@@ -385,6 +387,23 @@ TUNED = {
     "NearestNeighbors": "{'n_neighbors': [1, 3]}",
     "FisherDiscriminant": "{'penalty': [1e-3, 1.0]}",
 }
+
+
+APPROXIMATED = ("SVC", "SVR", "OneClassSVM", "KernelRidge", "GaussianProcess", "LogisticRegression",
+                "PCA", "CCA", "FisherDiscriminant", "KMeans", "SpectralClustering", "NearestMean",
+                "NearestNeighbors", "Perceptron")  # fmt: skip
+APPROXIMATIONS = [
+    *("'nystrom:1'", "'nystrom:3'", "'nystrom:10:uniform'", "'nystrom:5:leverage'", "'nystrom'"),
+    *("'nystrom:5:kmeans++'", "'random_features:8'", "'random_features:20:quasi'", "'none'"),
+]
+
+
+def draw_approximation(seed, index, name):
+    """Draw features in place of a kernel, by numbers of their own: other draws stay as they are."""
+    draw = Draw(seed, index, 1)
+    if name not in APPROXIMATED or not draw.chance(0.15):
+        return {}
+    return {"approximation": draw.one(APPROXIMATIONS)}
 
 
 def draw_parameters(draw, machine):

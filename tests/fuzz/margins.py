@@ -126,12 +126,12 @@ def svr(trial):
         return
     primal = answer.norm / 2 + C @ (loss**2 if squared else loss)
     dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
+    sizes = ROUNDING * (abs(f) + abs(y))  # what y - f is known to; a squared loss squares it
+    answer.rounding += C @ (sizes * (sizes + 2 * loss) if squared else sizes)
     if machine.nu is not None:
         yield from _gap(trial, answer, primal + machine.nu * C.sum() * eps, dual)
         return
     dual -= eps * abs(answer.b).sum()
-    sizes = ROUNDING * (abs(f) + abs(y))  # what y - f is known to; a squared loss squares it
-    answer.rounding += C @ (sizes * (sizes + 2 * loss) if squared else sizes)
     yield from _gap(trial, answer, primal, dual)
     if not squared:
         yield from _others(trial, answer, primal, Box(answer.K, y, -C, C, 0.0, epsilon=eps))

@@ -17,6 +17,8 @@ MODULES = [
     "mercer.solvers",
     "mercer.certificates",
     "mercer.backends",
+    "mercer.blocks",
+    "mercer.streaming",
     "mercer.data",
     "mercer.selection",
     "mercer.fitting",

@@ -29,10 +29,10 @@ from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
 from mercer.solvers.choose import choose
+from mercer.solvers.margin import choose_set
 from mercer.solvers.margin import working_sets as sets
 from mercer.solvers.margin.descent import Violation
 from mercer.solvers.margin.newton import newton
-from mercer.solvers.margin.row_store import RowStore
 from mercer.testing import check_solver
 
 KINDS = ["svc", "svc_l2", "nu_svc", "svr", "svr_l2", "nu_svr", "one_class", "ball"]
@@ -329,14 +329,25 @@ def lazily(problem):
     return dataclasses.replace(problem, gram=unstored(problem.gram))
 
 
-@pytest.fixture(params=["rows kept", "few rows kept"])
+ROUTES = {
+    "sets of all rows": {"_LOOKS": 0, "_LEAST_SAMPLED": 1000, "_ENOUGH": np.inf},
+    "a sample, then rows that are near": {"_LEAST_SAMPLED": 8, "_ENTRIES_PER_PART": 0.0},
+    "all of K stored at once": {"_LEAST_SAMPLED": 1, "_ENTRIES_PER_PART": np.inf},
+    "all of K stored after a sample": {"_LEAST_SAMPLED": 8, "_ENTRIES_PER_PART": 0.0, "_MANY": 0.0},
+    "all of K stored after some sets": {"_LEAST_SAMPLED": 1000, "_LOOKS": 0, "_ENOUGH": 0.3},
+}
+
+
+@pytest.fixture(params=list(ROUTES))
 def small_sets(request, monkeypatch):
-    """Make sets so small that problems of fifty rows need many of them."""
-    sizes = {"_DIRECT": 8, "_SMALLEST": 6, "_SET_SIZE": 16, "_FIRST": 8}
-    for name, size in sizes.items():
-        monkeypatch.setattr(sets, name, size)
-    if request.param == "few rows kept":
-        monkeypatch.setattr(sets, "_SHARE", 0.0)
+    """Make sets so small that problems of fifty rows need many of them, on each route."""
+    sizes = {"DIRECT": 8, "SMALLEST": 6, "FIRST": 8, "LEAST_FIRST": 2, "LEAST_JOINING": 4}
+    for name, size in (sizes | {"SAMPLED": 4, "ONE_IN": 3, "NEAR": 4}).items():
+        monkeypatch.setattr(choose_set, name, size)
+    for name, value in ROUTES[request.param].items():
+        monkeypatch.setattr(sets, name, value)
+    if request.param == "a sample, then rows that are near":
+        monkeypatch.setattr(sets.Sets, "_fits", lambda self, parts: False)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -401,19 +412,6 @@ def test_kernels_in_python_and_on_strings_need_no_matrix(kernel, small_sets):
         source, signs = Source(kernel.expression(), X), np.where(X[:, 0] > 0, 1.0, -1.0)
     problem = svm.svc(LazyGram(source), signs, np.full(60, 2.0))
     assert certify(problem, solve(problem).value).ok
-
-
-def test_kept_rows_give_the_product():
-    rng = np.random.default_rng(6)
-    X = rng.standard_normal((50, 3))
-    source = Source(Gaussian(1.0).expression(), X)
-    K = source.pairs().dense()
-    for rows in (0, 3, 20, 50):
-        store = RowStore(source, rows * 50 * 8)
-        for _ in range(30):
-            points = rng.choice(50, int(rng.integers(0, 15)), replace=False)
-            coef = rng.standard_normal(len(points))
-            np.testing.assert_allclose(store.product(points, coef), K[:, points] @ coef, atol=1e-13)
 
 
 def test_holding_an_exact_gram_for_later_costs_nothing():

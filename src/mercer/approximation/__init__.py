@@ -5,7 +5,12 @@ rows, and gives a kernel with a finite feature map, which every machine takes. H
 the kernel it stands for, `ApproximateKernel.error` tells.
 """
 
-from mercer.approximation.base import ApproximateKernel, Approximation, ApproximationError
+from mercer.approximation.base import (
+    ApproximateKernel,
+    Approximation,
+    ApproximationError,
+    StatedError,
+)
 from mercer.approximation.nystrom import Nystrom
 from mercer.approximation.random_features import RandomFeatures
 
@@ -15,4 +20,5 @@ __all__ = [
     "ApproximationError",
     "Nystrom",
     "RandomFeatures",
+    "StatedError",
 ]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
 from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.expression import Expression
+from mercer.gram.storage.streamed import RowMap
 from mercer.kernels import Kernel
 from mercer.kernels.base import proven
+from mercer.kernels.columns import column_names
+from mercer.kernels.inputs import numbered
 from mercer.points import as_points, row_count, take
 
 # Rows that the error is estimated from, where not all are looked at: entries between 500 rows are
@@ -24,17 +28,30 @@ class ApproximationError(ValueError):
     """The kernel has no such features; the message names the approximations it has."""
 
 
-class Features(ABC):
+@dataclass(frozen=True)
+class StatedError:
+    """How far a kernel of features is from the kernel that it stands for.
+
+    Attributes
+    ----------
+    value : float
+        0 is exact, 1 as bad as no features at all.
+    measure : str
+        What the number is, in words.
+    rows : int
+        Rows that were compared.
+    """
+
+    value: float
+    measure: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.2g}, {self.measure} ({self.rows} rows compared)"
+
+
+class Features(RowMap):
     """A feature map found for one kernel: rows (n, d) in, features (n, dimension) out."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Count the features."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> Array:
-        """Return the features of rows, float64."""
 
 
 @proven
@@ -78,13 +95,39 @@ class ApproximateKernel(Kernel):
         float
             0 is exact, 1 as bad as no features at all.
         """
-        points = as_points(X)
-        n = row_count(points)
-        if n > _JUDGED:
-            points = take(points, np.random.default_rng(random_state).choice(n, _JUDGED, False))
+        points = sampled(as_points(X), _JUDGED, random_state)
         K, F = self.kernel(points), self.phi(points)
         size = float(np.sqrt(np.mean(np.square(K))))
         return float(np.sqrt(np.mean(np.square(K - F @ F.T)))) / size if size else 0.0
+
+    def trace_error(self, X: Any, random_state: int = 0, most: int | None = None) -> float:
+        """Return trace(K - F F') / trace(K) on rows: the share of |phi(x)|^2 that is left out.
+
+        For landmarks, where K - F F' is positive semidefinite, no entry of it is larger than its
+        largest diagonal entry, and its eigenvalues sum to this.
+
+        Parameters
+        ----------
+        X : rows
+            Those of the fit, or new ones.
+        random_state : int
+            Draws rows, if not all are looked at.
+        most : int or None
+            Rows to look at; None for all of them.
+
+        Returns
+        -------
+        float
+            0 is exact; below zero where features are too long, as random ones may be.
+        """
+        points = sampled(as_points(X), most, random_state)
+        total = float(self.kernel.diag(points).sum())
+        kept = float(np.square(self.phi(points)).sum())
+        return 1.0 - kept / total if total else 0.0
+
+    def stated_error(self, X: Any) -> StatedError:
+        """Return how far this is from the kernel, by what its approximation is judged by."""
+        return self.approximation.stated_error(self, as_points(X))
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,10 +138,47 @@ class Approximation(ABC):
     def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> Features:
         """Find the features of a kernel on rows."""
 
-    def of(self, kernel: Kernel, X: Any, weights: Array | None = None) -> ApproximateKernel:
-        """Return the kernel of the features found on rows X."""
+    def of(
+        self,
+        kernel: Kernel,
+        X: Any,
+        weights: Array | None = None,
+        names: Sequence[str] | None = None,
+    ) -> ApproximateKernel:
+        """Return the kernel of the features found on rows X, whose columns may have names."""
+        kernel = numbered(kernel, column_names(X) if names is None else names)
         return ApproximateKernel(kernel, self, self.features(kernel, as_points(X), weights))
+
+    def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
+        """Estimate the error between rows: features that do not look at rows are held out."""
+        measure = "root mean square of k - <phi, phi> over that of k"
+        return StatedError(kernel.error(X), measure, min(row_count(X), _JUDGED))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, so that grids reach them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def with_params(self, **params: Any) -> Self:
+        """Return another one, with some parameters replaced."""
+        unknown = [name for name in params if name not in self.get_params()]
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__} has no parameter {unknown[0]!r}; it has "
+                f"{', '.join(self.get_params())}"
+            )
+        return replace(self, **params)
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # a value needs no copy
 
     def __repr__(self) -> str:
         given = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)]
         return f"{type(self).__name__}({', '.join(given)})"
+
+
+def sampled(points: Points, most: int | None, random_state: int) -> Points:
+    """Return some of the rows, drawn at random, or all where they are not too many."""
+    n = row_count(points)
+    if most is None or n <= most:
+        return points
+    return take(points, np.random.default_rng(random_state).choice(n, most, False))

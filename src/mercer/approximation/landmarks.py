@@ -17,7 +17,7 @@ from mercer.gram import LazyGram, Source, pivoted_cholesky
 from mercer.points import take
 
 # Rows for each landmark, among which it is drawn, and rows of which none are left out.
-_SAMPLED, _ALL = 20, 10_000
+_SAMPLED, _ALL = 5, 10_000
 _TOGETHER = 32  # landmarks that are drawn before distances are computed anew
 
 Rule = Callable[[Source, int, Array | None, np.random.Generator], Array]

@@ -9,12 +9,18 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from mercer.approximation.base import Approximation, Features
+from mercer.approximation.base import (
+    ApproximateKernel,
+    Approximation,
+    Features,
+    StatedError,
+)
 from mercer.approximation.landmarks import RULES
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression
 from mercer.gram import Source
+from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take
 from mercer.resources import rows_at_once
@@ -23,6 +29,7 @@ from mercer.resources import rows_at_once
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
 _ROWS_AT_ONCE = 4096
+_TRACED = 2000  # rows that the trace is estimated from, where there are more
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,6 +83,11 @@ class Nystrom(Approximation):
         drawn = RULES[self.sampling](source, most, weights, rng)
         return NystromFeatures.at(source.expression, take(X, drawn))
 
+    def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
+        """Return the share of the trace that is left out: exact from the diagonal, or a sample."""
+        left = max(0.0, kernel.trace_error(X, most=_TRACED))
+        return StatedError(left, "trace(K - FF') / trace(K)", min(row_count(X), _TRACED))
+
 
 @dataclass(frozen=True, eq=False)
 class NystromFeatures(Features):
@@ -101,6 +113,8 @@ class NystromFeatures(Features):
         matrix = choose_backend().pairs(expression, landmarks, None, np.float64).dense()
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
         factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
+        if rank == 0:  # the kernel is zero at all landmarks, and LAPACK has no empty matrices
+            return cls(expression, take(landmarks, slice(0, 0)), np.zeros((0, 0)))
         # products are several times as fast as solving, and lose nothing: pivots are not small
         inverse, _ = dtrtri(np.asfortranarray(np.tril(factor[:rank, :rank])), lower=1)
         return cls(expression, take(landmarks, pivots[:rank] - 1), inverse)
@@ -109,6 +123,28 @@ class NystromFeatures(Features):
     def dimension(self) -> int:
         """Count the features."""
         return len(self.inverse)
+
+    @property
+    def mixing(self) -> Array:
+        """Return L'^-1, which turns values at the landmarks into features."""
+        return self.inverse.T
+
+    def raw(self, X: Points, dtype: Any) -> Array:
+        """Evaluate the kernel at the landmarks."""
+        return choose_backend().pairs(self.expression, X, self.landmarks, dtype).dense()
+
+    def longest(self, X: Points) -> Array:
+        """Return k(x, x): a projection is not longer."""
+        return choose_backend().diagonal(self.expression, X, np.float64)
+
+    def made_for(self) -> Points:
+        """Return the landmarks."""
+        return self.landmarks
+
+    def expansion(self, weights: Array) -> KernelExpansion:
+        """Return the same function by coefficients of the landmarks: c = L'^-1 w."""
+        coef = self.inverse.T @ weights
+        return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
     def __call__(self, X: Any) -> Array:
         """Evaluate the kernel at the landmarks, block of rows by block, and multiply by L^-1."""

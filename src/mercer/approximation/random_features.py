@@ -22,12 +22,15 @@ import numpy as np
 
 from mercer.approximation.base import Approximation, ApproximationError, Features
 from mercer.approximation.frequencies import KINDS, Draws, frequencies
+from mercer.approximation.sincos import PLACES, cosines_and_sines
 from mercer.array_types import Array, Points
 from mercer.kernels import Constant, Kernel, Linear, Polynomial
 from mercer.kernels.algebra import Power, Product, Sum
 from mercer.kernels.features import FeatureMap, feature_map
 from mercer.kernels.inputs import On
-from mercer.points import as_points, is_objects, to_dense
+from mercer.points import as_points, is_objects, row_count, to_dense
+
+_ROWS = 512  # that angles are found of at a time
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +84,11 @@ def derive(kernel: Kernel, d: int, m: int, draws: Draws) -> Features:
     if exact is not None and exact.dimension <= m:
         return ExactFeatures(exact)
     found = waves((kernel,), d, max(1, m // 2), draws)
+    if found is None and exact is not None:
+        raise ApproximationError(
+            f"RandomFeatures: {kernel!r} has {exact.dimension} features of its own, more than the "
+            f"{m} there is room for; take n_components of {exact.dimension} or more, or Nystrom"
+        )
     if found is None:
         raise ApproximationError(
             f"RandomFeatures: {kernel!r} has no random features here; there are some of Gaussian, "
@@ -201,15 +209,26 @@ class FourierFeatures(Features):
         """Count cosines and sines."""
         return 2 * int(self.frequencies.shape[1])
 
+    def longest(self, X: Points) -> Array:
+        """Return the amplitude squared: a cosine and a sine of one angle are on the circle."""
+        return np.where(_is_finite(X), self.amplitude**2, np.inf)
+
     def __call__(self, X: Any) -> Array:
         """Return cosines and sines."""
-        phases = np.asarray(as_points(X) @ self.frequencies, dtype=np.float64)
-        m = phases.shape[1]
-        out = np.empty((len(phases), 2 * m))
-        np.cos(phases, out=out[:, :m])
-        np.sin(phases, out=out[:, m:])
-        out *= self.amplitude / np.sqrt(m)
+        points = as_points(X)
+        n, m = row_count(points), self.frequencies.shape[1]
+        out = np.empty((n, 2 * m))
+        turned = self.frequencies * (PLACES / (2 * np.pi))
+        for first in range(0, n, _ROWS):
+            rows = slice(first, min(first + _ROWS, n))
+            places = np.asarray(points[rows] @ turned, dtype=np.float64)
+            amplitude = self.amplitude / np.sqrt(m)
+            cosines_and_sines(places, amplitude, out[rows, :m], out[rows, m:])
         return out
+
+
+def _is_finite(X: Points) -> Array:
+    return np.isfinite(to_dense(abs(X).max(axis=1))).ravel() if X.shape[1] else np.ones(len(X))
 
 
 @dataclass(frozen=True, eq=False)

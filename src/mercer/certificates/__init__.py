@@ -9,6 +9,7 @@ from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
 from mercer.certificates.bayes.nearest import NearestQuantities
 from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
 from mercer.certificates.bellman import BellmanQuantities
+from mercer.certificates.blocks.margin import BlockMarginQuantities
 from mercer.certificates.clustering.balanced import BalancedQuantities
 from mercer.certificates.clustering.cuts import MinimumCutQuantities
 from mercer.certificates.clustering.partition import PartitionQuantities
@@ -50,6 +51,7 @@ __all__ = [
     "BellmanQuantities",
     "VariationalQuantities",
     "BalancedQuantities",
+    "BlockMarginQuantities",
     "BoxQPQuantities",
     "Certificate",
     "ClassMeansQuantities",

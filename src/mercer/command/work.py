@@ -64,6 +64,24 @@ class KernelText(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no
         return str(value)
 
 
+class ApproximationText(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
+    """Features in place of a kernel, by their text; "none" is the kernel itself."""
+
+    name = "approximation"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return the text, of which it is known that it can be read."""
+        from mercer.approximation.text import parse_approximation  # noqa: PLC0415
+
+        text = str(value).strip().lower()
+        try:
+            if text not in ("auto", "none"):
+                parse_approximation(text)
+        except ValueError as error:
+            self.fail(f"{error}, 'auto' and 'none'", param, ctx)
+        return text
+
+
 class Score(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
     """The name of a score of scikit-learn."""
 
@@ -81,6 +99,7 @@ class Score(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type
 
 
 SIZE, SECONDS, KERNEL, SCORE = Size(), Seconds(), KernelText(), Score()
+APPROXIMATION = ApproximationText()
 
 
 def _flag(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:

@@ -19,6 +19,7 @@ from mercer.files.schema.types import Sizes
 from mercer.files.small_nodes import (
     as_type,
     check_ends,
+    formula_of,
     function_of,
     items_of,
     keys_of,
@@ -306,6 +307,7 @@ _READERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "function": lambda _, body: function_of(body),
     "kernel": lambda self, body: read_kernel(self._text(body)),
     "expression": lambda self, body: read_expression(self._text(body)),
+    "formula": lambda self, body: formula_of(self.decode(body)),
     "long": lambda self, body: self._text({"long": body}),
     "tuple": lambda self, body: tuple(self.decode(list_of(body))),
     "set": lambda self, body: set(self.decode(list_of(body))),

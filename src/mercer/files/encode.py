@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from itertools import chain
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mercer.approximation import ApproximateKernel
 from mercer.array_types import Array
 from mercer.expression import Expression
 from mercer.files.container import DTYPES, MOST_TENSORS, digest
 from mercer.files.errors import ModelFormatError
 from mercer.files.kernel_text import KnownKernels, write_kernel
+from mercer.files.machine_parts import column_names, parts_of_machine, state_of
 from mercer.files.nodes import (
     FEW,
     LONG,
@@ -25,7 +26,7 @@ from mercer.files.nodes import (
     STORED_AS,
     is_wasteful,
 )
-from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS, Fields, record_name
+from mercer.files.schema.record import ENUMS, FUNCTIONS, record_name
 from mercer.files.strict_json import MOST_DEPTH
 from mercer.kernels import Kernel
 
@@ -79,9 +80,10 @@ class Encoder:
         if sparse.issparse(value):
             return self._sparse(value, where)
         if isinstance(value, Kernel):
-            return {"kernel": self._text(write_kernel(value))}
+            return self._kernel(value, where, depth)
         if isinstance(value, Expression):
-            return {"expression": self._text(self._known().text_of(value))}
+            kernel = self._known().kernel_of(value)
+            return self._kernel(kernel, where, depth, "formula", "expression")
         if type(value) in (list, tuple):
             return self._sequence(value, where, depth)
         if type(value) in (set, frozenset):
@@ -105,6 +107,15 @@ class Encoder:
         }
         return {"record": [name, encoded]}
 
+    def _kernel(
+        self, kernel: Kernel, where: str, depth: int, whole: str = "", text: str = "kernel"
+    ) -> Any:
+        """Return the node of a kernel: its text, or a record where features stand for it."""
+        if not isinstance(kernel, ApproximateKernel):
+            return {text: self._text(write_kernel(kernel))}
+        node = self._record(kernel, where, depth)
+        return {whole: node} if whole else node
+
     def _text(self, text: str) -> Any:
         """Return a text, or its number among the long ones: those are kept once, in an array."""
         if len(text) <= LONG_TEXT:
@@ -115,7 +126,7 @@ class Encoder:
         if self._kernels is None:
             found = list(parts_of_machine(self._machine))
             kernels = [part for part in found if isinstance(part, Kernel)]
-            self._kernels = KnownKernels(kernels, _column_names(found))
+            self._kernels = KnownKernels(kernels, column_names(found))
         return self._kernels
 
     # --- lists -------------------------------------------------------------------------------
@@ -284,20 +295,6 @@ class Encoder:
         }
 
 
-def state_of(value: Any) -> Fields:
-    """Return the fields of an object that files may hold; a certificate is made first."""
-    described = RECORDS[str(record_name(value))]
-    if "_judgement" in vars_of(value) or "_asked" in vars_of(value):
-        # a certificate that waits is made now; a stream has none to make
-        _ = getattr(value, "certificate_", None)
-    return described.fields_of(value)
-
-
-def vars_of(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, if it has any."""
-    return getattr(value, "__dict__", {})
-
-
 def _integer(value: int, where: str) -> int:
     if not -(2**63) <= value < 2**64:
         raise ModelFormatError(f"{where} is a number of more than 64 bits")
@@ -329,33 +326,3 @@ def _function(value: Any, where: str) -> Any:
     raise ModelFormatError(
         f"{where} is of type {type(value).__module__}.{kind}, which a model file cannot hold"
     )
-
-
-def parts_of_machine(machine: Any) -> Iterator[Any]:
-    """Return everything inside a machine that is no array."""
-    return _parts(machine, set())
-
-
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
-    if id(value) in seen or isinstance(value, np.ndarray | np.generic | str | int | float):
-        return
-    seen.add(id(value))
-    yield value
-    if isinstance(value, list | tuple):
-        inner: Any = value
-    elif isinstance(value, dict):
-        inner = value.values()
-    elif record_name(value) is not None:
-        inner = state_of(value).values()
-    else:
-        return
-    for part in inner:
-        yield from _parts(part, seen)
-
-
-def _column_names(found: list[Any]) -> Iterator[list[str]]:
-    for part in found:
-        for name in ("feature_names_in_", "names"):
-            names = vars_of(part).get(name)
-            if isinstance(names, np.ndarray | list | tuple) and len(names):
-                yield [str(each) for each in names]

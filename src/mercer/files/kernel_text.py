@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
+from mercer.approximation import ApproximateKernel
 from mercer.compat.sklearn.base.kernels import ShiftedPower
 from mercer.expression import Expression
 from mercer.files.container import MOST_HEADER
 from mercer.files.errors import ModelFormatError
-from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.kernels import Constant, Kernel, Linear, Polynomial, Precomputed
 from mercer.kernels.language.parse import parse
 
 _NUMBER = r"(-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?)"
@@ -68,22 +70,41 @@ class KnownKernels:
     def __init__(self, kernels: Iterable[Kernel], names: Iterable[Any]) -> None:
         named = list(names)
         self._found: list[tuple[Expression, Kernel]] = []
-        for kernel in (Linear(), *kernels):
+        for kernel in chain((Linear(),), *map(_with_parts, kernels)):
             if isinstance(kernel, Precomputed):
                 continue
             for bound in (kernel, *(numbered(kernel, list(each)) for each in named)):
                 self._found.append((bound.expression(), bound))
 
-    def text_of(self, expression: Expression) -> str:
-        """Return the text of a kernel with this formula."""
+    def kernel_of(self, expression: Expression) -> Kernel:
+        """Return a kernel with this formula."""
         for formula, kernel in self._found:
             if formula == expression:
-                return write_kernel(kernel)
+                return kernel
         raise ModelFormatError("a formula is not that of a kernel of the machine")
+
+
+def _with_parts(kernel: Kernel) -> Iterator[Kernel]:
+    """Return a kernel, and where features stand for it the kernels that these are made of."""
+    yield kernel
+    if isinstance(kernel, ApproximateKernel):
+        yield from _parts(kernel.kernel)
+
+
+def _parts(kernel: Kernel) -> Iterator[Kernel]:
+    yield kernel
+    if isinstance(kernel, Polynomial):  # sketches are made of what is raised to a power
+        yield Linear() + Constant(kernel.offset)
+    for value in vars(kernel).values():
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, Kernel):
+                yield from _parts(inner)
 
 
 def numbered(kernel: Kernel, names: list[Any]) -> Kernel:
     """Return the kernel with numbers in the place of the names of columns."""
+    if isinstance(kernel, ApproximateKernel):
+        return kernel  # it speaks of numbers already
     place = {name: i for i, name in enumerate(names)}
     changed: dict[str, Any] = {}
     for name, value in kernel.get_params(deep=True).items():

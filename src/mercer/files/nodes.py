@@ -17,7 +17,8 @@ key             what follows
 ``sparse``      {"data", "indices", "indptr", "shape", "format", "matrix"}: CSR or CSC
 ``scalar``      [dtype, value]: a number of NumPy
 ``number``      "nan", "inf" or "-inf"
-``kernel``      the text of a kernel; ``expression``: its formula is meant
+``kernel``      the text of a kernel; ``expression``: its formula is meant; ``formula``: that of a
+                kernel of features, which is a record
 ``long``        the number of a long text; all of them are in the arrays "texts.text", "texts.ends"
 ``again``       the number of a sparse array that came before
 ``tuple``       [...]; ``set``: [...]

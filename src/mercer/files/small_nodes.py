@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.approximation import ApproximateKernel
 from mercer.array_types import Array
+from mercer.expression import Expression
 from mercer.files.errors import ModelFormatError
 from mercer.files.nodes import SCALARS, STORED_AS, holds_same, is_wasteful
 from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS, Record
@@ -77,6 +79,13 @@ def member_of(body: Any) -> Any:
     if member not in ENUMS[name].__members__:
         raise ModelFormatError(f"{name} has no member {member!r:.60}")
     return ENUMS[name][member]
+
+
+def formula_of(kernel: Any) -> Expression:
+    """Return the formula of a kernel of features."""
+    if not isinstance(kernel, ApproximateKernel):
+        raise ModelFormatError("a formula is that of no kernel")
+    return kernel.expression()
 
 
 def function_of(body: Any) -> Any:

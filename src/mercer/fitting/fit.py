@@ -17,6 +17,7 @@ def fit(
     task: str | None = None,
     machine: Any = None,
     kernels: Sequence[Any] | None = None,
+    approximation: Any = "auto",
     kinds: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
     test: Any = 0.2,
@@ -56,6 +57,10 @@ def fit(
     kernels : sequence of str or Kernel, or None
         Families to compare ("linear", "polynomial", "gaussian", "matern", "laplacian", "sum over
         kinds of columns"), or kernels, or their texts. None compares all families.
+    approximation : Approximation, str or None
+        Features in place of the kernel, such as `Nystrom(1000)` or "nystrom:1000", or None for the
+        kernel itself; "auto" leaves that to the machine, which takes landmarks where the kernel
+        itself would be refused.
     kinds : mapping of str to Kind or str, optional
         Kinds of columns, in place of those inferred.
     drop : sequence of str
@@ -118,7 +123,8 @@ def fit(
     ['yes', 'no']
     """
     options = Options(
-        task=task, machine=machine, kernels=kernels, kinds=dict(kinds or {}), drop=tuple(drop),
+        task=task, machine=machine, kernels=kernels, approximation=approximation,
+        kinds=dict(kinds or {}), drop=tuple(drop),
         test=test, refit=refit, tune=tune, calibrate=calibrate, positive=positive, costs=costs,
         scoring=scoring, cv=cv, max_rows=max_rows, importance=importance, time_limit=time_limit,
         random_state=random_state, journal=journal,

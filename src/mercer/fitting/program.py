@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import mercer.kernels
+from mercer.approximation import Approximation
 from mercer.kernels import Kernel
 
 _NAME = re.compile(r"\b[A-Z]\w*(?=\()")
@@ -45,11 +46,14 @@ def text_of(value: Any) -> str:
 
 
 def imports_of(machine: Any) -> list[str]:
-    """Return the lines that import a machine and the kernels in its parameters."""
+    """Return the lines that import a machine, and kernels and features in its parameters."""
     lines = [f"from {_home(type(machine))} import {type(machine).__name__}"]
     kernels = [v for v in machine.get_params(deep=False).values() if isinstance(v, Kernel)]
     names = sorted({name for kernel in kernels for name in _NAME.findall(repr(kernel))})
     known = [name for name in names if hasattr(mercer.kernels, name)]
+    given = machine.get_params(deep=False).get("approximation")
+    if isinstance(given, Approximation):
+        lines.append(f"from mercer.approximation import {type(given).__name__}")
     return [*lines, *([f"from mercer.kernels import {', '.join(known)}"] if known else [])]
 
 

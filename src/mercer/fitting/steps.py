@@ -42,6 +42,7 @@ class Options:
     task: str | None = None
     machine: Any = None
     kernels: Sequence[Any] | None = None
+    approximation: Any = "auto"
     kinds: Mapping[str, Any] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     test: Any = 0.2

@@ -22,6 +22,7 @@ from mercer.fitting.candidates import (
     settings_of,
 )
 from mercer.fitting.phases import Phases
+from mercer.machines.base.approximate import approximation_of
 from mercer.selection import Choice, TuningProgress, choose_threshold
 from mercer.selection.choosing import compare
 
@@ -35,6 +36,7 @@ class Training:
 
     machine: Any
     kernels: Sequence[Any] | None
+    approximation: Any
     tune: bool
     calibrate: bool
     costs: tuple[float, float] | None
@@ -96,6 +98,7 @@ def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Tra
         rows = preparation.fit_transform(table)
         notes = list(preparation.describe())
     machine, why = _machine(how.machine, task, len(y))
+    _take_approximation(machine, how.approximation)
     notes.append(why)
     choice = None
     if how.tune:
@@ -110,6 +113,7 @@ def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Tra
         )
     with phases.phase("train", "the machine is fitted"), within(phases.left, "fit"):
         machine.fit(rows, y)
+    notes += _approximated(machine)
     pipeline = Pipeline([("prepare", preparation), ("machine", machine)])
     if choice is not None:
         choice = replace(choice, machine=pipeline)
@@ -130,6 +134,32 @@ def _machine(machine: Any, task: str, rows: int) -> tuple[Any, str]:
             f"{other}, or another task"
         )
     return clone(machine), f"The machine was given: {type(machine).__name__}."
+
+
+def _take_approximation(machine: Any, approximation: Any) -> None:
+    """Set the approximation of a machine, unless it is left to it."""
+    if isinstance(approximation, str) and approximation == "auto":
+        return
+    if "approximation" not in machine.get_params(deep=False):
+        name = type(machine).__name__
+        raise ValueError(
+            f"fit: approximation={approximation!r} has no meaning for {name}, which takes no "
+            "features in place of a kernel; leave it out, or pass another machine, such as SVC()"
+        )
+    machine.set_params(approximation=approximation)
+    approximation_of(machine)  # what is no approximation is refused before any work
+
+
+def _approximated(machine: Any) -> list[str]:
+    """Say that features stand for the kernel, and how far they are from it."""
+    error = getattr(machine, "approximation_error_", None)
+    if error is None:
+        return []
+    kernel = machine.kernel_
+    return [
+        f"{kernel.phi.dimension} features ({kernel.approximation!r}) stand for the kernel, with an "
+        f"error of {error}; approximation=None asks for the kernel itself."
+    ]
 
 
 def _compared(

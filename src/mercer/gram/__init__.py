@@ -2,7 +2,8 @@
 
 `make_gram` is the only choice of storage. `DenseGram` stores K, `CachedGram` keeps rows,
 `LazyGram` stores nothing, `PrecomputedGram` is the user's matrix, `FactoredGram` is K = F F' (the
-primal space); `CenteredGram`, `ScaledGram`, `ShiftedGram` and `PartGram` wrap any of them.
+primal space), `StreamedGram` the same with rows of F evaluated when they are needed;
+`CenteredGram`, `ScaledGram`, `ShiftedGram` and `PartGram` wrap any of them.
 """
 
 from mercer.gram.base import Cross, Expansion, Gram, exact
@@ -16,6 +17,7 @@ from mercer.gram.storage.factored import FactoredGram
 from mercer.gram.storage.lowrank import PartialFactor, pivoted_cholesky
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
+from mercer.gram.storage.streamed import StreamedGram
 from mercer.gram.transformed.centered import CenteredGram, centered
 from mercer.gram.transformed.part import PartGram
 from mercer.gram.transformed.scaled import ScaledGram, scaled
@@ -41,6 +43,7 @@ __all__ = [
     "ShiftedGram",
     "Source",
     "SparseGram",
+    "StreamedGram",
     "centered",
     "components",
     "definiteness",

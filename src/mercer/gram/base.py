@@ -134,6 +134,10 @@ class Gram(ABC):
         """Return f(z) = phi(z)'w, where K is held by features."""
         raise TypeError(f"{type(self).__name__} holds no features")
 
+    def push(self, W: Array) -> Array:
+        """Return F W, where K is held by features."""
+        raise TypeError(f"{type(self).__name__} holds no features")
+
     def exact(self) -> Gram:
         """Return K evaluated anew in float64, from the points where it was made from points.
 
@@ -227,7 +231,7 @@ class RKHSFunction:
     weights: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.gram.factor is None:
+        if self.gram.features is None:
             object.__setattr__(self, "weights", None)
 
     @property
@@ -238,7 +242,7 @@ class RKHSFunction:
     def at_points(self) -> Array:
         """Evaluate at the training points: F w or K c, (n, k)."""
         if self.weights is not None:
-            return np.asarray(self.gram.factor @ self.weights)
+            return self.gram.push(self.weights)
         assert self.coef is not None
         return np.asarray(self.gram @ self.coef)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.deadline import check
-from mercer.expression import Expression, bind_columns
+from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
 from mercer.gram.policy import (
     DESCENT_COPIES,
@@ -28,6 +28,7 @@ from mercer.gram.policy import (
     SHARED_NARROW_ROWS,
     SQUARED,
     STIFF,
+    STORED_UNSEEN,
     WORKING_SET_SHARE,
     WRITTEN_OUT,
 )
@@ -35,9 +36,10 @@ from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
+from mercer.gram.storage.streamed import RowMap, StreamedGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
-from mercer.kernels.features import FeatureMap, feature_map
+from mercer.kernels.features import FeatureMap, feature_map, sequence_map
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (
     MemoryBudgetError,
@@ -177,13 +179,22 @@ def _choose(
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
         return LazyGram(source)
-    if fits:
+    if fits and not (need is Need.BOX and _looks_first(source)):
         return DenseGram(source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)
     if need is Need.PRODUCTS or need is Need.BOX:
         return LazyGram(source)
     raise MemoryBudgetError(_refusal(source.n, needed, memory_budget(), remedy))
+
+
+def _looks_first(source: Source) -> bool:
+    """Return whether a solver of box programmes finds out how many rows matter before K is stored.
+
+    Not where an entry of K is dear, nor where all of them are to be looked at.
+    """
+    dense = not is_objects(source.X) and not is_sparse(source.X)
+    return source.n > STORED_UNSEEN and source.valid and dense
 
 
 def _by_features(expression: Expression, X: Points, need: Need, fits: bool) -> FactoredGram | None:
@@ -319,15 +330,27 @@ def stored_below(
     return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
 
 
+def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
+    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
+
+
 def _factored(expression: Expression, X: Points) -> FactoredGram | None:
-    if is_objects(X):
-        return None
-    n, features = row_count(X), feature_map(expression, X.shape[1])
+    n, features = row_count(X), _map_of(expression, X)
     if features is None or features.dimension >= n:
         return None
+    rows = _row_map(expression)
+    if rows is not None and n * features.dimension > WRITTEN_OUT:
+        return StreamedGram(features, rows, X)
     if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
         return None
     return FactoredGram(features, X)
+
+
+def _row_map(expression: Expression) -> RowMap | None:
+    """Return the feature map that an approximation found, where the kernel is nothing else."""
+    steps = expression.steps if isinstance(expression, Dot) else ()
+    found = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else None
+    return found if isinstance(found, RowMap) else None
 
 
 def _stays_sparse(features: FeatureMap, X: Points) -> bool:
@@ -357,9 +380,7 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
     With F'F small, an interior point method beats descents on K, the more the larger C; with many
     columns only sparse rows are cheap enough to walk, and only where K could not be stored.
     """
-    if is_objects(X):
-        return None
-    n, features = row_count(X), feature_map(expression, X.shape[1])
+    n, features = row_count(X), _map_of(expression, X)
     if features is None:
         return None
     few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
@@ -375,9 +396,10 @@ def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGra
 def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
     return (
         f"exact work with the whole Gram matrix of {n} points needs {format_bytes(needed)}, but "
-        f"the memory budget is {format_bytes(budget)}. Alternatives: {remedy}; a kernel with "
-        "a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a larger "
-        "budget with mercer.config(memory=...)."
+        f"the memory budget is {format_bytes(budget)}. Alternatives: {remedy}; landmarks "
+        "in place of the kernel (approximation=Nystrom(1000), of mercer.approximation); a kernel "
+        "with a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a "
+        "larger budget with mercer.config(memory=...)."
     )
 
 
@@ -395,7 +417,8 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
     matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
     is looked at entry by entry where it is stored.
     """
-    bad = np.flatnonzero(~np.isfinite(gram.diag()))
+    own = gram.longest() if isinstance(gram, FactoredGram) else gram.diag()
+    bad = np.flatnonzero(~np.isfinite(own))
     if not len(bad):
         bad = _too_far(gram)
     if not len(bad) and not gram.valid and isinstance(gram, DenseGram):

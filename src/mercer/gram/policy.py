@@ -42,7 +42,12 @@ FLOAT32_SCATTER = 0.05
 # on, and an interior point method on features does not care.
 STIFF = 1e4
 
-# Rows of a box programme whose K is stored: beyond, few of its rows are ever looked at in a fit.
+# Rows of a box programme whose K is stored, where it fits the budget, without a look at how many of
+# them matter. Beyond, a solver finds that out on a sample, and stores K if many do.
+STORED_UNSEEN = 8_000
+
+# Rows up to which it stores K at once then. Beyond, storing costs more than it saves (fresh pages
+# alone: a second for each 20000 rows squared), until entries have been evaluated twice over.
 LARGEST_STORED = 30_000
 
 # Features up to which F'F is formed and factored in less time than it saves.
@@ -82,6 +87,12 @@ LAPACK_ROWS = 600
 # Rows up to which K is factored to show that it is positive semidefinite: 6000 take seconds, and
 # the time grows with the cube.
 PROVEN_ROWS = 6000
+
+# --- rows that are too many ---------------------------------------------------------------------
+
+# Rows beyond which nobody is given an exact answer unasked where K is not stored: one product alone
+# is 10^10 kernel evaluations, ten seconds, and answers take dozens.
+LARGEST_UNASKED = 100_000
 
 # --- memory --------------------------------------------------------------------------------------
 

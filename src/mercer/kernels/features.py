@@ -88,6 +88,16 @@ def feature_map(expression: Expression, n_features: int) -> FeatureMap | None:
     return FeatureMap(expression, n_features) if finite else None
 
 
+def sequence_map(expression: Expression) -> FeatureMap | None:
+    """Return the finite feature map of an expression on strings and the like, or None.
+
+    There is one where rows become numbers in the first step, by a map that knows how many.
+    """
+    first = expression.steps[0] if isinstance(expression, ex.Dot) and expression.steps else None
+    known = isinstance(first, ex.Mapped) and hasattr(first.function, "dimension")
+    return FeatureMap(expression, 0) if known else None
+
+
 # --- dimensions: one rule per node -----------------------------------------------------------
 
 
@@ -164,6 +174,9 @@ def _(step: ex.LinearMap, d: int) -> int:
 
 @_width_after.register
 def _(step: ex.Mapped, d: int) -> int:
+    size = getattr(step.function, "dimension", None)
+    if isinstance(size, int):
+        return size
     return int(as_points(step.function(np.zeros((1, d)))).shape[1])  # only the map itself knows
 
 

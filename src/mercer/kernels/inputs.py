@@ -12,8 +12,8 @@ rule                          formula                       why the matrix stays
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mercer import expression as ex
@@ -104,6 +104,39 @@ def is_homogeneous(e: Expression) -> bool:
     if isinstance(e, ex.Mul | ex.Pow):
         return all(is_homogeneous(part) for part in ex.children(e))
     return isinstance(e, ex.Dot | ex.SymmetricSum | ex.Constant)
+
+
+def numbered(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
+    """Return a kernel that speaks of columns by number where it did so by name.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel.
+    names : list of str or None
+        Names of the columns, in their order.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> numbered(Gaussian(1.0).on("age") + Linear().on(0), ["height", "age"])
+    Gaussian(1.0).on([1]) + Linear().on([0])
+    """
+    if isinstance(kernel, On):
+        chosen = ex.Dot((ex.Columns(kernel.columns),))
+        bound: Any = ex.bind_columns(chosen, None if names is None else list(names))
+        return replace(kernel, columns=bound.steps[0].names)
+    if isinstance(kernel, After):
+        return kernel  # what it compares has columns of its own
+    changed: dict[str, Any] = {}
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        if isinstance(value, Kernel):
+            changed[field.name] = numbered(value, names)
+        elif isinstance(value, tuple) and value and all(isinstance(k, Kernel) for k in value):
+            changed[field.name] = tuple(numbered(part, names) for part in value)
+    new = {name: value for name, value in changed.items() if value != getattr(kernel, name)}
+    return replace(kernel, **new) if new else kernel
 
 
 def refuse_uncallable(owner: str, name: str, value: Any) -> None:

@@ -1,5 +1,6 @@
 """The scikit-learn face: validate, translate to a problem, keep the answer. Thin."""
 
+from mercer.machines.base.approximate import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
 from mercer.machines.base.similarity import FitWarning
 from mercer.machines.bayes.bag_of_words import BagOfWords
@@ -50,6 +51,7 @@ __all__ = [
     "PCA",
     "SVC",
     "SVR",
+    "ApproximationWarning",
     "Autoencoder",
     "AxisAlignedRectangle",
     "BagOfWords",

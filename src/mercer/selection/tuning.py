@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from mercer.distributed.client import client_around, running_client
 from mercer.machines.base.parameters import is_real
 from mercer.progress import shown
 from mercer.selection.default_grids import default_grid
@@ -51,6 +52,7 @@ def tune(
     journal: str | os.PathLike[str] | None = None,
     callback: TuningCallback | None = None,
     time_limit: float | None = None,
+    client: Any = None,
 ) -> Tuning:
     """Judge settings of parameters on rows that were left out, sharing what their fits share.
 
@@ -101,6 +103,9 @@ def tune(
         Called with `TuningProgress`; a true return value stops with what there is.
     time_limit : float or None
         Seconds after which to stop with what there is.
+    client : distributed.Client or None
+        A Dask cluster: points that share a matrix or factorisation are one task on it. None
+        takes that of `mercer.distributed.on_cluster` around the call, and else judges them here.
 
     Returns
     -------
@@ -148,6 +153,7 @@ def tune(
         callback=callback,
         time_limit=time_limit,
         started=started,
+        client=client_around() if client is None else running_client(client),
     )
     with shown("tune", solvers=False):
         if journal is None:

@@ -54,7 +54,10 @@ from mercer.solvers.ridge.folds.cholesky import CholeskyFolds
 from mercer.solvers.ridge.folds.krylov import KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
+from mercer.solvers.ridge.full.eigenpro import EigenPro
+from mercer.solvers.ridge.full.sketch_and_project import SketchAndProject
 from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.annealed import AnnealedGradient
 from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
@@ -108,6 +111,7 @@ __all__ = [
     "Counting",
     "DualDescent",
     "Each",
+    "EigenPro",
     "Eigh",
     "EighCorrelation",
     "FittedQIteration",
@@ -139,6 +143,7 @@ __all__ = [
     "NetworkLBFGS",
     "NewtonRisk",
     "Primal",
+    "PrimalConjugateGradient",
     "PrimalDiscriminant",
     "PrimalFolds",
     "PrimalPath",
@@ -146,6 +151,7 @@ __all__ = [
     "QRCorrelation",
     "RestartedLanczos",
     "Sinkhorn",
+    "SketchAndProject",
     "Solution",
     "Solver",
     "SolverError",

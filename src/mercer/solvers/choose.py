@@ -12,8 +12,9 @@ from mercer.gram import (
     LazyGram,
     ShiftedGram,
     SparseGram,
+    StreamedGram,
 )
-from mercer.gram.policy import LAPACK_ROWS, SQUARED
+from mercer.gram.policy import LAPACK_ROWS, LARGEST_UNASKED, SQUARED
 from mercer.points import is_sparse
 from mercer.problems import (
     BoxQP,
@@ -50,12 +51,13 @@ from mercer.solvers.only_solver import ONLY
 from mercer.solvers.ridge.band_path import BandPath
 from mercer.solvers.ridge.cholesky import Cholesky
 from mercer.solvers.ridge.cholesky_path import CholeskyPath
-from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
 from mercer.solvers.ridge.folds.direct import direct
 from mercer.solvers.ridge.folds.krylov import FEWEST_ROWS, KrylovFolds
 from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
 from mercer.solvers.ridge.folds.primal import PrimalFolds
+from mercer.solvers.ridge.full.choice import past_memory
 from mercer.solvers.ridge.primal import Primal
+from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
 from mercer.solvers.ridge.primal_path import PrimalPath
 from mercer.solvers.risk.newton import NewtonRisk
 from mercer.solvers.risk.unpenalized import UnpenalizedNewton
@@ -67,7 +69,7 @@ from mercer.solvers.spectral.lanczos import Lanczos
 from mercer.solvers.spectral.lobpcg import LOBPCG
 from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
 
-_LARGEST_UNASKED = 100_000  # rows; beyond, one product alone is 10^10 kernel evaluations
+_ROUNDING = 2.0**-52  # of the mean eigenvalue: penalties below are none
 _FEW_PENALTIES = 2  # up to here a Cholesky factor for each beats one band reduction
 _SMALL_PATH = 64  # rows; up to the width of the band there is nothing to reduce
 
@@ -80,22 +82,18 @@ def choose(problem: Any) -> Solver:
 
 @choose.register
 def _(problem: LinearSystem) -> Solver:
+    if isinstance(problem.gram, StreamedGram) and _is_penalised(problem):
+        return PrimalConjugateGradient()
     if isinstance(problem.gram, FactoredGram):
         return Primal()
-    if isinstance(problem.gram, LazyGram):
-        n = problem.gram.shape[0]
-        if n > _LARGEST_UNASKED:
-            raise MemoryBudgetError(
-                f"exact kernel ridge on {n} rows: the matrix takes {format_bytes(8.0 * n * n)} "
-                f"and does not fit the memory budget, and one product without storing it takes "
-                f"{float(n) * n:.0e} kernel evaluations. Alternatives: landmarks in place of "
-                "the kernel, mercer.approximation.Nystrom(2000).of(kernel, X); a kernel with a "
-                "small explicit feature map (Linear, low-degree Polynomial); fewer rows; a larger "
-                "budget with mercer.config(memory=...); or ask for the long way with "
-                "solver=ConjugateGradient()."
-            )
-        return ConjugateGradient()
-    return Cholesky()
+    return past_memory(problem.gram) if isinstance(problem.gram, LazyGram) else Cholesky()
+
+
+def _is_penalised(problem: LinearSystem) -> bool:
+    """Return whether penalties are above the rounding of products of features."""
+    gram: Any = problem.gram
+    floor = _ROUNDING * float(problem.row_weights @ gram.longest()) / max(1, gram.rank)
+    return bool((problem.penalties > floor).all())
 
 
 @choose.register
@@ -138,7 +136,7 @@ def _few_features(problem: Eigenproblem) -> bool:
 
 def _refuse_endless(problem: Eigenproblem) -> None:
     n = problem.gram.shape[0]
-    if n > _LARGEST_UNASKED and _not_stored(problem.gram):
+    if n > LARGEST_UNASKED and _not_stored(problem.gram):
         raise MemoryBudgetError(
             f"exact eigenpairs of {n} points: the matrix takes {format_bytes(4.0 * n * n)} and "
             f"does not fit the memory budget, and each of a dozen products without storing it "

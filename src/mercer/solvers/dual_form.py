@@ -14,7 +14,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible
 from mercer.deadline import is_over
-from mercer.points import is_sparse, to_dense
+from mercer.points import is_sparse
+from mercer.solvers.weighted_gram import weighted_gram
 
 WIDEST = 1200  # features: up to here their products with each other are decomposed
 _AGREES = 1e-9  # of the weights: both forms of an answer agree to this
@@ -125,10 +126,7 @@ class _Design:
     def _decomposed(self, s: Array) -> tuple[Array, Array, Array]:
         """Return axes and inverse sizes of Z'SZ with columns of length one, and their lengths."""
         F = self._F
-        if is_sparse(F):
-            A = to_dense(F.T @ F.multiply(s[:, None]).tocsr())
-        else:
-            A = F.T @ (s[:, None] * F)
+        A = weighted_gram(F, s)
         if self._bias:
             sums = np.asarray(F.T @ s)
             A = np.block([[A, sums[:, None]], [sums[None, :], np.full((1, 1), s.sum())]])

@@ -488,7 +488,7 @@ def test_callbacks_are_told_and_memory_is_asked_for_first():
     assert [progress.iteration for progress in seen] == [1, 2]
     X, y = groups(17, n=3000)
     with mercer.config(memory="50MB"), pytest.raises(mercer.MemoryBudgetError, match="3000"):
-        FisherDiscriminant(Gaussian(1.0)).fit(X, y)
+        FisherDiscriminant(Gaussian(1.0), approximation=None).fit(X, y)
 
 
 def test_the_centred_matrix_is_what_its_formula_says():

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
+import mercer
 from mercer import DisconnectedWarning, ParameterError, SpectralClustering, certify, solve
 from mercer.gram import (
     EdgeWeight,
@@ -746,3 +747,16 @@ def test_vectors_that_are_not_orthonormal_are_judged_within_the_fit(monkeypatch)
     with pytest.warns(ConvergenceWarning, match="not orthonormal"):
         machine = SpectralClustering(3, Gaussian(1.0)).fit(X)
     assert machine.solution_.status is Status.INACCURATE
+
+
+def test_components_that_hang_on_rounding_are_judged_within_the_fit() -> None:
+    """Distances beside rows a million times as large are rounding: another block, another graph."""
+    random = np.random.default_rng(688219)
+    X = 1e8 * 10.0 ** random.uniform(-3, 3, (163, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with mercer.config(memory="200 kB"):
+            machine = SpectralClustering(8, Gaussian(np.sqrt(0.5))).fit(X)
+        ended = machine.solution_.status
+        assert machine.certificate_.ok or ended is not Status.SOLVED
+        assert machine.solution_.status is ended

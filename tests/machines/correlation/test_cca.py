@@ -731,3 +731,10 @@ def test_weights_whose_squares_vanish_are_still_compared(penalty):
     X = np.random.default_rng(0).standard_normal((20, 2))
     machine = CCA(kernel_x=Gaussian(1.0), penalty=penalty).fit(X, X[:, ::-1] + 1)
     assert np.isfinite(machine.certificate_.quantities.normalisation)
+
+
+def test_more_components_than_memory_has_room_for_are_refused() -> None:
+    """Before anything of their number squared is allocated, or LAPACK is asked."""
+    X = np.random.default_rng(0).normal(size=(9, 3))
+    with pytest.raises(MemoryError, match="n_components=1000000"):
+        CCA(n_components=10**6).fit(X, X[:, :2])

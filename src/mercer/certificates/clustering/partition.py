@@ -104,9 +104,8 @@ def checked_labels(problem: Partition, labels: Array) -> Array:
 
 def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantities:
     w, diagonal, every = problem.weights, problem.gram.diag(), np.arange(len(labels))
-    columns, W = problem.indicator(labels), problem.cluster_weights(labels)
-    sums = np.asarray(exact(problem.gram) @ columns)
-    within, filled = (columns * sums).sum(axis=0), W > 0
+    W = problem.cluster_weights(labels)
+    sums, within, filled = *_sums(problem, labels), W > 0
     trace = float(w @ diagonal)
     objective = problem.above_rounding(trace - float((within[filled] / W[filled]).sum()))
     scatter = max(trace - float((w @ sums).sum()) / float(W.sum()), 0.0)
@@ -132,6 +131,16 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
         float(gains.max(initial=0.0)) / size,
         least,
     )
+
+
+def _sums(problem: Partition, labels: Array) -> tuple[Array, Array]:
+    """Return K S Z and diag(Z'S K S Z), by the features where there are any."""
+    if problem.gram.factor is not None:
+        total = problem.feature_sums(labels)
+        return np.asarray(problem.gram.factor @ total.T), np.square(total).sum(axis=1)
+    columns = problem.indicator(labels)
+    sums = np.asarray(exact(problem.gram) @ columns)
+    return sums, (columns * sums).sum(axis=0)
 
 
 def _move_gains(D: Array, labels: Array, w: Array, W: Array) -> Array:

@@ -25,6 +25,7 @@ from mercer.problems.multitask.regression import (
     readings_of,
     task_log_likelihood,
 )
+from mercer.problems.process.evidence import observations
 from mercer.solvers.multitask.evidence import task_evidence
 from mercer.solvers.multitask.posterior import Kronecker, readings_matrix
 
@@ -111,7 +112,7 @@ def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> Ta
     largest = max(float(np.abs(A).max(initial=0.0)), np.finfo(float).tiny)
     error, places = _variances(problem, value, K, seen)
     likelihood = _likelihood(problem, K, Y)
-    total = float(problem.row_weights[problem.readings.row].sum())
+    total = observations(problem.row_weights[problem.readings.row])
     apart = abs(likelihood - value.log_likelihood) / total
     m = np.linalg.eigvalsh(problem.tasks)
     valid = m[0] >= -len(m) * _EPS * max(abs(m[0]), abs(m[-1])) * 16
@@ -136,7 +137,7 @@ def _likelihood_rounding(problem: TaskRegression, value: TaskPosterior) -> float
     prior = float(np.abs(problem.gram.diag()).max() * np.abs(problem.tasks.diagonal()).max())
     condition = (count * prior + problem.noise / float(s.min())) * float(s.max()) / problem.noise
     squares = abs(float(np.nansum(problem.targets * value.coef)))
-    return likelihood_rounding(condition, squares / float(s[problem.readings.row].sum()))
+    return likelihood_rounding(condition, squares / observations(s[problem.readings.row]))
 
 
 def _number(x: Any) -> float:

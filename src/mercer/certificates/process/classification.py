@@ -18,6 +18,7 @@ from mercer.problems.process.classification import (
     LaplacePosterior,
     ProcessClassification,
 )
+from mercer.problems.process.evidence import observations
 from mercer.solvers.process.laplace import laplace_evidence
 
 _TOL = 1e-6
@@ -89,7 +90,7 @@ def _measured(
         error, found = _compared(problem, value, K, t, rows)
         apart, likelihood = max(apart, error), likelihood + found
     size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
-    off = abs(likelihood - value.log_likelihood) / (float(problem.row_weights.sum()) * c)
+    off = abs(likelihood - value.log_likelihood) / (observations(problem.row_weights) * c)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
     found_modes = [mode.quantities for mode in modes]
     return LaplaceQuantities(

@@ -13,7 +13,7 @@ from mercer.certificates.base import Certificate, certify
 from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import exact
 from mercer.points import to_dense
-from mercer.problems.process.evidence import Evidence, log_likelihood
+from mercer.problems.process.evidence import Evidence, log_likelihood, observations
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
 from mercer.solvers.process.evidence import evidence
 
@@ -98,7 +98,7 @@ def _measured(
     sizes = np.abs(np.concatenate([problem.gram.diag(), other.variance]))
     size = max(float(sizes.max(initial=0.0)), np.finfo(float).tiny)
     error = np.abs(other.stored - other.variance).max(initial=0.0) / size
-    apart = abs(likelihood - value.log_likelihood) / (float(problem.row_weights.sum()) * t)
+    apart = abs(likelihood - value.log_likelihood) / (observations(problem.row_weights) * t)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
     found = mean.quantities
     return ProcessQuantities(
@@ -121,10 +121,10 @@ def _likelihood_rounding(problem: ProcessRegression, value: ProcessPosterior) ->
     s = problem.row_weights
     largest = len(s) * float(np.abs(problem.gram.diag()).max()) + problem.noise / float(s.min())
     condition = largest * float(s.max()) / problem.noise
-    squares = abs(float(np.sum(problem.targets * value.coef))) / float(s.sum())
+    squares = abs(float(np.sum(problem.targets * value.coef)))
     if problem.bias:  # what the constant explains was there before it was taken off
-        squares = float(s @ np.square(problem.targets).sum(axis=1)) / problem.noise / float(s.sum())
-    return likelihood_rounding(condition, squares)
+        squares = float(s @ np.square(problem.targets).sum(axis=1)) / problem.noise
+    return likelihood_rounding(condition, squares / observations(s))
 
 
 def likelihood_rounding(condition: float, squares: float) -> float:

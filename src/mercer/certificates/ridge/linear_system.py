@@ -135,22 +135,27 @@ def _dual(problem: LinearSystem, value: Coefficients) -> _Judged:
 
 
 def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
-    F: Any = problem.gram.factor
+    gram: Any = exact(problem.gram)
     weights: Any = value.weights
     s, y = problem.row_weights[:, None], problem.targets
-    right = F.T @ (s * _centred(problem, y))
-    pull = s * (y - F @ weights - value.intercept)
-    lost = F.T @ pull
-    lengths = np.sqrt(problem.gram.diag())
+    pull, targets = np.empty_like(y), s * _centred(problem, y)
+
+    def beside(rows: slice, values: Array) -> Array:
+        pull[rows] = s[rows] * (y[rows] - values - value.intercept)
+        return np.hstack([pull[rows], targets[rows]])
+
+    lost, right = np.hsplit(gram.round_trip(weights, beside), 2)
+    lengths = np.sqrt(gram.longest())
     terms = s * (np.outer(lengths, norms(weights)) + np.abs(y) + np.abs(value.intercept))
     rounding = _EPS * np.linalg.norm(lengths) * norms(terms)
-    for t in np.flatnonzero(rounding > _ROUGH * norms(right)):
+    F: Any = gram.written
+    for t in np.flatnonzero(rounding > _ROUGH * norms(right)) if F is not None else ():
         held = np.append(-weights[:, t], [1.0, -value.intercept[t]])
         columns = _beside(F, y[:, t])
         pull[:, t] = s[:, 0] * transposed_product(columns.T, held)
         lost[:, t] = transposed_product(F, pull[:, t])
     residual = lost - problem.penalties * value.weights
-    return _Judged(residual, right, abs(F.T) @ np.abs(s * y), pull, s * y)
+    return _Judged(residual, right, gram.absolute_pull(np.abs(s * y)), pull, s * y)
 
 
 def _beside(F: Any, y: Array) -> Any:

@@ -23,6 +23,7 @@ _TOL = 1e-6
 _BALANCE_STEPS = 100
 _BALANCED = 1e-11  # of the slopes of a function: a hundredth of what is asked
 _EPS = float(np.finfo(np.float64).eps)
+_ENTRIES = 1 << 22  # of features, whose sizes are written out at a time
 _TINY = float(np.finfo(np.float64).tiny)
 _ROUNDINGS = 16  # of the terms of a sum, in the last place: what adding them up in any order leaves
 
@@ -124,7 +125,7 @@ def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float
     """Compare both forms of an answer as functions: coefficients are held to rounding."""
     assert value.weights is not None
     weights = np.asarray(F.T @ value.coef)
-    terms = np.asarray(abs(F.T) @ np.abs(value.coef))  # what F'a is the sum of
+    terms = _sizes_of_terms(F, np.abs(value.coef))
     off = np.maximum(np.abs(weights - value.weights) - _ROUNDINGS * _EPS * terms, 0.0)
     found = float(np.linalg.norm(off)) / max(float(np.linalg.norm(value.weights)), _TINY)
     own = problem.risk(np.asarray(F @ weights) + value.intercept)
@@ -133,6 +134,16 @@ def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float
     rounding = _ROUNDINGS * _EPS * problem.penalty * float(np.square(terms).sum())
     found = max(found, (abs(own - objective) - rounding) / max(abs(objective), _TINY))
     return found if np.isfinite(found) else float("inf")
+
+
+def _sizes_of_terms(F: Any, coef: Array) -> Array:
+    """Return what F'a is the sum of, block of rows by block: never all of |F| at once."""
+    step = max(1, _ENTRIES // max(1, F.shape[1]))
+    parts = range(0, F.shape[0], step)
+    total = np.zeros((F.shape[1], coef.shape[1]))
+    for first in parts:
+        total += abs(F[first : first + step]).T @ coef[first : first + step]
+    return total
 
 
 def _balanced(problem: SmoothRisk, f: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, kinds_of, read_arguments, read_table, reading
 from mercer.command.text import printable
-from mercer.command.work import KERNEL, SCORE, Work, python, seed, strict, time_limit
+from mercer.command.work import APPROXIMATION, KERNEL, SCORE, Work, python, seed, strict, time_limit
 
 MACHINES = {
     "svc": "SVC",
@@ -53,6 +54,12 @@ _OPTIONS = [
         "--kernel", type=KERNEL, metavar="KERNEL", multiple=True,
         help="Compare these alone; see `mercer kernels`. May be repeated.",
     ),
+    click.option(
+        "--approximation", type=APPROXIMATION, metavar="NAME:COUNT", default="auto",
+        show_default=True,
+        help="Features in place of the kernel: nystrom:1000, random_features:2000, none (exact); "
+        "auto takes landmarks where exact work would be refused.",
+    ),
     click.option("--test", type=click.Path(), metavar="FILE", help="Judge by this table instead."),
     click.option(
         "--held-out", type=click.FloatRange(0, 0.9), default=0.2, show_default=True,
@@ -68,6 +75,10 @@ _OPTIONS = [
         "--scoring", type=SCORE, metavar="NAME", help="What to compare by, as in scikit-learn."
     ),
     click.option("--folds", type=click.IntRange(min=2), help="Folds of the comparison, 5."),
+    click.option(
+        "--scheduler", metavar="ADDRESS",
+        help="Spread the comparison over the workers of a Dask cluster: tcp://HOST:8786.",
+    ),
     click.option(
         "--resume/--no-resume", default=True, show_default=True,
         help="Go on from a journal, or start anew.",
@@ -121,7 +132,8 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     test = None if options["test"] is None else read_table(options["test"], **reader)
     _take_up(session, files.journal, options["resume"])
     try:
-        model = fit_table(table, **_arguments(options, test), journal=files.journal)
+        with _cluster(options["scheduler"]):
+            model = fit_table(table, **_arguments(options, test), journal=files.journal)
     except JournalError as error:
         raise ValueError(f"{error}; --no-resume removes the journal and starts anew") from error
     except BaseException:  # Ctrl-C as well
@@ -137,6 +149,15 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     session.result(fit_values(model, files.model, files.report), fit_text(model, files))
     if options["strict"]:
         refuse_uncertified(model.certificate)
+
+
+def _cluster(scheduler: str | None) -> AbstractContextManager[Any]:
+    """Connect to a cluster for the time of the work, if one is named."""
+    if scheduler is None:
+        return nullcontext()
+    from mercer.distributed import on_cluster  # noqa: PLC0415  help needs none of it
+
+    return on_cluster(scheduler)
 
 
 @dataclass(frozen=True)
@@ -195,6 +216,8 @@ def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
         "refit": options["refit"] or None,
         "random_state": options["seed"] or None,
     }
+    if options["approximation"] != "auto":
+        found["approximation"] = options["approximation"]
     if test is not None:
         found["test"] = test
     elif options["held_out"] != 0.2:
@@ -215,8 +238,13 @@ def _program(data: str, files: Files, options: Mapping[str, Any]) -> list[str]:
         arguments = [one for one in arguments if not one.startswith("test=")]
         arguments.append(f"test=read({options['test']!r}{reader})")
     call = "".join(f", {one}" for one in arguments)
+    made = f"model = mercer.fit(read({data!r}{reader}), {target!r}{call})"
+    fitted = [made]
+    if options["scheduler"]:
+        imports.append("from mercer.distributed import on_cluster")
+        fitted = [f"with on_cluster({options['scheduler']!r}):", f"    {made}"]
     lines = [
-        f"model = mercer.fit(read({data!r}{reader}), {target!r}{call})",
+        *fitted,
         "print(model)",
         f"mercer.save(model, {str(files.model)!r})",
     ]

@@ -172,7 +172,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         rows = X if known is not None else self._symmetric(self._matrix(X, None))
         count = None if self.n_components is None else min(int(self.n_components), X.shape[0])
         options: dict[str, Any] = {"tol": float(self.tol) or _EXACT, "solver": self._solver(X)}
-        machine = PCA(count, known or Precomputed(), random_state=self.random_state, **options)
+        options |= {"approximation": None, "random_state": self.random_state}
+        machine = PCA(count, known or Precomputed(), **options)
         machine.fit(rows)
         self.machine_, self._known = machine, known is not None
         self.X_fit_ = X.copy() if self.copy_X else X

@@ -113,7 +113,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
         known = known_kernel(self, gamma)
         rows = X if known is not None else kernel_matrix(self, X, None, self.gamma)
-        machine = machines.KernelRidge(self._penalty(), known or Precomputed(), bias=False)
+        machine = machines.KernelRidge(
+            self._penalty(), known or Precomputed(), approximation=None, bias=False
+        )
         self.machine_ = machine.fit(rows, y, sample_weight)
         # what predictions are made from is not changed with the caller's array
         self.dual_coef_, self.X_fit_ = machine.dual_coef_, X if known is not None else X.copy()

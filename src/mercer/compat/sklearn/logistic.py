@@ -150,7 +150,14 @@ class LogisticRegression(WrappedMachine, ScikitLogisticRegression):
         with warnings.catch_warnings():
             # SciPy warns of single steps; how the solver ended scikit-learn says in its own words
             warnings.filterwarnings("ignore", "(?i).*line search", RuntimeWarning)
-            ScikitLogisticRegression.fit(self, X, y, sample_weight)
+            try:
+                ScikitLogisticRegression.fit(self, X, y, sample_weight)
+            except ValueError as error:
+                if "under-/overflow" not in str(error):
+                    raise
+                raise ValueError(_NO_NUMBERS.format(self.solver)) from error
+        if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
+            raise ValueError(_NO_NUMBERS.format(self.solver))
         return self
 
     def _weights(self, X: Any, y: Array, classes: Array, sample_weight: Any) -> Array:
@@ -172,6 +179,11 @@ class InnerLogisticRegression(machines.LogisticRegression):
 _NO_JOBS = (
     "'n_jobs' has no effect since 1.8 and will be removed in 1.10. You provided 'n_jobs={}', "
     "please leave it unspecified."
+)
+
+_NO_NUMBERS = (
+    "LogisticRegression: solver={!r} of scikit-learn ran into numbers that overflow or are none. "
+    "Scale X, take a finite C, and let sample_weight leave rows of every class."
 )
 
 

@@ -272,6 +272,7 @@ class SpectralClustering(ClusterMixin, BaseEstimator):
         return machines.SpectralClustering(
             int(self.n_components or self.n_clusters),
             kernel,
+            approximation=None,
             neighbors=neighbors,
             self_loops=False,
             n_init=int(self.n_init) if self._is_plain() else 1,

@@ -10,6 +10,7 @@ from typing import Any
 from mercer.data.column import Column
 from mercer.data.errors import DataError, shorten
 from mercer.data.frames import columns_in
+from mercer.data.limits import Limits
 from mercer.data.reading.columns import cut, finished, inferred, known, refuse_lacking
 from mercer.data.reading.options import Options
 from mercer.data.reading.quick.arrow import pyarrow
@@ -17,14 +18,16 @@ from mercer.data.reading.source import Bytes
 from mercer.data.schema import Schema
 from mercer.data.table import Table
 
+_HEAD = 10_000  # rows that kinds of columns are inferred from
+_BUFFER = 1 << 20  # bytes of a column that are read at a time: whole row groups may be large
+
 
 def read_parquet(data: Bytes, options: Options) -> Table:
     """Read all rows."""
     options.refuse_text_options("Parquet")
-    content = data.all()
     if pyarrow() is None:
-        return _by_polars(content, data.name, options)
-    file = _opened(content, data.name, options)
+        return _by_polars(data.all(), data.name, options)
+    file = _opened(data, options)
     columns = list(options.columns) if options.columns is not None else None
     frame = _guarded(lambda: file.read(columns=columns), data.name)
     return finished(_columns(frame, data.name, options), options, data.name, "parquet")
@@ -32,11 +35,10 @@ def read_parquet(data: Bytes, options: Options) -> Table:
 
 def parquet_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
     """Read rows as the columns of a schema, block by block."""
-    content = data.all()
     if pyarrow() is None:
-        yield from cut(_by_polars(content, data.name, options), schema, rows)
+        yield from cut(_by_polars(data.all(), data.name, options), schema, rows)
         return
-    file = _opened(content, data.name, options)
+    file = _opened(data, options)
     refuse_lacking(schema, file.schema_arrow.names, data.name)
     batches = file.iter_batches(batch_size=rows, columns=schema.names)
     while (batch := _guarded(lambda: next(batches, None), data.name)) is not None:
@@ -49,10 +51,25 @@ def parquet_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> 
         )
 
 
-def _opened(content: bytes, source: str, options: Options) -> Any:
+def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
+    """Return the first rows of a file, as pyarrow or polars hold them."""
+    if pyarrow() is None:
+        return _by_polars(data.all(), data.name, Options())
+    file = _opened(data, Options(limits=Limits(bytes=None, rows=None)))
+    batches = file.iter_batches(batch_size=_HEAD, columns=columns)
+    first = _guarded(lambda: next(batches, None), data.name)
+    if first is None or not first.num_rows:
+        raise DataError("the file has no rows", source=data.name)
+    return first
+
+
+def _opened(data: Bytes, options: Options) -> Any:
+    """Open a file where it lies, so that row groups are read as they are asked for."""
     import pyarrow.parquet as pq  # noqa: PLC0415  optional
 
-    file = _guarded(lambda: pq.ParquetFile(pyarrow().BufferReader(content)), source)
+    source, path = data.name, data.file
+    content = pyarrow().BufferReader(data.all()) if path is None else str(path)
+    file = _guarded(lambda: pq.ParquetFile(content, buffer_size=_BUFFER), source)
     shape = file.metadata
     options.limits.check("rows", shape.num_rows, source)
     options.limits.check("columns", shape.num_columns, source)

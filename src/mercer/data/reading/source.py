@@ -39,10 +39,12 @@ class Bytes:
         For errors.
     limits : Limits
         How many bytes may come.
+    path : path, optional
+        Of the file, where it is one.
     """
 
-    def __init__(self, raw: Any, name: str, limits: Limits) -> None:
-        self.name, self.limits = name, limits
+    def __init__(self, raw: Any, name: str, limits: Limits, path: Path | None = None) -> None:
+        self.name, self.limits, self._path = name, limits, path
         self._held, self._taken = b"", 0
         self._stream = raw
         start = b""
@@ -55,6 +57,11 @@ class Bytes:
         if self.compression:
             self._stream = _decompressed(self.compression, _Rest(start, raw), name)
             self._held = b""
+
+    @property
+    def file(self) -> Path | None:
+        """The file that holds these bytes as they are, for readers that need not go through all."""
+        return None if self.compression else self._path
 
     def peek(self, size: int) -> bytes:
         """Return the next bytes without taking them; fewer at the end."""
@@ -138,7 +145,7 @@ def opened(source: Any, limits: Limits) -> Iterator[Bytes]:
     elif isinstance(source, str | os.PathLike):
         path = Path(source)
         with path.open("rb") as stream:
-            yield Bytes(stream, str(path), limits)
+            yield Bytes(stream, str(path), limits, path)
     else:
         raise TypeError(f"source={source!r} is no path, no stream and not '-'")
 

@@ -48,7 +48,7 @@ MEANS = """
     cluster_sizes_: f8[k]
     n_iter_: int
     cluster_centers_?: f8[k,d]
-    labels_: i8[n]<k
+    labels_?: i8[n]<k
 """
 machine(KMeans, FITTED + MEANS, forgets=frozenset({"_relaxation"}))
 machine(

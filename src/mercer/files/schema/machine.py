@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from mercer.files.schema.record import record
@@ -13,6 +14,10 @@ _COLUMNS = """
 JUDGED = """
     solution_: Solution
     _judgement: Certificate
+"""
+_APPROXIMATED = """
+    approximation?: param
+    approximation_error_?, approximation_error_x_?, approximation_error_y_?: StatedError
 """
 FITTED = JUDGED + "kernel_: kernel\n"
 
@@ -31,4 +36,6 @@ def machine(kind: type, text: str, *, name: str = "", **options: Any) -> None:
     **options : object
         See `mercer.files.schema.record.Record`.
     """
+    if "approximation" in signature(kind).parameters:
+        text += _APPROXIMATED
     record(kind, _COLUMNS + text, name=name, group="machine", whole=True, **options)

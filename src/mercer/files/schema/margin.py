@@ -77,7 +77,10 @@ def _check_classifier(machine: SVC) -> None:
     classes = len(machine.classes_)
     if machine._scheme.count != classes:
         raise ValueError(f"{machine._scheme.count} classes were learnt, and {classes} have labels")
-    if machine.n_support_.min() < 0 or machine.n_support_.sum() != len(machine.support_):
+    held = hasattr(machine, "support_")
+    if held != hasattr(machine, "n_support_") or held != hasattr(machine, "dual_coef_"):
+        raise ValueError("of support vectors and their coefficients, some are there alone")
+    if held and (machine.n_support_.min() < 0 or machine.n_support_.sum() != len(machine.support_)):
         raise ValueError("the support vectors of classes are other than all support vectors")
     functions = {TwoClasses: 1, OneVsRest: classes, OneVsOne: classes * (classes - 1) // 2}
     for count in (_width(machine._expansion), np.size(machine.intercept_)):
@@ -117,17 +120,18 @@ _SUPPORT = """
     support_: i8[s]<n
     support_vectors_?: rows[s,d] | rows[s,_] | f8[0,0]
 """
+# a fit to rows in blocks leaves what belongs to single rows with the blocks
 machine(
     SVC,
     _FITTED
-    + _SUPPORT
+    + _SUPPORT.replace("support_:", "support_?:")
     + """
     classes_: labels[c]
     _scheme: @scheme
     intercept_: f8[_] | float
-    dual_coef_: f8[s] | f8[s,_]
-    n_support_: i8[c]
-    _support_codes: i8[s]<c
+    dual_coef_?: f8[s] | f8[s,_]
+    n_support_?: i8[c]
+    _support_codes?: i8[s]<c
     _calibration: Calibration | none
     """,
     check=_check_classifier,

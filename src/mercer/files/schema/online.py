@@ -5,7 +5,7 @@ from mercer.files.schema.machine import machine
 from mercer.files.schema.record import record
 from mercer.machines import Perceptron
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
-from mercer.machines.online.stream import LinearStream
+from mercer.machines.online.stream import FeatureStream, LinearStream
 from mercer.problems.separation import Separator
 from mercer.solvers.online.kernel_perceptron import Memory
 from mercer.solvers.online.removal import AtRandom, Oldest, Smallest
@@ -42,6 +42,15 @@ record(
     """
     rules: LinearFunctions{w=d,k=k}
     forgotten: int
+    """,
+    group="stream",
+)
+record(
+    FeatureStream,
+    """
+    rules: LinearFunctions{k=k}
+    forgotten: int
+    features: @phi{d=d}
     """,
     group="stream",
 )

@@ -77,7 +77,7 @@ machine(
     n_components_: int=k
     eigenvalues_, explained_variance_: f8[k]
     _unit: F[k]
-    dual_coef_: f8[n,k]
+    dual_coef_?: f8[n,k]
     _subspace: @subspace{d=d,k=k}
     _inverse: @inverse
     """,

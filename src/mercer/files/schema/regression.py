@@ -45,7 +45,7 @@ machine(
     + """
     penalty_: f8[k] | float
     _expansion: @expansion{d=d}
-    dual_coef_: f8[n] | f8[n,k]
+    dual_coef_?: f8[n] | f8[n,k]
     intercept_: f8[k] | float
     penalties_?: f8[p]
     loo_scores_?: F[p] | F[p,k]

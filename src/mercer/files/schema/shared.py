@@ -8,6 +8,20 @@ from typing import Any
 import numpy as np
 
 from mercer import certificates, solvers
+from mercer.approximation import (
+    ApproximateKernel,
+    Nystrom,
+    RandomFeatures,
+    StatedError,
+)
+from mercer.approximation.nystrom import NystromFeatures
+from mercer.approximation.random_features import (
+    Beside,
+    ExactFeatures,
+    FourierFeatures,
+    OnColumns,
+    TensorSketch,
+)
 from mercer.certificates import Certificate
 from mercer.files.schema.record import ENUMS, FUNCTIONS, Fields, record
 from mercer.gram.graphs.graph import EdgeWeight, GraphExpansion, LargestRule, NeighbourRule
@@ -16,6 +30,7 @@ from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.storage.precomputed import MatrixExpansion
 from mercer.gram.storage.sparse import SparseExpansion
 from mercer.gram.transformed.centered import CenteredFeatures
+from mercer.kernels import Precomputed
 from mercer.kernels.features import FeatureMap
 from mercer.machines.classification.nearest_mean import rows_as_features
 from mercer.machines.correlation.views import Densified
@@ -97,6 +112,66 @@ record(
 record(FeatureMap, "expression: expression\nn_features: int=d", group="features")
 record(CenteredFeatures, "features: @features{d=d} | function\nmean: f8[w]", group="features")
 record(Densified, "features: @features{d=d} | function", group="features")
+# --- features in place of a kernel: rows of d columns come in, w features go out ------------------
+
+
+def _check_sketch(made: TensorSketch) -> None:
+    counts = [factor.dimension for factor in made.factors]
+    for arrays in (made.buckets, made.signs):
+        if [array.shape for array in arrays] != [(count,) for count in counts]:
+            raise ValueError("a sketch has a place and a sign for each feature of its factors")
+    if not counts or made.size < 1 or any((b < 0).any() for b in made.buckets):
+        raise ValueError("a sketch has no places")
+    if any((b >= made.size).any() for b in made.buckets):
+        raise ValueError(f"a sketch has places beyond its {made.size}")
+
+
+def _make_sketch(found: Fields) -> TensorSketch:
+    made = TensorSketch(**found)
+    _check_sketch(made)
+    return made
+
+
+def _make_approximate(found: Fields) -> ApproximateKernel:
+    made = ApproximateKernel(**found)
+    if isinstance(made.kernel, ApproximateKernel | Precomputed):
+        raise ValueError(f"{type(made.kernel).__name__} has no features in its place")
+    formula = getattr(made.phi, "expression", None)
+    if formula is not None and formula != made.kernel.expression():
+        raise ValueError("the landmarks belong to another kernel")
+    return made
+
+
+_SEEDED = "n_components, random_state: int\n"
+record(Nystrom, _SEEDED + "sampling: text", group="approximation")
+record(RandomFeatures, _SEEDED + "draws: text", group="approximation")
+record(StatedError, "value: number\nmeasure: text\nrows: int")
+record(
+    NystromFeatures,
+    "expression: expression\nlandmarks: rows[w,d]\ninverse: f8[w,w]",
+    group="phi",
+)
+record(ExactFeatures, "map: FeatureMap{d=d}", group="phi")
+record(FourierFeatures, "frequencies: f8[d,_]\namplitude: float", group="phi")
+record(Beside, "parts: tuple(@phi{d=d})", group="phi")
+record(OnColumns, "columns: tuple(int)\npart: @phi", group="phi")
+record(
+    TensorSketch,
+    """
+    factors: tuple(@phi{d=d})
+    buckets: tuple(i8[_])
+    signs: tuple(f8[_])
+    size: int
+    amplitude: float
+    """,
+    group="phi",
+    make=_make_sketch,
+)
+record(
+    ApproximateKernel,
+    "kernel: kernel\napproximation: @approximation\nphi: @phi{d=d,w=w}",
+    make=_make_approximate,
+)
 record(
     KernelExpansion,
     "expression: expression\npoints: rows[s,d]\ncoef: f8[s,k]\noffset: f8[k]",

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mercer.certificates import Certificate, ReductionQuantities, StreamQuantities
-from mercer.files.encode import parts_of_machine
+from mercer.files.machine_parts import parts_of_machine
 from mercer.files.schema.record import record_name
 from mercer.files.verifying.answers import StoredAnswers
 from mercer.files.verifying.compare import differences

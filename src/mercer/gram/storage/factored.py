@@ -72,6 +72,40 @@ class FactoredGram(Gram):
         """Multiply out everything."""
         return self.rows(slice(0, self.shape[0]))
 
+    def round_trip(self, W: Array, change: Callable[[slice, Array], Array]) -> Array:
+        """Return F'g(F W): g is given the numbers of rows and their values (r, k)."""
+        every = slice(0, self.shape[0])
+        return np.asarray(self.factor.T @ change(every, np.asarray(self.factor @ W)))
+
+    def push(self, W: Array) -> Array:
+        """Return F W."""
+        return np.asarray(self.factor @ W)
+
+    def pull(self, V: Array) -> Array:
+        """Return F'V."""
+        return self.round_trip(np.zeros((self.rank, 0)), lambda rows, _: V[rows])
+
+    def absolute_pull(self, V: Array) -> Array:
+        """Return |F|'V for V that is not negative: sums before anything cancels."""
+        return np.asarray(abs(self.factor.T) @ V)
+
+    @property
+    def written(self) -> Any:
+        """Return F if it is written out, else None."""
+        return self.factor
+
+    def sampled(self, index: Array) -> Array:
+        """Return the features of some rows."""
+        return np.asarray(to_dense(self.factor[index]))
+
+    def made_for(self) -> Array | None:
+        """Return the features of the rows that they were made for; None where none are known."""
+        return None
+
+    def longest(self) -> Array:
+        """Return bounds of |phi(x)|^2, exact here."""
+        return self.diag()
+
     def cross(self, Z: Points) -> Cross:
         """Return features of new points times features of the training points."""
         return FactoredCross(_float64(self.features(_float64(Z))), self.factor)
@@ -129,4 +163,4 @@ class FeatureExpansion(Expansion):
 
 
 def _float64(F: Any) -> Any:
-    return F.astype(np.float64, copy=False)
+    return F if F.dtype == object else F.astype(np.float64, copy=False)

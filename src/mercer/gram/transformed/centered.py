@@ -156,6 +156,7 @@ def centered(gram: Gram, weights: Array | None = None) -> Gram:
 def _(gram: FactoredGram, weights: Array | None = None) -> Gram:
     if is_sparse(gram.factor):  # the mean would fill in every zero
         return CenteredGram(gram, weights)
-    none = gram.factor.shape[1] == 0  # a kernel that is zero: its average divides by that count
-    mean = np.zeros(0) if none else np.average(gram.factor, axis=0, weights=weights)
+    n = gram.shape[0]
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    mean = (w / w.sum()) @ gram.factor  # not np.average, which writes all weighted features out
     return FactoredGram.of(CenteredFeatures(gram.features, mean), gram.factor - mean)

@@ -23,6 +23,7 @@ from mercer.certificates.margin.box_qp import VACUOUS
 from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
+from mercer.machines.base.approximate import in_words
 from mercer.points import is_sparse
 from mercer.solvers import Solution, Solver, Status
 
@@ -172,6 +173,7 @@ class Certified:
             held = held.compute()
             self._judgement = held
             agree(self, stacklevel=3)
+        held = self._judgement = in_words(self, held)
         return held
 
     def __getstate__(self) -> Any:

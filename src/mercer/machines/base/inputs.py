@@ -18,7 +18,9 @@ from sklearn.utils.validation import (
 )
 
 from mercer.array_types import Array, Points
+from mercer.blocks.base import RowBlocks
 from mercer.data.table import Table
+from mercer.distributed.chunks import is_dask
 from mercer.machines.base.table_columns import numbers_of, remember_columns
 from mercer.points import as_points, is_sequence_data, is_sparse
 from mercer.sparse_format import refuse_broken_sparse
@@ -58,6 +60,17 @@ def read_rows(
     -------
     Points, or (Points, array) with targets
     """
+    if is_dask(X):
+        raise TypeError(
+            f"{type(machine).__name__}: X is a Dask collection, which fit takes; for answers call "
+            "mercer.distributed.predict(machine, X), or transform, decision_function there: they "
+            "stay on the workers. X.compute() brings all rows here"
+        )
+    if isinstance(X, RowBlocks):
+        raise TypeError(
+            f"{type(machine).__name__}: X is rows in blocks, which fit takes; for answers call "
+            "mercer.streaming.predict(machine, blocks), or transform, decision_function there"
+        )
     plain = _is_plain(X) and _is_plain_target(y, X) and options.keys() <= _PLAIN_OPTIONS
     if plain and _remembers(machine, X.shape[1], fitting):
         if y is _NO_TARGETS:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from abc import ABC
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar, cast
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
+from mercer.blocks.arrays import is_past_memory
+from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
+from mercer.distributed.chunks import is_dask
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed, resolve
+from mercer.machines.base.approximate import (
+    ERRORS,
+    ApproximationWarning,
+    refused_exact,
+    used_kernel,
+)
 from mercer.machines.base.certificate import agree
 from mercer.machines.base.inputs import (
     new_rows,
@@ -26,7 +38,10 @@ from mercer.machines.base.inputs import (
 )
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, plain
+from mercer.machines.base.reuse import Store
+from mercer.machines.base.similarity import is_trying_settings
 from mercer.progress import shown
+from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
 from mercer.solvers import Callback, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -60,20 +75,69 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         # the work is done on a twin: there is nothing to undo, and no moment in between at which
         # another thread, or a second Ctrl-C, could find half a machine
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
         kind: Any = type(self)
         given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
-        twin.__dict__.update({name: plain(value) for name, value in given.items()})
+        twin = _twin(self, given)
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
         with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
-            method(twin, *args, **kwargs)
+            rows = args[0] if args else kwargs.get("X")
+            work: Any = method
+            if isinstance(rows, RowBlocks) or is_dask(rows) or is_past_memory(rows):
+                work = functools.partial(_over_blocks, method=method)
+            try:
+                work(twin, *args, **kwargs)
+            except MemoryBudgetError as error:
+                twin = _twin(self, given)
+                if work is not method or not _may_go_on(method, twin, error):
+                    raise
+                method(twin, *args, **kwargs)
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__
         return self
 
     return guarded  # type: ignore[return-value]
+
+
+def _twin(machine: Any, given: dict[str, Any]) -> Any:
+    """Return an object that holds what the machine does, with plain numbers for parameters."""
+    twin = object.__new__(type(machine))
+    twin.__dict__.update(machine.__dict__)
+    twin.__dict__.update({name: plain(value) for name, value in given.items()})
+    return twin
+
+
+def _may_go_on(method: Callable[..., Any], machine: Any, error: MemoryBudgetError) -> bool:
+    """Return whether a fit whose exact kernel is refused may be tried with features."""
+    return method.__name__ == "fit" and refused_exact(machine, error)
+
+
+def _over_blocks(
+    machine: Any, X: Any, *args: Any, method: Callable[..., Any], **kwargs: Any
+) -> None:
+    """Hand a fit to rows in blocks over to `mercer.streaming`, the room above this one.
+
+    Mapped arrays that memory does not hold go there, too, where the machine has such a fit.
+    """
+    from mercer.streaming.fits import fit, has_fit  # noqa: PLC0415  the one look upwards
+
+    if is_past_memory(X):
+        if method.__name__ != "fit" or not has_fit(machine):
+            method(machine, X, *args, **kwargs)
+            return
+        warnings.warn(
+            f"{type(machine).__name__}: the mapped array takes {format_bytes(X.nbytes)}, more than "
+            f"half of the memory budget of {format_bytes(memory_budget())}, so it is read block by "
+            "block; mercer.blocks.ArrayBlocks(X, y) asks for that in words",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif method.__name__ != "fit":
+        raise TypeError(
+            f"{type(machine).__name__}.{method.__name__} takes rows in memory; fit takes rows in "
+            "blocks"
+        )
+    fit(machine, X, *args, **kwargs)
 
 
 @functools.cache
@@ -83,7 +147,16 @@ def parameters_of(kind: Any) -> frozenset[str]:
 
 
 class NestedKernels(Machine, BaseEstimator):
-    """Parameters that are kernels, whose own parameters grids can reach."""
+    """Parameters that are kernels, whose own parameters grids can reach.
+
+    Attributes
+    ----------
+    exact_rows : int
+        Rows past which approximation="auto" does not try an exact fit that nothing refuses, since
+        it would evaluate the kernel between all of them time and again.
+    """
+
+    exact_rows: ClassVar[float] = 1_000_000
 
     @classmethod
     @functools.cache
@@ -92,12 +165,15 @@ class NestedKernels(Machine, BaseEstimator):
         return list(super()._get_param_names())
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; `kernel__scale` and the like replace the kernel, which is immutable."""
+        """Set parameters; `kernel__scale` and the like replace the kernel, which is immutable.
+
+        The same holds for `approximation__n_components`.
+        """
         nested: dict[str, dict[str, Any]] = defaultdict(dict)
         for name in [name for name in params if "__" in name]:
             outer, _, inner = name.partition("__")
             kernel = params.get(outer, getattr(self, outer, None))
-            if isinstance(kernel, Kernel):
+            if isinstance(kernel, Kernel | Approximation):
                 nested[outer][inner] = params.pop(name)
             elif outer.startswith("kernel"):
                 raise ValueError(
@@ -109,6 +185,26 @@ class NestedKernels(Machine, BaseEstimator):
             params[outer] = kernel.with_params(**inner_params)
         super().set_params(**params)
         return self
+
+    def _use_kernel(
+        self,
+        kernel: Kernel,
+        X: Points,
+        weights: Array | None,
+        names: Sequence[str] | None,
+        *,
+        view: str = "kernel_",
+        store: Store | None = None,
+    ) -> None:
+        """Keep the kernel of a fit to rows, exact or by features, and how far these are from it."""
+        make = partial(used_kernel, self, kernel, X, weights, names)
+        used = make() if store is None else store.once(view, make)
+        self.__dict__.pop(ERRORS[view], None)
+        setattr(self, view, used.kernel)
+        if used.error is not None:
+            setattr(self, ERRORS[view], used.error)
+        if used.notice and not is_trying_settings():
+            warnings.warn(used.notice, ApproximationWarning, stacklevel=4)
 
 
 class KernelMachine(NestedKernels, ABC):

@@ -42,6 +42,11 @@ def trying_settings() -> Iterator[None]:
         _TRIED.reset(token)
 
 
+def is_trying_settings() -> bool:
+    """Return whether this fit is one of many that are compared."""
+    return _TRIED.get()
+
+
 class FitWarning(UserWarning):
     """A fit is what was asked for, but what was asked for is unlikely to be useful."""
 
@@ -62,7 +67,7 @@ def warn_of_similarity(machine: Any, gram: Gram, X: Points, support: float = 0.0
     """
     # features have no scale, and what a given matrix is made of is not known here
     given = isinstance(machine.kernel_, Precomputed)
-    if _TRIED.get() or given or gram.factor is not None or gram.shape[0] < _FEWEST:
+    if _TRIED.get() or given or gram.features is not None or gram.shape[0] < _FEWEST:
         return
     owner = type(machine).__name__
     alike = _similarities(gram)

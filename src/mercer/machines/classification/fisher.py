@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
@@ -61,6 +62,10 @@ class FisherDiscriminant(
         What similarity is; "gaussian" takes its scale from the data.
     n_components : int or None, default=None
         How many directions; None for all, classes - 1 unless class means depend on each other.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     penalty : float, default=1e-4
         beta in units of the mean squared distance of rows from the mean of their class (the trace
         of S_W), so that the scale of the kernel does not matter. Zero is possible for kernels with
@@ -91,6 +96,8 @@ class FisherDiscriminant(
         The labels.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     penalty_ : float
         The penalty beta itself.
     ratios_ : array of shape (n_components,)
@@ -132,6 +139,7 @@ class FisherDiscriminant(
         kernel: Kernel | str | Any = "linear",
         n_components: int | None = None,
         *,
+        approximation: Approximation | str | None = "auto",
         penalty: float = 1e-4,
         penalty_on: str = "function",
         weighting: str = "counts",
@@ -142,6 +150,7 @@ class FisherDiscriminant(
         time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.n_components = n_components
         self.penalty = penalty
         self.penalty_on = penalty_on
@@ -179,7 +188,8 @@ class FisherDiscriminant(
         rows = np.flatnonzero(weights)
         totals = np.bincount(codes[rows], weights[rows], len(self.classes_))
         self.prior_ = prior_of(self, totals)
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
         self._origin, form = None, PENALIZED[self.penalty_on]
         if form.is_of_the_function:  # moved rows have other coefficients
             X, self._origin = near_origin(self.kernel_, X, rows, weights)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, centered, make_gram
@@ -47,6 +48,8 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         The labels.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples, n_classes)
         Shares of the rows in the means.
     squared_lengths_ : array of shape (n_classes,)
@@ -69,8 +72,14 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
 
     shares = (SharedMatrix(),)
 
-    def __init__(self, kernel: Kernel | str | Any = "linear") -> None:
+    def __init__(
+        self,
+        kernel: Kernel | str | Any = "linear",
+        *,
+        approximation: Approximation | str | None = "auto",
+    ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -95,7 +104,8 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
         rows = np.flatnonzero(weights)
         gram = self._gram(X, rows)
         question = partial(

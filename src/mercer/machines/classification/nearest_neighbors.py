@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
@@ -63,6 +64,10 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         leave-one-out errors, the smallest of several.
     kernel : Kernel, str or callable, default="linear"
         What similarity is; the linear kernel gives the usual distances.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     max_neighbors : int, default=50
         Largest number tried by "loo".
     votes : {"plain", "similarity", "signed"}, default="plain"
@@ -81,6 +86,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         The labels.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     n_neighbors_ : int
         How many rows vote.
     loo_errors_ : array of shape (max_neighbors,)
@@ -107,12 +114,14 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         n_neighbors: int | str = 5,
         kernel: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         max_neighbors: int = 50,
         votes: str = "plain",
         by: str = "distance",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.kernel = kernel
+        self.approximation = approximation
         self.max_neighbors = max_neighbors
         self.votes = votes
         self.by = by
@@ -141,7 +150,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
         refuse_targets(y)
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
         given = isinstance(self.kernel_, Precomputed)
         rows = rows_as_they_are(codes, weights) if given else distinct_rows(X, codes, weights)
         self._search = self._searched(X, rows)

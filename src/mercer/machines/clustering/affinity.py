@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.approximation import ApproximateKernel
 from mercer.array_types import Array, Points
 from mercer.gram import EdgeWeight, Gram, Need, make_gram, neighbour_graph
 from mercer.gram.build import matrix_gram
@@ -56,7 +57,7 @@ def affinity(
 
 def negative_entry(gram: Gram, kernel: Kernel) -> tuple[int, int, float] | None:
     """Find an entry below zero, beyond rounding: row, column, value."""
-    if isinstance(kernel, _POSITIVE):
+    if isinstance(kernel, _POSITIVE) or _stands_for_positive(kernel):
         return None
     if gram.csr is not None:
         return _in_sparse(gram.csr)
@@ -69,6 +70,11 @@ def negative_entry(gram: Gram, kernel: Kernel) -> tuple[int, int, float] | None:
             row, column = np.unravel_index(int(block.argmin()), block.shape)
             return first + int(row), int(column), float(block[row, column])
     return None
+
+
+def _stands_for_positive(kernel: Kernel) -> bool:
+    """Return whether entries below zero are but the error of features, which is stated."""
+    return isinstance(kernel, ApproximateKernel) and isinstance(kernel.kernel, _POSITIVE)
 
 
 def refuse_negative(machine: Any, gram: Gram) -> None:

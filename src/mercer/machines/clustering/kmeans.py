@@ -13,11 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import stored_dtype
-from mercer.gram.policy import FLOAT32_SCATTER
+from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -81,6 +82,10 @@ class KMeans(
     kernel : Kernel, str or callable, default="linear"
         What similarity is; "gaussian" takes its scale from the data. The linear kernel is ordinary
         K-means.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     init : str, array or callable, default="k-means++"
         Where to start. "k-means++" draws seeds by their squared distance in feature space, the best
         of 2 + floor(ln k) candidates each; "random" draws rows; "relaxation" parts the leading
@@ -110,6 +115,8 @@ class KMeans(
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     labels_ : int array of shape (n_samples,)
         The cluster of each row; rows of weight zero go to the nearest mean.
     inertia_ : float
@@ -149,11 +156,14 @@ class KMeans(
         SharedDecomposition(("n_clusters", "init", "n_init", "max_iter", "refine", "random_state")),
     )
 
+    exact_rows = LARGEST_UNASKED
+
     def __init__(
         self,
         n_clusters: int = 8,
         kernel: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         init: Any = "k-means++",
         n_init: int = 10,
         max_iter: int = 300,
@@ -165,6 +175,7 @@ class KMeans(
     ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
+        self.approximation = approximation
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -200,7 +211,7 @@ class KMeans(
         unit = 1.0 if self.balanced else _unit(weights)
         merge = partial(repeated_rows, self) if self.balanced else self._merged
         rows = merge(X, weights / unit)
-        self.kernel_ = self._resolved(X, rows)
+        self._use_kernel(self._resolved(X, rows), X, weights, self._column_names(), store=store)
         gram = store.once(len(rows.first), partial(self._gram, X, rows))
         asks = BalancedPartition if self.balanced else Partition
         problem = asks(gram, int(self.n_clusters), rows.weight)

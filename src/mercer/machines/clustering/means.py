@@ -74,7 +74,7 @@ class Means:
 def means_of(problem: Partition, labels: Array, kernel: Kernel, names: list[str] | None) -> Means:
     """Collect the means of a partition."""
     W, within = problem.cluster_weights(labels), problem.within(labels)
-    closeness = problem.gram.expand(problem.indicator(labels) / W).plus(-within / W**2 / 2)
+    closeness = problem.expand_means(labels).plus(-within / W**2 / 2)
     return Means(closeness, _own(problem.gram, kernel, names), problem.objective(labels, within))
 
 

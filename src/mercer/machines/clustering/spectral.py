@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.certificates.spectral.eigenproblem import is_orthonormal
 from mercer.gram import EdgeWeight, Gram, components
 from mercer.gram.build import stored_dtype
-from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS
+from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, LARGEST_UNASKED
 from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
@@ -97,6 +98,10 @@ class SpectralClustering(
     kernel : Kernel, str or callable, default="gaussian"
         What similarity is; "gaussian" takes its scale from the data. `Precomputed()` takes a
         symmetric affinity matrix, dense or sparse.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     normalization : {"normalized", "ratio", "doubly_stochastic", "plain"}, default="normalized"
         With D the row sums of K: "normalized" cuts use D^-1/2 K D^-1/2, "ratio" cuts K - D + I,
         "doubly_stochastic" the limit of K <- D^-1/2 K D^-1/2, all of whose rows sum to one. "plain"
@@ -149,6 +154,8 @@ class SpectralClustering(
         For "doubly_stochastic", the factors that make all rows sum to one.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     solution_ : Solution
         How the eigensolver ended.
     certificate_ : Certificate
@@ -176,11 +183,14 @@ class SpectralClustering(
         SharedDecomposition(("n_clusters", "max_clusters", "assign", "n_init", "random_state")),
     )
 
+    exact_rows = LARGEST_UNASKED
+
     def __init__(
         self,
         n_clusters: int | str = 8,
         kernel: Kernel | str | Any = "gaussian",
         *,
+        approximation: Approximation | str | None = "auto",
         normalization: str = "normalized",
         neighbors: int | None = None,
         weights: str = "binary",
@@ -195,6 +205,7 @@ class SpectralClustering(
     ) -> None:
         self.n_clusters: Any = n_clusters  # checked when `fit` starts, as all parameters are
         self.kernel = kernel
+        self.approximation = approximation
         self.normalization = normalization
         self.neighbors = neighbors
         self.weights = weights
@@ -229,9 +240,9 @@ class SpectralClustering(
         check_parameters(self, tuple(_NORMALIZATIONS), tuple(_WEIGHTS))
         X = self._training_rows(X)
         check_against(self, X)
-        self.kernel_ = kernel_of(
-            self.kernel, None if self._is_precomputed() else X, names=self._column_names()
-        )
+        names = self._column_names()
+        kernel = kernel_of(self.kernel, None if self._is_precomputed() else X, names=names)
+        self._use_kernel(kernel, X, None, names, store=store)
         with progress_of(self, self.callback) as callback:
             solving = Solving(float(self.tol), callback, self.time_limit, store)
             for dtype in self._dtypes(X):
@@ -395,8 +406,10 @@ class SpectralClustering(
         judge = certify_stochastic if norm.balanced else certify
         question = partial(_question, norm=norm, shift=shift, count=len(found.values))
         judged = partial(judge, tol=float(self.tol))
-        # eigenvectors of rounding are those of no matrix that is made anew
-        eager = not bool(carried.all()) or self._cancels(shift) or not is_orthonormal(modes)
+        # eigenvectors of rounding are those of no matrix that is made anew; components hang on
+        # entries that are zero, which rounding of distances may decide
+        rounding = self.n_connected_ > 1 or self._cancels(shift)
+        eager = not bool(carried.all()) or rounding or not is_orthonormal(modes)
         self._judgement = lazy_certificate(base, question, modes, judged, eager=eager)
 
     def _cancels(self, shift: Array) -> bool:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes
@@ -51,6 +52,7 @@ from mercer.resources import require_memory
 from mercer.solvers import Callback, LowRankCorrelation, Solution, solve
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
+_SQUARES = 4  # matrices of components by components: a covariance, and its pseudo-inverse's three
 _APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
@@ -68,6 +70,10 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         Number of pairs. Beyond the smaller rank, correlations and variates are zero.
     kernel_x, kernel_y : Kernel, str or callable, default="linear"
         What similarity is in each view.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of both kernels, such as `Nystrom(1000)` or "random_features:2000"; None
+        for the kernels themselves. "auto" takes those as long as that is not refused, and past the
+        limit landmarks, with a warning that says so.
     penalty : float, pair of floats, "auto" or "cv", default="auto"
         For both views or each, as a share of the total variance of the view in feature space:
         eta = penalty * trace(G). "auto" takes none where both views together have fewer features
@@ -106,6 +112,8 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         Weights of the columns; only for a linear kernel in primal space.
     kernel_x_, kernel_y_ : Kernel
         The kernels used.
+    approximation_error_x_, approximation_error_y_ : StatedError
+        With features in place of a kernel: how far they are from it.
     penalties_ : list of pairs
         With penalty="cv": the candidates.
     cv_scores_ : array of shape (n_folds, n_penalties)
@@ -142,6 +150,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         kernel_x: Kernel | str | Any = "linear",
         kernel_y: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         penalty: float | tuple[float, float] | str = "auto",
         penalties: list[Any] | None = None,
         cv: Any = 5,
@@ -153,6 +162,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     ) -> None:
         self.kernel_x = kernel_x
         self.kernel_y = kernel_y
+        self.approximation = approximation
         self.n_components = n_components
         self.penalty: Any = penalty  # checked when `fit` starts, as all parameters are
         self.penalties = penalties
@@ -183,6 +193,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         """
         self._check_parameters()
         store = self._take_store()
+        self._refuse_many_components()
         X = training_rows_alone(self, X, is_precomputed(self.kernel_x))
         y, self._reader = second_view(self, y, is_precomputed(self.kernel_y))
         check_consistent_length(X, y)
@@ -191,8 +202,10 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         if len(rows) < 2:
             raise ValueError("CCA: correlations need two rows, but n_samples = 1")
         names = getattr(self, "feature_names_in_", None), self._reader.names
-        self.kernel_x_ = kernel_of(self.kernel_x, X, weights, names[0])
-        self.kernel_y_ = kernel_of(self.kernel_y, y, weights, names[1])
+        kernel_x = kernel_of(self.kernel_x, X, weights, names[0])
+        kernel_y = kernel_of(self.kernel_y, y, weights, names[1])
+        self._use_kernel(kernel_x, X, weights, names[0], view="kernel_x_", store=store)
+        self._use_kernel(kernel_y, y, weights, names[1], view="kernel_y_", store=store)
         base_x, mean_x = store.once(
             "x", lambda: self._gram(self.kernel_x_, X, rows, weights, names[0])
         )
@@ -459,6 +472,12 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         return (
             None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self.random_state))
         )
+
+    def _refuse_many_components(self) -> None:
+        """Refuse more components than their covariances have memory for, whatever the rows."""
+        c = int(self.n_components)
+        what = f"CCA: regression on n_components={c} variates"
+        require_memory(8 * _SQUARES * c * c, what, "Ask for at most as many as there are rows.")
 
     def _check_parameters(self) -> None:
         check_count(self, "n_components")

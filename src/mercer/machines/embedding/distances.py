@@ -62,9 +62,9 @@ def between(machine: Any, Z: Points, X: Points) -> Array:
 
 
 def _unit(Z: Array, X: Array) -> float:
-    """Return a power of two near the largest entry."""
+    """Return the largest power of two that is no more than the largest entry."""
     largest = max(float(np.abs(A).max(initial=0.0)) for A in (Z, X))
-    return float(2.0 ** np.round(np.log2(largest))) if 0 < largest < np.inf else 1.0
+    return float(2.0 ** np.floor(np.log2(largest))) if 0 < largest < np.inf else 1.0
 
 
 def refuse_no_dissimilarities(machine: Any, D: Array) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
@@ -34,6 +35,10 @@ class EnclosingBall(NoveltyMachine):
         gamma="scale" does.
     nu : float, default=0.0
         Upper bound on the share of rows left outside.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     tol : float, default=1e-3
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
@@ -55,6 +60,8 @@ class EnclosingBall(NoveltyMachine):
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     radius_ : float
         R.
     center_norm_ : float
@@ -91,6 +98,7 @@ class EnclosingBall(NoveltyMachine):
         kernel: Kernel | str | Any = "gaussian",
         nu: float = 0.0,
         *,
+        approximation: Approximation | str | None = "auto",
         tol: float = 1e-3,
         criterion: str = "violation",
         max_iter: int | None = None,
@@ -99,6 +107,7 @@ class EnclosingBall(NoveltyMachine):
         callback: Callback | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.nu = nu
         self.tol = tol
         self.criterion = criterion

@@ -18,6 +18,7 @@ from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes, stored_dtype
 from mercer.kernels import Kernel, Linear
+from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
 from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, kernel_of, progress_of
 from mercer.machines.base.parameters import (
@@ -75,6 +76,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             return None
         limits = (self.max_iter, self.time_limit, self.callback)
         if self.criterion != "violation" or any(limit is not None for limit in limits):
+            return None
+        if not is_exact(self):
             return None
         kernel = {"kernel": self._kernel_of, "precomputed": self._is_precomputed()}
         return path_sharing(self, path, parameters, cost, nu, **kernel)

@@ -25,6 +25,8 @@ from mercer.points import row_count
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.problems.margin import svm
 
+_HUGE = 1e300  # confidences above are one: three times that is still a number
+
 
 @dataclass(frozen=True, eq=False)
 class TwoClassProgramme:
@@ -194,6 +196,9 @@ class OneVsOne(Scheme):
             votes[c + 1 :] += later[mine]
             confidence[c] -= values[mine].sum(axis=0)
             confidence[c + 1 :] += values[mine]
+        # infinite ones give NaN, which is refused as overflow
+        finite = np.isfinite(confidence)
+        confidence[finite] = np.clip(confidence[finite], -_HUGE, _HUGE)
         return np.asarray((votes + confidence / (3 * (np.abs(confidence) + 1))).T)
 
 

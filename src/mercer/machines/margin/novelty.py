@@ -51,7 +51,7 @@ class NoveltyMachine(OutlierMixin, MarginMachine):
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         rows = self._merged(X, np.zeros(X.shape[0]), weights)
-        self.kernel_ = self._resolved(X, rows)
+        self._use_kernel(self._resolved(X, rows), X, weights, self._column_names())
         gram, question = self._gram(X, rows), self._question(rows.weight)
         dual = self._answer(gram, question).value
         self._keep_border(question, gram, dual)

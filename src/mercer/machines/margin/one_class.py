@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.kernels import Kernel
@@ -34,6 +35,10 @@ class OneClassSVM(NoveltyMachine):
     nu : float, default=0.5
         Upper bound on the share of training rows called novel, lower bound on that of support
         vectors.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     tol : float, default=1e-3
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
@@ -54,6 +59,8 @@ class OneClassSVM(NoveltyMachine):
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     support_ : int array of shape (n_support,)
         Rows with a nonzero coefficient: those on the border or outside.
     support_vectors_ : array of shape (n_support, n_features)
@@ -92,6 +99,7 @@ class OneClassSVM(NoveltyMachine):
         kernel: Kernel | str | Any = "gaussian",
         nu: float = 0.5,
         *,
+        approximation: Approximation | str | None = "auto",
         tol: float = 1e-3,
         criterion: str = "violation",
         max_iter: int | None = None,
@@ -100,6 +108,7 @@ class OneClassSVM(NoveltyMachine):
         callback: Callback | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.nu = nu
         self.tol = tol
         self.criterion = criterion

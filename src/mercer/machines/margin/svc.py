@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
 from mercer.kernels import Kernel
@@ -79,6 +80,10 @@ class SVC(ClassifierMixin, MarginMachine):
     C : float or array of shape (n_samples,), default=1.0
         Weight of the slack, of all rows or of each. Infinity allows none: the hard margin. Above
         10^12 a finite weight is taken as that: more makes no difference to working precision.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     slack : {"l1", "l2"}, default="l1"
         Whether the slack counts as it is or squared; with nu, as it is.
     nu : float or None, default=None
@@ -114,6 +119,8 @@ class SVC(ClassifierMixin, MarginMachine):
         The labels, sorted.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     support_ : int array of shape (n_support,)
         Rows with a nonzero coefficient.
     support_vectors_ : array of shape (n_support, n_features)
@@ -162,6 +169,7 @@ class SVC(ClassifierMixin, MarginMachine):
         kernel: Kernel | str | Any = "gaussian",
         C: float | npt.ArrayLike = 1.0,
         *,
+        approximation: Approximation | str | None = "auto",
         slack: str = "l1",
         nu: float | None = None,
         multiclass: str = "ovo",
@@ -175,6 +183,7 @@ class SVC(ClassifierMixin, MarginMachine):
         callback: Callback | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.C = C
         self.slack = slack
         self.nu = nu
@@ -216,7 +225,7 @@ class SVC(ClassifierMixin, MarginMachine):
         rows = self._merged(X, codes, weights)
         if self.probability:  # rows of a fold side by side within their class
             rows = rows.reordered(fold_order(codes[rows.first]))
-        self.kernel_ = self._resolved(X, rows)
+        self._use_kernel(self._resolved(X, rows), X, weights, self._column_names())
         self._scheme = scheme_of(self.multiclass, ends_of(codes[rows.first]))
         amount = rows.weight if self.nu is not None else costs_of(self, rows, weights)
         box = self._box(self._scheme, self.classes_, rows.weight, amount)

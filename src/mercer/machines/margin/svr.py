@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
@@ -48,6 +49,10 @@ class SVR(RegressorMixin, MarginMachine):
         Weight of the errors beyond the tube, of all rows or of each. Infinity allows none.
     epsilon : float, default=0.1
         Half the width of the tube, in units of y.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     tube : {"l1", "l2"}, default="l1"
         Whether errors beyond the tube count as they are or squared; with nu, as they are.
     nu : float or None, default=None
@@ -74,6 +79,8 @@ class SVR(RegressorMixin, MarginMachine):
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     epsilon_ : float
         Half the width of the tube.
     support_ : int array of shape (n_support,)
@@ -115,6 +122,7 @@ class SVR(RegressorMixin, MarginMachine):
         C: float | npt.ArrayLike = 1.0,
         epsilon: float = 0.1,
         *,
+        approximation: Approximation | str | None = "auto",
         tube: str = "l1",
         nu: float | None = None,
         tol: float = 1e-3,
@@ -125,6 +133,7 @@ class SVR(RegressorMixin, MarginMachine):
         callback: Callback | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.C = C
         self.epsilon = epsilon
         self.tube = tube
@@ -159,7 +168,7 @@ class SVR(RegressorMixin, MarginMachine):
         X, y = self._training_points(X, y, y_numeric=True)
         weights = check_weights(self, sample_weight, len(y))
         rows = self._merged(X, y, weights)
-        self.kernel_ = self._resolved(X, rows)
+        self._use_kernel(self._resolved(X, rows), X, weights, self._column_names())
         costs = costs_of(self, rows, weights)
         gram = self._gram(X, rows)
         solution = self._answer(gram, self._question(y[rows.first], costs, self.epsilon))

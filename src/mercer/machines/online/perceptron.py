@@ -10,6 +10,8 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
+from mercer.approximation import ApproximateKernel, Approximation
+from mercer.approximation.base import Features
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
@@ -42,7 +44,7 @@ from mercer.machines.online.fast_checks import fast_codes, plain_rows
 from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.record import StreamAttributes
 from mercer.machines.online.resume import linear_stream, memory_of
-from mercer.machines.online.stream import LinearStream, Stream
+from mercer.machines.online.stream import FeatureStream, LinearStream, Stream
 from mercer.points import is_objects, take
 from mercer.problems import Separation
 from mercer.solvers import Callback, Solution, solve
@@ -75,6 +77,10 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
     ----------
     kernel : Kernel, str or callable, default="linear"
         What similarity is.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     max_epochs : int, default=100
         Most passes of `fit`; it stops after one without a mistake.
     shuffle : bool, default=True
@@ -102,6 +108,8 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         The labels.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     mistakes_ : int
         Mistakes so far, ties included: the first row is always one.
     n_seen_ : int
@@ -149,6 +157,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         self,
         kernel: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         max_epochs: int = 100,
         shuffle: bool = True,
         answer: str = "last",
@@ -160,6 +169,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.max_epochs = max_epochs
         self.shuffle = shuffle
         self.answer = answer
@@ -191,7 +201,8 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         X, y = self._training_points(X, y)
         refuse_targets(y)
         self.classes_, codes = classes_of(self, y, np.ones(len(y)))
-        self.kernel_ = kernel_of(self.kernel, X, names=self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, names=names), X, None, names)
         gram = self._gram(X)
         question = partial(Separation, codes=codes, count=len(self.classes_), bias=bool(self.bias))
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
@@ -290,7 +301,8 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         labels = labels_of(fresh, y, rows.shape[0])
         fresh.classes_ = classes_for(fresh, classes, True)
         codes = batch_codes(fresh, labels, np.ones(len(labels)))
-        fresh.kernel_ = kernel_of(fresh.kernel, rows)
+        names = fresh._column_names()
+        fresh._use_kernel(kernel_of(fresh.kernel, rows), rows, None, names)
         fresh._stream = fresh._new_stream(rows)
         fresh._number()
         self.__dict__ = fresh.__dict__
@@ -298,8 +310,13 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
 
     def _new_stream(self, X: Points) -> Stream:
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
+        averaged = self.answer == "averaged"
+        features = self._features()
+        if features is not None:
+            empty = LinearStream.empty(features.dimension, k, bool(self.bias), averaged)
+            return FeatureStream(empty.rules, features=features)
         if self._is_linear():
-            return LinearStream.empty(X.shape[1], k, bool(self.bias), self.answer == "averaged")
+            return LinearStream.empty(X.shape[1], k, bool(self.bias), averaged)
         memory = Memory.empty(np.empty(0), k, bool(self.bias))
         memory.budget, memory.removal = self.budget, self._removal()
         return KernelStream(self._expression(), take(X, slice(0, 0)), memory)
@@ -312,6 +329,9 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         if value.weights is not None:
             averaged = self.answer == "averaged"
             self._stream: Any = linear_stream(value, bool(self.bias), averaged, steps, longest)
+            features = self._features()
+            if features is not None:
+                self._stream = FeatureStream(self._stream.rules, features=features)
             return
         memory, rows = memory_of(value, bool(self.bias), self.answer == "voted", steps, squares)
         memory.budget, memory.removal = self.budget, self._removal()
@@ -328,6 +348,11 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         return refuse_overflown(self, lambda: np.asarray(stream.scores(X, self.answer)))
 
     def _gram(self, X: Points) -> Gram:
+        mapped = self._features()
+        if mapped is not None:
+            gram = feature_gram(mapped, X)
+            refuse_overflow(gram, self.kernel_)
+            return gram
         if self._is_linear() and not is_objects(X):
             features = feature_map(self._expression(), X.shape[1])
             assert features is not None  # the linear kernel has one
@@ -336,8 +361,17 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
             return gram
         return make_gram(self.kernel_, X, Need.ROWS, names=self._column_names())
 
+    def _features(self) -> Features | None:
+        """Return the features that stand for the kernel, where weights of them are all it takes."""
+        kernel = self.kernel_
+        return kernel.phi if isinstance(kernel, ApproximateKernel) and self._is_light() else None
+
     def _is_linear(self) -> bool:
-        return isinstance(self.kernel_, Linear) and self.budget is None and self.answer != "voted"
+        return isinstance(self.kernel_, Linear) and self._is_light()
+
+    def _is_light(self) -> bool:
+        """Return whether no mistake needs to be remembered."""
+        return self.budget is None and self.answer != "voted"
 
     def _expression(self) -> Any:
         return bind_columns(self.kernel_.expression(), self._column_names())

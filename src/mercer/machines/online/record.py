@@ -63,7 +63,7 @@ class StreamAttributes(Certified):
     def coef_(self) -> Array:
         """Weights of the columns."""
         held = self._held
-        if not isinstance(held, LinearStream):
+        if type(held) is not LinearStream:
             raise AttributeError("coef_ exists for the linear kernel without budget or votes")
         return np.asarray(held.functions(self.answer)[0].T)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +109,27 @@ class LinearStream(Stream):
         if rules.late is None or rules.late_bias is None:
             raise ValueError(unprepared(answer))
         return rules.weights - rules.late / steps, rules.bias - rules.late_bias / steps
+
+
+@dataclass(eq=False)
+class FeatureStream(LinearStream):
+    """One weight per feature and function, where features stand for a kernel.
+
+    Attributes
+    ----------
+    features : callable
+        Maps rows to their features.
+    """
+
+    features: Callable[[Points], Array] = np.asarray
+
+    def learn(self, X: Points, codes: Array) -> int:
+        """Walk over the features of rows."""
+        return super().learn(self.features(X), codes)
+
+    def scores(self, X: Points, answer: str) -> Array:
+        """Multiply features by weights."""
+        return super().scores(self.features(X), answer)
 
 
 def unprepared(answer: str) -> str:

@@ -11,11 +11,13 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.approximate import refuse_features
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
 from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
@@ -40,6 +42,7 @@ from mercer.machines.process.learning import (
     refuse_large,
     together,
 )
+from mercer.machines.process.left_out import covariance_left_out, variance_left_out
 from mercer.machines.process.spread import Spread, spread_of
 from mercer.points import take
 from mercer.problems.process.evidence import Evidence
@@ -83,6 +86,10 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     kernel : Kernel, str or callable, default="gaussian"
         Covariance of f. Write a factor before it, such as "1 * gaussian", to have its variance
         learnt, too.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     noise : float, default=1.0
         Variance of the noise, positive.
     bias : bool, default=False
@@ -113,6 +120,8 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     ----------
     kernel_ : Kernel
         The kernel used, with what was learnt.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     noise_ : float
         The variance of the noise.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
@@ -147,6 +156,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         self,
         kernel: Kernel | str | Any = "gaussian",
         *,
+        approximation: Approximation | str | None = "auto",
         noise: float = 1.0,
         bias: bool = False,
         optimize: bool | list[str] = False,
@@ -159,6 +169,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.noise = noise
         self.bias = bias
         self.optimize = optimize
@@ -193,11 +204,13 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         refuse_large(self, y)
         weights = check_weights(self, sample_weight, len(y))
         targets, rows = y.reshape(len(y), -1), np.flatnonzero(weights)
-        kernel = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        kernel = kernel_of(self.kernel, X, weights, names)
         seen = (targets[rows], weights[rows])
         search, found = self._search(kernel, X, rows, *seen)
         logs = None if search is None or found is None else found.value.logs
-        self.kernel_ = kernel if search is None or logs is None else search.kernel_at(logs)
+        kernel = kernel if search is None or logs is None else search.kernel_at(logs)
+        self._use_kernel(kernel, X, weights, names)
         self.noise_ = float(self.noise)
         if search is not None and logs is not None:
             self.noise_ = search.noise_at(logs)
@@ -242,6 +255,9 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     ) -> Any:
         """Predict targets for new rows, with their uncertainty.
 
+        With landmarks in place of the kernel, what they leave out of k(z, z') is added to the
+        spread: without, it would be zero far from all of them.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -278,10 +294,12 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         if return_cov:
             prior = _given_prior(prior_cov, len(mean), 2)
             cov = refuse_overflown(self, lambda: self._spread.covariance(points, prior))
+            cov += covariance_left_out(self.kernel_, points)
             cov.flat[:: len(cov) + 1] += noise
             return mean, cov if mean.ndim == 1 else np.repeat(cov[:, :, None], mean.shape[1], 2)
         prior = _given_prior(prior_cov, len(mean), 1)
         variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
+        variance += variance_left_out(self.kernel_, points)
         std = np.sqrt(variance + noise)
         return mean, std if mean.ndim == 1 else np.repeat(std[:, None], mean.shape[1], 1)
 
@@ -347,6 +365,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         rows, names = np.flatnonzero(weights), other._column_names()
         kernel = kernel_of(self.kernel, X, weights, names)
         seen = (take(X, rows), y.reshape(len(y), -1)[rows], weights[rows])
+        refuse_features(other, "its evidence as a function of the parameters")
         learnt = names_to_learn(other, kernel)
         problem = evidence_problem(other, kernel, seen, names, learnt)
         given = np.append(problem.kernel.logs, np.log(problem.noise))
@@ -399,6 +418,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         """Maximise the evidence, if that is asked for."""
         if self.optimize is False:
             return None, None
+        refuse_features(self, f"optimize={self.optimize!r}")
         seen = (take(X, rows), targets, weights)
         learnt = names_to_learn(self, kernel)
         seed = seed_of(self.random_state)

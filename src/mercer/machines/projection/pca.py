@@ -13,8 +13,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
+from mercer.gram.policy import LARGEST_UNASKED
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, LazyDataCertificate, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -61,6 +63,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         the variance; None for all that are not rounding. Components beyond the rank are zero.
     kernel : Kernel, str or callable, default="linear"
         What similarity is; "gaussian" takes its scale from the data.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     whiten : bool, default=False
         Whether scores are divided by their standard deviations (root mean squares with
         center=False).
@@ -87,6 +93,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     n_components_ : int
         The number of columns of the scores.
     eigenvalues_ : array of shape (n_components,)
@@ -129,11 +137,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
 
     shares = (SharedDecomposition(("n_components", "whiten", "preimage")),)
 
+    exact_rows = LARGEST_UNASKED
+
     def __init__(
         self,
         n_components: int | float | None = None,
         kernel: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         whiten: bool = False,
         center: bool = True,
         preimage: str = "auto",
@@ -145,6 +156,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
+        self.approximation = approximation
         self.whiten = whiten
         self.center = center
         self.preimage = preimage
@@ -177,7 +189,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         X = self._rows_alone(X)
         weights = check_weights(self, sample_weight, X.shape[0])
         check_components(self, max(float(len(weights)), float(weights.sum())))
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        kernel = kernel_of(self.kernel, X, weights, names)
+        self._use_kernel(kernel, X, weights, names, store=store)
         rows = np.flatnonzero(weights)
         used, s = self._own(X, rows), weights[rows]
         asking = centred_rows if self.center else uncentred_rows

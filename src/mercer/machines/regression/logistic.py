@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.certificates.risk.stream import of_stream
@@ -17,10 +18,12 @@ from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.gram.build import feature_gram, refuse_extremes, refuse_overflow
+from mercer.gram.policy import LARGEST_UNASKED
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
+from mercer.machines.base.approximate import approximation_of
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
@@ -73,6 +76,8 @@ def _has_probabilities(machine: Any) -> bool:
 def _streams(machine: Any) -> bool:
     if machine._is_precomputed() or machine.class_weight is not None:
         return False
+    if isinstance(approximation_of(machine), Approximation):
+        return True  # features that the first block gives
     return feature_map(resolve(machine.kernel, np.eye(2)).expression(), 2) is not None
 
 
@@ -90,6 +95,10 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         Weight of the squared norm; C = 1 / penalty elsewhere. 0 where there is a minimum without:
         features of full rank, fewer than rows, with loss="squared", or with loss="log" and two
         classes that no plane separates; refused elsewhere.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     loss : {"log", "tanh", "squared"}, default="log"
         "log": -log of the probability of the right class, log(1 + exp(-y f)) or of a softmax.
         "tanh": 1 - y tanh(f), bounded, so that outliers hardly matter; not convex, so several
@@ -114,6 +123,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         The labels.
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples, 1) or (n_samples, n_classes)
         The coefficients a, after `fit`.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
@@ -144,11 +155,14 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
 
     shares = (SharedMatrix(),)
 
+    exact_rows = LARGEST_UNASKED
+
     def __init__(
         self,
         kernel: Kernel | str | Any = "linear",
         penalty: float = 1.0,
         *,
+        approximation: Approximation | str | None = "auto",
         loss: str = "log",
         bias: bool = True,
         class_weight: Any = None,
@@ -157,6 +171,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.penalty = penalty
         self.loss = loss
         self.bias = bias
@@ -193,7 +208,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         totals = np.bincount(codes, weights, count)
         by_class = class_weights(self, self.class_weight, self.classes_, totals)
         counted = weights if by_class is None else weights * by_class[codes]
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
         gram = self._gram(X, rows)
         question = partial(
             SmoothRisk,
@@ -257,7 +273,8 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self.classes_ = classes_for(self, classes, first)
         codes = batch_codes(self, labels, weights)
         if first:
-            self.kernel_ = kernel_of(self.kernel, rows, weights, self._column_names())
+            names = self._column_names()
+            self._use_kernel(kernel_of(self.kernel, rows, weights, names), rows, weights, names)
         sgd, features = self._resumed(rows.shape[1])
         loss, size = _LOSSES[self.loss](), sgd.solver.batch
         with np.errstate(over="ignore", invalid="ignore"):

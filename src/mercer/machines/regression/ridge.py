@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
+from mercer.gram.policy import LARGEST_UNASKED
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import (
     Certified,
@@ -52,6 +54,10 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     kernel : Kernel, str or callable, default="linear"
         What similarity is; text such as "gaussian(2) + linear" is parsed, "gaussian" alone takes
         its scale from the data (see `mercer.kernels.resolve`).
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     penalties : array-like or None, default=None
         Candidates for penalty="loo". None takes 25 values from 1e-8 to 1e4 times the mean of
         k(x, x), less the mean of all k(x_i, x_j) when there is a bias.
@@ -68,8 +74,11 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     ----------
     kernel_ : Kernel
         The kernel used.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients a.
+        The coefficients a. There are none where many rows are fitted by features that are never
+        all written out (`approximation`): the answer is then weights of the features alone.
     intercept_ : float or array of shape (n_targets,)
         The bias b.
     penalty_ : float or array of shape (n_targets,)
@@ -105,11 +114,14 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     shares = (SharedMatrix(),)
 
+    exact_rows = LARGEST_UNASKED
+
     def __init__(
         self,
         penalty: float | npt.ArrayLike | str = 1.0,
         kernel: Kernel | str | Any = "linear",
         *,
+        approximation: Approximation | str | None = "auto",
         penalties: npt.ArrayLike | None = None,
         bias: bool = True,
         solver: Solver | None = None,
@@ -118,6 +130,7 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     ) -> None:
         self.penalty = penalty
         self.kernel = kernel
+        self.approximation = approximation
         self.penalties = penalties
         self.bias = bias
         self.solver: Any = solver  # checked when `fit` starts, as all parameters are
@@ -146,7 +159,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         X, y = self._training_points(X, y, multi_output=True, y_numeric=True)
         weights = check_weights(self, sample_weight, len(y))
         targets = y.reshape(len(y), -1)
-        self.kernel_ = kernel_of(self.kernel, X, weights, self._column_names())
+        names = self._column_names()
+        self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
         rows = np.flatnonzero(weights)
         self._check_against(targets, weights[rows])
         gram = self._gram(X, rows)
@@ -223,7 +237,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _forget(self) -> None:
         """Drop attributes that an earlier fit with other parameters may have left."""
-        for name in ("penalties_", "loo_scores_", "loo_residuals_", "_weights"):
+        left = ("penalties_", "loo_scores_", "loo_residuals_", "dual_coef_", "_weights")
+        for name in left:
             self.__dict__.pop(name, None)
 
     def _keep(self, gram: Gram, rows: Array, value: Any, y: Array) -> None:
@@ -231,7 +246,8 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         self._expansion = f.expand().plus(value.intercept)
         if f.is_primal and isinstance(self.kernel_, Linear):
             self._weights = f.weights
-        self.dual_coef_ = _scatter(value.coef, rows, y.shape)
+        if len(value.coef):
+            self.dual_coef_ = _scatter(value.coef, rows, y.shape)
         self.intercept_ = value.intercept if y.ndim == 2 else float(value.intercept[0])
         if isinstance(value, PathValue):
             self.loo_scores_ = value.scores if y.ndim == 2 else value.scores[:, 0]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mercer.array_types import Array
 from mercer.gram import (
     CachedGram,
     DenseGram,
+    Expansion,
     FactoredGram,
     Gram,
     LazyGram,
@@ -80,6 +82,19 @@ class Partition:
         columns[np.arange(len(labels)), labels] = self.weights
         return columns
 
+    def feature_sums(self, labels: Array) -> Array:
+        """Return Z'S F, the weighted sum of the features of each cluster: (k, D)."""
+        n = len(labels)
+        Z = csr_array((self.weights, labels, np.arange(n + 1)), shape=(n, self.count))
+        return np.asarray(to_dense(Z.T.tocsr() @ self.gram.factor))
+
+    def expand_means(self, labels: Array) -> Expansion:
+        """Return m_c'phi(z) of every cluster, as a function of new points."""
+        W = self.cluster_weights(labels)
+        if isinstance(self.gram, FactoredGram):
+            return self.gram.expand_weights(self.feature_sums(labels).T / W)
+        return self.gram.expand(self.indicator(labels) / W)
+
     def cluster_weights(self, labels: Array) -> Array:
         """Return the total weight of each cluster."""
         return np.bincount(labels, self.weights, self.count)
@@ -89,6 +104,8 @@ class Partition:
 
         Evaluated anew from the points; other pairs are not looked at where K is not data itself.
         """
+        if self.gram.factor is not None:
+            return np.asarray(np.square(self.feature_sums(labels)).sum(axis=1))
         if not isinstance(self.gram, DenseGram | CachedGram | LazyGram):
             columns = self.indicator(labels)
             return np.asarray((columns * (exact(self.gram) @ columns)).sum(axis=0))

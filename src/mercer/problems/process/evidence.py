@@ -82,6 +82,15 @@ class Evidence(BoundedSearch):
         return float(np.exp(logs[-1])) if self.learns_noise else self.noise
 
 
+def observations(row_weights: Array) -> float:
+    """Return how many observations the rows are, one at least: what an average is taken over.
+
+    Errors of a log-likelihood are numbers of their own; of rows that count for next to nothing they
+    would be multiples of nothing.
+    """
+    return max(float(row_weights.sum()), 1.0)
+
+
 def log_likelihood(
     squares: float, log_determinant: float, row_weights: Array, noise: float, bias: bool, t: int
 ) -> float:

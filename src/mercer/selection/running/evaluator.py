@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class Evaluator:
         Name of the scorer that searches see.
     rng : numpy Generator
         For searches that draw.
+    client : distributed.Client or None
+        A cluster whose workers judge groups, one task for each; None judges them here.
     points : list of dict
         All points seen, in the order in which they came.
     table : dict
@@ -53,6 +56,7 @@ class Evaluator:
     journal: Journal | None = None
     callback: TuningCallback | None = None
     time_limit: float | None = None
+    client: Any = None
     points: list[Point] = field(default_factory=list)
     table: dict[tuple[str, int, int], Judged] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -228,16 +232,20 @@ class _Round:
 
     def run(self) -> None:
         points = [self.owner.points[place] for place in self.places]
-        run(
-            Work(
-                groups(self.task, points),
-                done=self._known,
-                keep=self._keep,
-                stopping=self.owner.stopping,
-                instead=partial(self._instead, points),
-                left=self.owner.left,
-            )
+        work = Work(
+            groups(self.task, points),
+            done=self._known,
+            keep=self._keep,
+            stopping=self.owner.stopping,
+            instead=partial(self._instead, points),
+            left=self.owner.left,
         )
+        if self.owner.client is None:
+            run(work)
+        else:
+            from mercer.selection.running.cluster import run_on_cluster  # noqa: PLC0415  has Dask
+
+            run_on_cluster(work, self.owner.client, self.task, points)
         if self.taken_up:
             self.owner.report()
 

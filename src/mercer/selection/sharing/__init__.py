@@ -3,6 +3,7 @@
 from mercer.selection.sharing import (  # noqa: F401  families register themselves
     components,
     decompositions,
+    features,
     gram,
     margin,
     neighbours,

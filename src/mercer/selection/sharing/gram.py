@@ -22,6 +22,7 @@ from mercer.gram import Source
 from mercer.gram.policy import SHARED_ROWS_PER_FEATURE
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.features import dimension
+from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.inputs import training_rows_alone
 from mercer.machines.base.sharing import SharedMatrix
 from mercer.points import is_objects, is_sparse, row_count
@@ -150,17 +151,18 @@ def checked_rows(task: Task) -> tuple[Points, list[str] | None]:
 
 
 def kernels_of(task: Task, points: Sequence[Point], rows: Points) -> dict[int, Kernel]:
-    """Return the kernel of each point; points that have none, or a given matrix, are left out.
+    """Return the kernel of each point that has one; given matrices and features are left out.
 
     Kernels given by name take their scale from all rows, those of test folds included.
     """
     found: dict[int, Kernel] = {}
     for position, point in enumerate(points):
         try:
-            kernel = resolve(task.machine_at(point).kernel, rows, task.weights)
+            machine = task.machine_at(point)
+            kernel = resolve(machine.kernel, rows, task.weights)
         except (ValueError, TypeError):
             continue  # refitting will say what is wrong with it
-        if not isinstance(kernel, Precomputed):
+        if is_exact(machine) and not isinstance(kernel, Precomputed):
             found[position] = kernel
     return found
 

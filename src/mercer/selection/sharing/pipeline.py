@@ -54,7 +54,7 @@ class SharedSteps(Group):
         started = time.perf_counter()
         try:
             task = self._transformed(fold, stop)
-        except _NotShareable:
+        except NotShareable:
             raise
         except Exception as error:
             failure = failed(self.task, error, started)
@@ -92,7 +92,7 @@ class SharedSteps(Group):
         with listening(steps, stop):
             learnt = steps.fit_transform(rows, y)
         if self.task.train_scores and not _same(learnt, steps.transform(rows)):
-            raise _NotShareable("steps transform rows they were fitted to in another way")
+            raise NotShareable("steps transform rows they were fitted to in another way")
         X = _stacked(learnt, steps.transform(given.test(test, train)))
         order = np.concatenate([train, test])
         places = np.arange(len(order))
@@ -106,7 +106,7 @@ class SharedSteps(Group):
         )
 
 
-class _NotShareable(TypeError):  # noqa: N818  it is no error
+class NotShareable(TypeError):  # noqa: N818  it is no error
     """Something that cannot be shared: these points are refitted."""
 
 
@@ -160,7 +160,7 @@ def _stacked(upper: Any, lower: Any) -> Any:
         import pandas as pd  # noqa: PLC0415  only where somebody uses its tables
 
         return pd.concat([upper, lower])
-    raise _NotShareable(f"rows of type {type(upper).__name__} are not stacked")
+    raise NotShareable(f"rows of type {type(upper).__name__} are not stacked")
 
 
 def _same(A: Any, B: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from mercer.array_types import Array
+from mercer.machines.base.approximate import with_a_share_of_memory
 from mercer.machines.base.similarity import trying_settings
 from mercer.resources import MemoryBudgetError
 from mercer.selection.running.rows import Rows, take_rows
@@ -52,7 +53,8 @@ class Refit(Group):
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
         """Fit and score one fold."""
         (fold,) = self.units[unit]
-        with trying_settings() if self.point else nullcontext():
+        tried = trying_settings() if self.point else nullcontext()
+        with tried, nullcontext() if self.alone else with_a_share_of_memory():
             judged = judge_fit(self.task, self._rows, fold, stop)
         if not self.alone and judged.failure.startswith(MemoryBudgetError.__name__):
             raise MemoryBudgetError(judged.failure)  # alone it may have more

@@ -2,9 +2,10 @@
 
 A family is registered for exact types: a subclass may fit in a way of its own, so it is refitted.
 Those that are registered for what machines say of themselves (`machines/base/sharing.py`) are asked
-for all machines that say so: `Sharing` before others, what is listed in `shares` after. Of several
-families for one type, the last to be registered is asked first; points that it leaves out go to the
-one before.
+for all machines that say so: `Sharing` before others, what is listed in `shares` after. Before all
+of them, families of `Approximation` are asked for machines that may have features for a kernel. Of
+several families for one type, the last to be registered is asked first; points that it leaves out
+go to the one before.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mercer.machines.base.sharing import Sharing, says_how_it_shares, shares_of
+from mercer.approximation import Approximation
+from mercer.machines.base.sharing import SharedMatrix, Sharing, says_how_it_shares, shares_of
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group, Judged, Stop
 from mercer.selection.sharing.refit import refits
@@ -65,8 +67,10 @@ def groups(task: Task, points: Sequence[Point]) -> list[Group]:
 
 def _families(machine: Any) -> list[Family]:
     by_contract = _FAMILIES.get(Sharing, []) if says_how_it_shares(machine) else []
-    listed = (family for way in shares_of(machine) for family in _FAMILIES.get(type(way), []))
-    return [*by_contract, *_FAMILIES.get(type(machine), []), *listed]
+    ways = [way for way in shares_of(machine) if isinstance(way, SharedMatrix)]
+    listed = [family for way in shares_of(machine) for family in _FAMILIES.get(type(way), [])]
+    by_features = _FAMILIES.get(Approximation, []) if by_contract or ways else []
+    return [*by_features, *by_contract, *_FAMILIES.get(type(machine), []), *listed]
 
 
 class _Renumbered(Group):

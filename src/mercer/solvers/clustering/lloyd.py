@@ -21,6 +21,7 @@ from mercer.problems import Clusters, Partition
 from mercer.problems.clustering.partition import about_the_mean
 from mercer.resources import require_memory, thread_limit
 from mercer.solvers.base import Progress, Solution, Solver, Status, Watch, report
+from mercer.solvers.clustering.sampled_starts import best_on_sample, draw_sample, is_sampled
 from mercer.solvers.clustering.seeding import Given, PlusPlus, Seeding
 
 _EQUAL = 1e-10  # objectives this close, relatively, count as equal
@@ -63,16 +64,10 @@ class Lloyd(Solver):
             f"sums of {k} clusters over {n} points, for several starts",
             "Ask for fewer clusters, or set n_init=1.",
         )
-        starts = self._starting_labels(problem, watch, start)
-        groups = Groups(
-            starts,
-            problem.count,
-            problem.weights,
-            problem.gram.diag(),
-            self.max_iter,
-            self.refine,
-        )
-        answers = _answers(problem.gram, groups, watch.tick)
+        starts = self._on_sample(problem, watch) if start is None else None
+        if starts is None:
+            starts = self._starting_labels(problem, watch, start)
+        answers = _answers(problem.gram, self._groups(problem, starts), watch.tick)
         ends = np.array([a.trace[-1, 0] if len(a.trace) else np.inf for a in answers])
         # the first of those that rounding alone tells apart
         best = answers[int(np.argmax(ends <= ends.min() + _EQUAL * abs(ends.min())))]
@@ -82,6 +77,21 @@ class Lloyd(Solver):
         watch.trace[:] = [Progress(i, t, f) for i, (f, t) in enumerate(best.trace.tolist())]
         value = Clusters(best.labels.astype(np.int64), _side_by_side(answers))
         return report(self, value, watch.stopped or status, max(0, len(best.trace) - 1), watch)
+
+    def _groups(self, problem: Partition, starts: Array) -> Groups:
+        diagonal, k = problem.gram.diag(), problem.count
+        return Groups(starts, k, problem.weights, diagonal, self.max_iter, self.refine)
+
+    def _on_sample(self, problem: Partition, watch: Watch) -> Array | None:
+        """Return one start, the best end of all of them on a sample; None where rows are few."""
+        if not (self.seeding.on_samples and is_sampled(problem)):
+            return None
+        sample = draw_sample(problem, np.random.default_rng(self.random_state))
+        if sample.count < problem.count:
+            return None
+        groups = self._groups(sample, self._starting_labels(sample, watch, None))
+        labels = best_on_sample(problem, sample, groups, watch.tick)
+        return None if labels is None else labels[None, :]
 
     def _starting_labels(self, problem: Partition, watch: Watch, start: Any) -> Array:
         """Return as many starts as there is time for, at least one."""

@@ -30,6 +30,11 @@ class Seeding(ABC):
         """Whether every start would be the same."""
         return False
 
+    @property
+    def on_samples(self) -> bool:
+        """Whether a start on some of the rows means the same as one on all of them."""
+        return False
+
 
 @dataclass(frozen=True)
 class PlusPlus(Seeding):
@@ -47,14 +52,19 @@ class PlusPlus(Seeding):
         """Draw seeds; points go to the nearest."""
         tries = self.candidates or 2 + int(np.log(problem.count))
         seeds = _Seeds(problem)
-        seeds.add(_drawn(problem.weights, rng.random(1)))
+        seeds.add(drawn_by(problem.weights, rng.random(1)))
         for _ in range(1, problem.count):
             pull = problem.weights * seeds.squared
-            drawn = _drawn(pull, rng.random(tries))
+            drawn = drawn_by(pull, rng.random(tries))
             if not pull[drawn].any():  # all points lie on seeds: any that is not one will do
                 drawn = np.flatnonzero(~seeds.taken)[:1]
             seeds.add(np.unique(drawn))
         return seeds.labels
+
+    @property
+    def on_samples(self) -> bool:
+        """Seeds are rows, drawn by chance."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,15 @@ class RandomPoints(Seeding):
         """Draw seeds without replacement."""
         seeds, left = _Seeds(problem), problem.weights.copy()
         for u in rng.random(problem.count):
-            seed = _drawn(left, np.array([u]))
+            seed = drawn_by(left, np.array([u]))
             seeds.add(seed)
             left[seed] = 0.0
         return seeds.labels
+
+    @property
+    def on_samples(self) -> bool:
+        """Seeds are rows, drawn by chance."""
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +124,7 @@ def _to_own_mean(problem: Partition, labels: Array) -> Array:
     return np.asarray(problem.gram.diag() - 2.0 * sums[every, labels] / W[labels] + level[labels])
 
 
-def _drawn(pull: Array, uniform: Array) -> Array:
+def drawn_by(pull: Array, uniform: Array) -> Array:
     """Draw points with probabilities along `pull`."""
     heights = np.cumsum(pull)
     drawn = np.searchsorted(heights, uniform * heights[-1], side="right")

@@ -28,23 +28,26 @@ from mercer.solvers.linear_margin.linear_answer import (
     rounding_of,
 )
 from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
+from mercer.solvers.linear_margin.smoothing import SmoothPoint, can_round, descend_rounded
 from mercer.solvers.margin.descent import VIOLATION, Criterion
 
-_GROWTH = 8  # of one sample to the next
+_GROWTH = 4  # of one sample to the next
 _SMALLEST_SAMPLE = 2000
 _ROWS_PER_UNKNOWN = 20  # of the first sample
-_BAND = 2.0  # standard errors of the residuals within which a row counts as near its corner
+_SHARE = 0.5  # of the standard error of residuals: rounding that is narrow enough for a sample
+_WIDE = 4.0  # times the size of residuals: the first rounding, which every row feels
+_NARROWER = 0.25  # the rounding, from one descent to the next
+_BAND = 2.0  # times the rounding: within that a row counts as near its corner
 _WARM = 0.7  # of the band times the size of b: where the central path is joined
 _WIDEN = 4.0  # the band, when it was too narrow
+_LESS = 0.5  # the band, when it was wide enough but for some rows
 _ROUNDS = 12  # of screening, before all rows are taken
 _FINE = 1e-15  # of the objective: gap at which bounds are decided
 _CLEARLY = 0.1  # of the last tolerance of residuals: so much finer is worth another search
 _RESIDUAL_TOL = 1e-3  # of the violation allowed: what a residual is compared with to decide a bound
-_ROUGHLY = 1e-6  # at which the rows near a corner are few
-_ROUGH = 1e-4  # for samples
 _AGAIN = (1e3, 1e6)  # times the size of residuals: where a run that failed is begun again
 _SHARPER = 0.9  # of the tolerance, for descents that are judged by another sum
-_FEW_OF = 50  # one of so many rows near a corner is few enough to be fine at once
+_FEW_OF = 20  # one of so many rows near a corner is few enough to be exact
 
 
 @dataclass(frozen=True)
@@ -147,26 +150,45 @@ class _InteriorPointRun:
     unbounded: bool = False
     coef_size: float = 1.0
     residual_size: float = 0.0
-    spread: float = np.inf
 
     def run(self) -> Vertex:
         """Return the answer, or the best known when asked to stop."""
         P = self.programme
         self.coef_size = _coef_size(P)
         self.residual_size = float(np.abs(P.linear).mean())
-        v, before = np.zeros(P.rows.width), None
-        sizes = self._sizes()
-        lottery = _StratifiedSample.of(P) if sizes else _StratifiedSample(())
+        v = np.zeros(P.rows.width)
+        sizes = self._sizes() if can_round(P) else []
+        if not sizes:
+            return self._all(v, P.residuals(v), np.inf)
+        width, lottery = np.inf, _StratifiedSample.of(P)
         for size in sizes:
             part = P.sample(*lottery.draw(size))
-            fresh = self._rough(part, v, before)
-            if self.stopped or self.unbounded:
-                return Vertex(np.zeros(len(P.linear)), v)
-            moved = part.rows.matvec(fresh - v)
-            first = before is None
-            before, v = size, fresh
-            self.spread = np.inf if first else float(np.sqrt(np.mean(moved**2)))
-        return self._exact(v, before)
+            at = SmoothPoint(v, part.residuals(v))
+            unit = self._size(part, at.t)
+            at, width = self._narrowed(
+                part, at, min(width, _WIDE * unit), _SHARE * self._error(size) * unit
+            )
+            v = at.v
+            if self.stopped or not at.ok:
+                break
+        at = SmoothPoint(v, P.residuals(v))
+        if not self.stopped:
+            at, width = self._narrowed(P, at, width, 0.0)
+        if self.stopped:
+            return Vertex(P.duals_at(at.t).b, at.v)
+        return self._exact(at.v, at.t, _BAND * width)
+
+    def _narrowed(
+        self, P: FeatureProgramme, at: SmoothPoint, width: float, end: float
+    ) -> tuple[SmoothPoint, float]:
+        """Round corners over ever less, until that is `end`, or so little that few rows feel it."""
+        most = 0 if end else max(len(at.t) // _FEW_OF, _ROWS_PER_UNKNOWN * P.rows.width)
+        while True:
+            found = descend_rounded(P, at, width, self._tick)
+            near = np.count_nonzero(P.duals_at(found.t).distance_to_corner <= _BAND * width)
+            if not found.ok or self.stopped or width <= end or near <= most:
+                return found, width
+            at, width = found, _NARROWER * width
 
     def _sizes(self) -> list[int]:
         n, width = len(self.programme.linear), self.programme.rows.width
@@ -175,6 +197,10 @@ class _InteriorPointRun:
             sizes.append(size)
             size *= _GROWTH
         return sizes
+
+    def _error(self, size: int) -> float:
+        """Return the standard error of residuals found from so many rows, of their own size."""
+        return float(np.sqrt(self.programme.rows.width / size))
 
     def _tick(self, measure: float) -> bool:
         self.steps += 1
@@ -186,64 +212,34 @@ class _InteriorPointRun:
         limited = self.limit is not None and self.steps >= self.limit
         return self.watch.stopped or (Status.ITERATION_LIMIT if limited else None)
 
-    def _barrier(self, part: RowBlock, v: Array, band: float, goal: float) -> BarrierAnswer:
+    def _barrier(self, part: RowBlock, v: Array, band: float) -> BarrierAnswer:
+        """Follow the central path to its end, from where residuals of size `band` bend."""
         coef_size = _mean_width(part.upper - part.lower) or self.coef_size
-        residual_tol = _absolute_gap(part, self.residual_tol) if goal == _FINE else np.inf
-        answer = barrier(part, v, band * coef_size, coef_size, Goal(goal, residual_tol), self._tick)
+        goal = Goal(_FINE, _absolute_gap(part, self.residual_tol))
+        answer = barrier(part, v, band * coef_size, coef_size, goal, self._tick)
         self.unbounded = answer.unbounded
         return answer
 
-    def _rough(self, P: FeatureProgramme, v: Array, before: int | None) -> Array:
-        """Improve v on a sample."""
-        t = P.residuals(v)
-        piece = P.duals_at(t)
-        value = P.value(v, t, piece.b)
-        size = self._size(P, t)
-        band = size if before is None else self._band(before, t)
-        while not self.stopped:
-            near = np.flatnonzero(piece.distance_to_corner <= band)
-            if before is None or self._too_many(near, piece, band):
-                return self._barrier(P.everything(piece)[1], v, min(size, band), _ROUGH).v
-            at = self._barrier(P.near(near, piece), v, _WARM * band, _ROUGH).v
-            residual = P.residuals(at)
-            if not P.value(at, residual, P.duals_at(residual).b) > value:
-                return at
-            band *= _WIDEN  # so few rows did not hold the others where they were
-        return v
-
-    def _band(self, before: int, t: Array) -> float:
-        """Return how far residuals may still move, from how far they moved when the sample grew."""
-        if np.isfinite(self.spread):
-            return float(_BAND * self.spread / np.sqrt(_GROWTH))
-        share = np.sqrt(self.programme.rows.width / before)
-        return float(2.0 * _BAND * share * np.std(t))
-
-    def _exact(self, v: Array, before: int | None) -> Vertex:
+    def _exact(self, v: Array, t: Array, band: float) -> Vertex:
         """Screen and solve until every row is where it was thought to be."""
-        P, goal = self.programme, _ROUGHLY
-        t = P.residuals(v)
+        P = self.programme
         piece, wrong = P.duals_at(t), np.zeros(0, dtype=np.int64)
-        band = np.inf if before is None else self._band(before, t)
         for done in range(_ROUNDS + 1):
             value = P.value(v, t, piece.b)
             near = np.union1d(np.flatnonzero(piece.distance_to_corner <= band), wrong)
             if done == _ROUNDS or self._too_many(near, piece, band):
                 return self._all(v, t, band)
-            goal = _FINE if done or len(near) * _FEW_OF < len(t) else _ROUGHLY
             part = P.near(near, piece)
-            answer = self._barrier(part, v, _WARM * band, goal)
+            answer = self._barrier(part, v, _WARM * band)
             if self.stopped or self.unbounded:
                 return assembled(P, near, piece, v, answer.b)
-            vertex = None
-            if goal == _FINE:
-                vertex = crossover(P, part, near, piece, answer, self.residual_tol)
-            v_new = answer.v if vertex is None else vertex.v
-            t_new = P.residuals(v_new)
+            vertex = crossover(P, part, near, piece, answer, self.residual_tol)
+            t_new = P.residuals(vertex.v)
             wrong, depth = _crossed(piece, near, t, t_new)
-            if vertex is not None and depth <= 1e-9 * (1.0 + self.residual_size):
+            if depth <= 1e-9 * (1.0 + self.residual_size):
                 return vertex
-            v, t, piece, halved = self._descend(v, t, v_new, t_new, value)
-            band *= _WIDEN if halved else (0.1 if goal == _ROUGHLY else 0.5)
+            v, t, piece, halved = self._descend(v, t, vertex.v, t_new, value)
+            band *= _WIDEN if halved else _LESS
         raise AssertionError("the last round takes all rows")
 
     def _too_many(self, near: Array, piece: Piece, band: float) -> bool:
@@ -257,13 +253,13 @@ class _InteriorPointRun:
         band = min(band, self._size(P, t))
         piece = P.duals_at(t)
         every, part = P.everything(piece)
-        answer = self._barrier(part, v, band, _FINE)
+        answer = self._barrier(part, v, band)
         for larger in _AGAIN:
             if answer.near or self.stopped or self.unbounded:
                 break
             # from farther inside: slower, but nothing is in the way
             fresh = np.zeros_like(v)
-            answer = self._barrier(part, fresh, larger * self._size(P, P.linear), _FINE)
+            answer = self._barrier(part, fresh, larger * self._size(P, P.linear))
         if self.stopped or self.unbounded:
             return assembled(P, every, piece, answer.v, answer.b)
         return crossover(P, part, every, piece, answer, self.residual_tol)

@@ -154,9 +154,10 @@ class FeatureProgramme:
         w = v[: len(v) - len(self.totals)]
         with np.errstate(invalid="ignore", over="ignore"):
             loss = t * b - self.epsilon * np.abs(b) - 0.5 * self.shift * b * b
-        return float(0.5 * w @ w - self._pull_of_totals() @ v + np.nan_to_num(loss, nan=0.0).sum())
+        return float(0.5 * w @ w - self.pull_of_totals() @ v + np.nan_to_num(loss, nan=0.0).sum())
 
-    def _pull_of_totals(self) -> Array:
+    def pull_of_totals(self) -> Array:
+        """Return what the sums pull by: the linear term of the primal objective, negated."""
         return np.concatenate([self.rows.centre * self.totals.sum(), -self.totals])
 
     def everything(self, piece: Piece) -> tuple[Array, RowBlock]:
@@ -180,7 +181,7 @@ class FeatureProgramme:
             self.shift,
             self.epsilon,
             matrix,
-            self._pull_of_totals(),
+            self.pull_of_totals(),
         )
 
     def near(self, which: Array, piece: Piece) -> RowBlock:

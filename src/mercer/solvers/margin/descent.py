@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -89,8 +90,8 @@ class BoxState:
             close[m] |= (rising[m] > level - width) | (falling[m] < other + width)
         return np.flatnonzero(close)
 
-    def points(self, index: Array) -> Array:
-        """Return the points of the base that some variables stand at."""
+    def points(self, index: Any) -> Any:
+        """Return the points of the base that some variables stand at; slices stay slices."""
         return index if self.unwrapped.index is None else self.unwrapped.index[index]
 
     def on_base(self, changed: Array, step: Array) -> tuple[Array, Array]:

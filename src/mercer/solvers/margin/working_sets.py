@@ -1,13 +1,18 @@
 """Box programmes on a K that is not stored: pair steps inside small sets of rows, chosen anew.
 
-Again and again the rows that violate the conditions most, and those that are still free, form a
-set W. K between them is computed and the programme in these variables solved, the others held.
-Then F of all rows is corrected for what moved, by products that store nothing or by rows that are
-kept. The set must hold all free variables with room to spare, or it crawls.
+Again and again rows that violate the conditions, and those that are still free, form a set W. K
+between them is computed and the programme in these variables solved, the others held. Then F is
+corrected for what moved, by products that store nothing. The set must hold all free variables with
+room to spare, or it crawls.
+
+At first all this is done on a sample of the rows, then on those near to deciding, and F of all rows
+is looked at only when these are settled. Where many rows turn out to matter, and K of all fits the
+memory budget, it is stored, and pair steps go on there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +22,23 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.boxes import Box
 from mercer.gram import CachedGram, LazyGram
-from mercer.gram.build import largest_set
+from mercer.gram.build import box_bytes, largest_set
+from mercer.gram.policy import LARGEST_STORED
 from mercer.gram.source import Source
 from mercer.problems import BoxQP, Many
-from mercer.resources import memory_budget
+from mercer.resources import within_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
+from mercer.solvers.margin.choose_set import (
+    Standing,
+    choose_set,
+    near_points,
+    sample_points,
+    standing,
+)
 from mercer.solvers.margin.descent import VIOLATION, BoxState, Criterion, Engine, begin
-from mercer.solvers.margin.row_store import RowStore
+from mercer.solvers.margin.shared_products import SharedProducts, Step
 from mercer.solvers.margin.smo import (
+    StoredEngine,
     answer,
     conclude,
     limit_of,
@@ -34,13 +48,17 @@ from mercer.solvers.margin.smo import (
     starts,
 )
 
-_DIRECT = 2048  # variables: up to here all of them are the set
-_SMALLEST, _SET_SIZE, _FIRST = 256, 1536, 512  # unless the free variables ask for more
-_OF_VIOLATORS = 8  # one in so many is taken
-_SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
-_INNER = 0.1  # of the violation: how far a set is solved
+_INNER = 0.1  # of the violation: how far a set is solved, ...
+_INNER_SMALL, _SMALL = 0.01, 1024  # ... and one of so few variables, where pair steps cost nothing
+_LEAST_SAMPLED = 4096  # points: with fewer no sample is worth its rounds
+_LOOSE = 0.025  # of the spread of F at the start: what the violation on a sample may be
+_MANY = 0.25  # of a sample in use: then all of K is worth storing, where it fits
+_ENOUGH = 2.0  # times all entries of K evaluated: then it is stored, where it fits
+# Entries of K for each programme that cost no more than the sets of that programme: with fewer K is
+# stored at once, as for many pairs of small classes.
+_ENTRIES_PER_PART = 1e7
+_LOOKS = 6  # at all rows, from answers on few of them
 _LEAST = 16  # variables of a set, however small the memory budget
-_SHARE = 0.4  # of the memory budget, for kept rows
 # Sets for each row, when nobody says: five times as many as the slowest that ended took. One is
 # worth a thousand pair steps in time, so that a limit of those alone would take hours to reach.
 _SETS_PER_ROW, _LEAST_SETS = 20, 1000
@@ -117,10 +135,9 @@ class Sets(Engine):
     def __init__(self, source: Source, watch: Watch, limit: int) -> None:
         super().__init__(watch, limit, float(np.finfo(source.dtype).eps))
         self.source = source
-        self._room = int(_SHARE * memory_budget())
         self._largest = max(_LEAST, largest_set(source.dtype))
-        self.store = RowStore(source, self._room)
-        self._last: tuple[Array, RowStore] | None = None
+        self._entries = 0.0  # of K, evaluated so far
+        self._stored: StoredEngine | None = None
 
     def is_spent(self, part: BoxState) -> bool:
         """Return whether a part has had all the pair steps, or sets, that it is allowed."""
@@ -140,119 +157,225 @@ class Sets(Engine):
         )
 
     def descend(self, parts: list[BoxState], tol: float) -> None:
-        """Solve set after set of each part."""
-        for part in parts:
-            self._one(part, tol)
-            if self.watch.stopped:
+        """Solve set after set, those of all parts together, on few rows as long as few matter."""
+        if not parts:
+            return
+        products = SharedProducts(self.source, [part.unwrapped.index for part in parts])
+        cold = all(not part.b.any() for part in parts)
+        if self._stored is None and cold and products.points >= _LEAST_SAMPLED:
+            self._on_a_sample(parts, tol, products)
+        for _ in range(_LOOKS):
+            if self._stored is not None or self.watch.stopped:
+                break
+            stands = {k: standing(part) for k, part in enumerate(parts)}
+            left = {k: now for k, now in stands.items() if now.violation > tol}
+            few = near_points([(parts[k], left[k]) for k in left], self.source.n)
+            if not left or few is None or 2 * np.count_nonzero(few) > self.source.n:
+                break
+            if any(self.is_spent(parts[k]) for k in left):
+                break
+            some = self._some({k: parts[k] for k in left}, few)
+            self._rounds([one for one, _ in some.values()], 0.5 * tol)
+            self._adopt(parts, some, products)
+        self._rounds(parts, tol, products)
+
+    def _on_a_sample(self, parts: list[BoxState], tol: float, products: SharedProducts) -> None:
+        """Start all parts from the answer to a fair sample of the rows, or store K at once.
+
+        Most rows that matter are found on a sample, for an eighth of the price. Where many of them
+        do, K is stored if it fits, and pair steps begin anew: the sample would be no good start.
+        """
+        whole = products.points == self.source.n <= LARGEST_STORED and self._fits(parts)
+        if whole and self.source.n**2 < _ENTRIES_PER_PART * len(parts):
+            self._store()
+            return
+        some = self._some(dict(enumerate(parts)), sample_points(self.source.n, products.blocks))
+        few = [one for one, _ in some.values()]
+        spread = max(float(np.ptp(part.F)) for part in parts)
+        self.descend(few, max(tol, _LOOSE * spread))
+        used = np.zeros(self.source.n, dtype=bool)
+        seen = np.zeros(self.source.n, dtype=bool)
+        for one in few:
+            seen[one.points(slice(None))] = True
+            used[one.points(np.flatnonzero(one.b))] = True
+        many = np.count_nonzero(used) > _MANY * np.count_nonzero(seen)
+        if whole and many and not self.watch.stopped:
+            for k, part in enumerate(parts):
+                part.steps, part.rounds = few[k].steps, few[k].rounds
+            self._store()
+        else:
+            self._adopt(parts, some, products)
+
+    def _some(self, parts: dict[int, BoxState], chosen: Array) -> dict[int, tuple[BoxState, Array]]:
+        """Return the programmes in the variables at some points, and which variables these are."""
+        some = {}
+        for k, part in parts.items():
+            rows = np.flatnonzero(chosen[part.points(slice(None))])
+            one = BoxState(part.problem.among(rows, part.b), part.b[rows], part.F[rows])
+            one.steps, one.rounds = part.steps, part.rounds
+            some[k] = (one, rows)
+        return some
+
+    def _adopt(
+        self,
+        parts: list[BoxState],
+        some: dict[int, tuple[BoxState, Array]],
+        products: SharedProducts,
+    ) -> None:
+        """Take over some variables of some parts; F of all variables moves by their sum."""
+        steps = {k: _moved(rows, one.b - parts[k].b[rows]) for k, (one, rows) in some.items()}
+        changes = self._times(products, parts, steps)
+        for k, (one, rows) in some.items():
+            part = parts[k]
+            part.F, part.b = part.F - changes[k], part.b.copy()
+            part.b[rows] = one.b
+            part.steps, part.rounds, part.error = one.steps, one.rounds, np.inf
+
+    def _times(
+        self, products: SharedProducts, parts: list[BoxState], steps: dict[int, Step]
+    ) -> dict[int, Array]:
+        """Return K, with its shift, times steps of some of the parts."""
+        before = products.entries
+        changes = products({k: parts[k].on_base(*step) for k, step in steps.items()})
+        self._entries += products.entries - before
+        return {k: _with_shift(parts[k], changes[k], *step) for k, step in steps.items()}
+
+    def _fits(self, parts: list[BoxState]) -> bool:
+        """Return whether K of all points may be stored, and descended on."""
+        variables = max(len(part.b) for part in parts)
+        return within_budget(box_bytes(self.source.n, variables, self.source.dtype))
+
+    def _store(self) -> None:
+        self._stored = StoredEngine(self.source.pairs().dense(), self.watch, self.limit)
+
+    def _on_stored(self, stored: StoredEngine, parts: list[BoxState], tol: float) -> None:
+        stored.limit, stored.steps = self.limit, self.steps
+        stored.descend(parts, tol)
+        self.steps = stored.steps
+
+    def _rounds(
+        self, parts: list[BoxState], tol: float, products: SharedProducts | None = None
+    ) -> None:
+        """Solve set after set until none of the parts is left."""
+        if products is None:
+            products = SharedProducts(self.source, [part.unwrapped.index for part in parts])
+        sets = [np.zeros(0, dtype=np.int64) for _ in parts]
+        stands = [standing(part) for part in parts]
+        for part, stand in zip(parts, stands, strict=True):
+            part.violation = stand.violation
+        left = list(range(len(parts)))
+        whole = products.points == self.source.n
+        while not self.watch.stopped:
+            if whole and self._entries > _ENOUGH * self.source.n**2 and self._fits(parts):
+                self._store()
+            if self._stored is not None:
+                self._on_stored(self._stored, parts, tol)
                 return
+            left = [k for k in left if parts[k].violation > tol and not self.is_spent(parts[k])]
+            worst = max((parts[k].violation for k in left), default=-np.inf)
+            if not left or self.watch.tick(self.steps, worst):
+                return
+            coarse = max(0.5 * tol, _INNER * worst)
+            now = [k for k in left if parts[k].violation > coarse]
+            for k in now:
+                sets[k] = choose_set(parts[k], stands[k], sets[k], self._largest)
+            small = max(len(sets[k]) for k in now) <= _SMALL
+            inner = max(0.5 * tol, _INNER_SMALL * worst) if small else coarse
+            for batch in self._batches(parts, sets, now):
+                stuck = self._solve(parts, sets, stands, batch, inner, products)
+                left = [k for k in left if k not in stuck]
+                if self.watch.stopped:
+                    return
 
     def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
-        """Multiply by kept rows, or by entries that live only for it."""
-        held = part.unwrapped
-        if held.index is None or 2 * len(held.index) > self.source.n:
-            product = self.store.product(*part.on_base(changed, step))
-            product = product if held.index is None else product[held.index]
-        else:
-            product = self._small_store(held.index).product(changed, step)
-        if held.shift is not None:
-            product[changed] += held.shift[changed] * step
-        return product
+        """Multiply by the rows that are stored, or by entries that live only for it."""
+        if self._stored is not None:
+            return self._stored.applied(part, changed, step)
+        products = SharedProducts(self.source, [part.unwrapped.index])
+        return self._times(products, [part], {0: (changed, step)})[0]
 
-    def _small_store(self, index: Array) -> RowStore:
-        """Return the rows kept for a part much smaller than the whole; those of the last part go.
+    def _batches(
+        self, parts: list[BoxState], sets: list[Array], now: list[int]
+    ) -> Iterator[list[int]]:
+        """Yield parts whose sets together are no more points than fit the memory."""
+        batch: list[int] = []
+        taken = np.zeros(self.source.n, dtype=bool)
+        for k in now:
+            before = taken.copy()
+            taken[parts[k].points(sets[k])] = True
+            if batch and np.count_nonzero(taken) > self._largest:
+                yield batch
+                batch, taken = [], np.zeros_like(before)
+                taken[parts[k].points(sets[k])] = True
+            batch.append(k)
+        if batch:
+            yield batch
 
-        From the first such part on, it and the whole have half of the room each.
-        """
-        if self._last is None or not np.array_equal(self._last[0], index):
-            self._last = None  # before others come
-            self.store.shrink(self._room // 2)
-            self._last = (index, RowStore(self.source.only(index), self._room // 2))
-        return self._last[1]
-
-    def _one(self, part: BoxState, tol: float) -> None:
-        chosen, outer = np.zeros(0, dtype=np.int64), 0
-        part.violation = part.problem.violation(part.b, part.F)
-        while part.violation > tol and not self.is_spent(part):
-            if self.watch.tick(self.steps, part.violation):
-                return
-            set_size = _FIRST if outer == 0 else _SET_SIZE
-            chosen = choose_set(part, chosen, set_size, self._largest)
-            moved = self._solve(part, chosen, max(0.5 * tol, _INNER * part.violation))
-            outer, part.rounds = outer + 1, part.rounds + 1
-            if not moved:
-                return
-
-    def _solve(self, part: BoxState, W: Array, tol: float) -> int:
-        """Solve in the variables W alone; return how many moved."""
-        problem, held = part.problem, part.unwrapped
-        points, rows = (W, None) if held.index is None else _distinct(held.index[W])
+    def _solve(
+        self,
+        parts: list[BoxState],
+        sets: list[Array],
+        stands: list[Standing],
+        batch: list[int],
+        tol: float,
+        products: SharedProducts,
+    ) -> set[int]:
+        """Solve in the variables of the sets alone; return the parts that did not move."""
+        taken = np.zeros(self.source.n, dtype=bool)
+        for k in batch:
+            taken[parts[k].points(sets[k])] = True
+        points = np.flatnonzero(taken)
+        place = np.cumsum(taken) - 1
         K = self.source.only(points).pairs().dense()
-        level = problem.spread(problem.offsets(part.b, part.F))[W]
-        box = Box(
-            part.F[W] - level,  # float32 resolves the rest of F better
-            part.b[W],
-            problem.lower[W],
-            problem.upper[W],
-            problem.epsilons[W] if np.any(problem.epsilon) else None,
-            None if held.shift is None else held.shift[W],
-            None if problem.group is None else problem.group[W],
-            rows,
-        )
-        before = self.steps
+        boxes = [_box(parts[k], sets[k], stands[k].level, place) for k in batch]
+        before, worst = self.steps, max(parts[k].violation for k in batch)
         found = choose_backend().box_qps(
             K,
-            [box],
+            boxes,
             tol,
-            self.limit - part.steps,
-            lambda n, _: self.watch.tick(before + n, part.violation),
-        )[0]
-        step = found.b - part.b[W]
-        moved = np.flatnonzero(step)
-        part.F = part.F - self.applied(part, W[moved], step[moved])
-        part.b = part.b.copy()
-        part.b[W] = found.b
-        part.violation = problem.violation(part.b, part.F)
-        part.error, part.steps = np.inf, part.steps + found.iterations
-        self.steps += found.iterations
-        return len(moved)
+            self.limit - max(parts[k].steps for k in batch),
+            lambda n, _: self.watch.tick(before + n, worst),
+        )
+        del K  # its pages are those of the next
+        self._entries += 0.5 * len(points) ** 2
+        ends = dict(zip(batch, found, strict=True))
+        steps = {k: _moved(sets[k], end.b - parts[k].b[sets[k]]) for k, end in ends.items()}
+        changes = self._times(products, parts, steps)
+        for k, end in ends.items():
+            part = parts[k]
+            part.F, part.b = part.F - changes[k], part.b.copy()
+            part.b[sets[k]] = end.b
+            stands[k] = standing(part)
+            part.violation = stands[k].violation
+            part.error, part.steps = np.inf, part.steps + end.iterations
+            part.rounds += 1
+            self.steps += end.iterations
+        return {k for k in batch if not len(steps[k][0])}
 
 
-def _distinct(index: Array) -> tuple[Array, Array | None]:
-    points, rows = np.unique(index, return_inverse=True)
-    return (index, None) if len(points) == len(index) else (points, rows.astype(np.int64))
+def _box(part: BoxState, chosen: Array, level: Array, place: Array) -> Box:
+    """Write the programme in some variables for a backend; `place` has the rows of all points."""
+    problem, held = part.problem, part.unwrapped
+    return Box(
+        part.F[chosen] - level[chosen],  # float32 resolves the rest of F better
+        part.b[chosen],
+        problem.lower[chosen],
+        problem.upper[chosen],
+        problem.epsilons[chosen] if np.any(problem.epsilon) else None,
+        None if held.shift is None else held.shift[chosen],
+        None if problem.group is None else problem.group[chosen],
+        np.ascontiguousarray(place[part.points(chosen)], dtype=np.int64),
+    )
 
 
-def choose_set(part: BoxState, last: Array, set_size: int, largest: int) -> Array:
-    """Choose the next set: the free of the last, the worst violators, others of the last.
-
-    Of `set_size` size, unless the free variables ask for more; never more than `largest`, which is
-    what fits the memory: then it takes more sets.
-    """
-    problem, n = part.problem, len(part.b)
-    if n <= min(_DIRECT, largest):
-        return np.arange(n)
-    rising, falling = problem.rising(part.b, part.F), problem.falling(part.b, part.F)
-    free = part.free()
-    members = problem.members()
-    top = problem.spread(np.array([rising[m].max(initial=-np.inf) for m in members]))
-    bottom = problem.spread(np.array([falling[m].min(initial=np.inf) for m in members]))
-    up, down = np.flatnonzero(rising > bottom), np.flatnonzero(falling < top)
-    size = min(set_size, max(_SMALLEST, (len(up) + len(down)) // _OF_VIOLATORS))
-    size = min(n, largest, max(size, int(_SPARE * np.count_nonzero(free)) + _SMALLEST))
-    level = problem.spread(problem.offsets(part.b, part.F))
-    taken = np.zeros(n, dtype=bool)
-    old = last[free[last]]
-    taken[_largest(old, np.abs(part.F - level)[old], size // 2)] = True
-    taken[_largest(up, (rising - bottom)[up], (size - int(taken.sum())) // 2)] = True
-    for index, value in ((down, top - falling), (up, rising - bottom), (last, 0.0 * level)):
-        left = index[~taken[index]]
-        taken[_largest(left, value[left], size - int(taken.sum()))] = True
-    return np.flatnonzero(taken)
+def _with_shift(part: BoxState, product: Array, changed: Array, step: Array) -> Array:
+    shift = part.unwrapped.shift
+    if shift is not None:
+        product[changed] += shift[changed] * step
+    return product
 
 
-def _largest(index: Array, value: Array, count: int) -> Array:
-    if count <= 0:
-        return index[:0]
-    if count >= len(index):
-        return index
-    return np.asarray(index[np.argpartition(-value, count)[:count]])
+def _moved(variables: Array, step: Array) -> Step:
+    """Return the variables that moved, and by how much."""
+    moved = np.flatnonzero(step)
+    return variables[moved], step[moved]

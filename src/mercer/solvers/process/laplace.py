@@ -49,7 +49,8 @@ class Mode:
     log_likelihood : float
         The logarithm of the approximate evidence.
     left : float
-        Largest entry of gradient minus coef, zero at the mode, over the weight of its row.
+        Gradient minus coef, zero at the mode, over the gradient: sums of sizes, each times the
+        length of its row, which bound what the certificate measures.
     steps : int
         Steps taken.
     """
@@ -70,7 +71,7 @@ class LaplaceMode(Solver):
     Parameters
     ----------
     tol : float
-        What may be left of the gradient at a row, over its weight.
+        What may be left of the gradient, over what pulls on the function.
     max_iter : int
         Largest number of Newton steps of each column.
     """
@@ -133,7 +134,7 @@ def newton(
     s : (n,) array
         Weights.
     tol : float
-        What may be left of the gradient at a row, over its weight.
+        What may be left of the gradient, over what pulls on the function.
     max_iter : int
         Largest number of steps.
     start : (n,) array, optional
@@ -142,11 +143,13 @@ def newton(
     a = np.zeros(len(s)) if start is None else start
     f = K @ a
     value, steps = _objective(a, f, signs, s), 0
+    lengths = np.sqrt(np.maximum(K.diagonal(), 0.0))
     while True:
         deadline.check()
         gradient, root = _likelihood(f, signs, s)
         factor = _curved(K, root)
-        left = float(np.abs((gradient - a) / s).max(initial=0.0))
+        pull = float(lengths @ np.abs(gradient))
+        left = float(lengths @ np.abs(gradient - a)) / pull if pull > 0 else 0.0
         if left <= 1e-2 * tol or steps >= max_iter:  # Newton's last step squares what is left
             break
         moved = _step(a, f, K, factor, gradient, root, signs, s, value)

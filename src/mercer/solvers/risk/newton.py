@@ -11,7 +11,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.gram import DenseGram, FactoredGram, PrecomputedGram, exact
-from mercer.points import is_sparse, to_dense
+from mercer.points import is_sparse
 from mercer.problems.risk.losses import LogLoss, LossCurvature, SquaredLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -28,9 +28,11 @@ from mercer.solvers.risk.space import (
     is_single,
     space_of,
 )
+from mercer.solvers.weighted_gram import weighted_gram
 
 _SMALL = 1200  # unknowns: up to here their matrix is factored
 _CHEAP = 40  # features times functions: up to here it is made sooner than avoided
+_TALL = 20  # times as many rows as features: the matrix costs no more than a dozen gradients
 _CG_STEPS = 500
 _MEMORY = 10
 _EASY = 40  # quasi-Newton steps before Newton's
@@ -152,7 +154,8 @@ def _direction(space: Space, tol: float, watch: Watch) -> Direction:
         return lambda u, g: _by_gradients(space, u, g, watch)
     d, convex = space.F.shape[1], space.problem.loss.convex
     small = (d + 1) * k <= _SMALL
-    if small and (not convex or d * k <= _CHEAP):
+    tall = k == 1 and space.F.shape[0] >= _TALL * d and not is_sparse(space.F)
+    if small and (not convex or d * k <= _CHEAP or tall):
         return lambda u, g: _exact(space, u, g)
     if not convex or is_sparse(space.F) or d > WIDEST:
         return lambda u, g: _by_gradients(space, u, g, watch)
@@ -214,7 +217,7 @@ def _matrix(space: FeatureSpace, bend: LossCurvature) -> Array:
             if curvature is None:
                 continue
             h = problem.weights * curvature
-            H[c, :d, e, :d] = _product(F, h)
+            H[c, :d, e, :d] = weighted_gram(F, h)
             H[c, d, e, :d] = H[c, :d, e, d] = F.T @ h
             H[c, d, e, d] = h.sum()
             H[e, :, c, :] = H[c, :, e, :].T
@@ -226,12 +229,6 @@ def _matrix(space: FeatureSpace, bend: LossCurvature) -> Array:
     elif bend.shares is not None:  # all biases up alike: no probability changes, any curve will do
         H[:, d, :, d] += max(float(np.einsum("cc->", H[:, d, :, d])), 1.0) / k**2
     return H.reshape(k * (d + 1), k * (d + 1))
-
-
-def _product(F: Any, h: Array) -> Array:
-    if is_sparse(F):
-        return to_dense(F.T @ F.multiply(h[:, None]).tocsr())
-    return np.asarray(F.T @ (h[:, None] * F))
 
 
 def _by_gradients(space: Space, u: Element, g: Element, watch: Watch) -> Element:

@@ -17,6 +17,7 @@ from mercer.backends.lapack import interruptible
 from mercer.problems.risk.losses import LossCurvature
 from mercer.solvers.base import Watch
 from mercer.solvers.risk.space import Element, FeatureSpace
+from mercer.solvers.weighted_gram import weighted_gram
 
 WIDEST = 1200  # features: up to here their scatter is decomposed
 _SHARPEST = 1e-5  # of a gradient: what one solve is asked to leave of it, at the end
@@ -36,7 +37,7 @@ class HessianPreconditioner:
         self._space = space
         s, F = space.problem.weights, space.F
         even = bool((s == s[0]).all())
-        scatter = s[0] * (F.T @ F) if even else F.T @ (s[:, None] * F)
+        scatter = weighted_gram(F, s)
         self._sizes, self._axes = interruptible(np.linalg.eigh, scatter)
         self._weight: float | Array = float(s[0]) if even else s[:, None]
         self._total = float(s.sum())

@@ -110,9 +110,12 @@ class DropIn(BaseEstimator):
         return [one._machine(Precomputed(), fold.targets, fold.weights) for one in machines]
 
     def _solving(self) -> dict[str, Any]:
-        """Return tolerance and limit in Mercer's terms; a limit of 0 still makes one step."""
+        """Return tolerance and limit in Mercer's terms; a limit of 0 still makes one step.
+
+        Their fits are exact, however many rows there are.
+        """
         limit = None if self.max_iter == -1 else max(1, int(self.max_iter))
-        return {"tol": float(self.tol), "max_iter": limit}
+        return {"tol": float(self.tol), "max_iter": limit, "approximation": None}
 
     def _solve(self, X: Any, y: Any, sample_weight: Any, **target: Any) -> Array:
         """Fit the Mercer machine, keep what does not depend on its kind; return the targets."""

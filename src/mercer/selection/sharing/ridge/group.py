@@ -21,6 +21,7 @@ from mercer.gram.policy import SHARED_ROWS_PER_FEATURE, SQUARED
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import dimension, feature_map
 from mercer.machines import KernelRidge
+from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.inputs import training_rows_alone
 from mercer.machines.base.parameters import is_real
 from mercer.points import is_objects, is_sparse
@@ -121,6 +122,7 @@ def _is_plain(machine: Any) -> bool:
         and penalty > 0
         and isinstance(machine.bias, bool | np.bool_)
         and machine.solver is None
+        and is_exact(machine)
         and machine.callback is None
         and machine.time_limit is None
     )

@@ -1,0 +1,59 @@
+"""Blocks of whatever holds rows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mercer.blocks.arrays import ArrayBlocks
+from mercer.blocks.base import RowBlocks
+from mercer.blocks.files import FileBlocks
+from mercer.blocks.functions import blocks_of
+from mercer.distributed.chunks import is_dask
+from mercer.distributed.make import dask_blocks
+
+
+def as_blocks(source: Any, y: Any = None, weights: Any = None, **options: Any) -> RowBlocks:
+    """Return rows as blocks: arrays, mapped arrays, files, or a function that gives blocks.
+
+    Parameters
+    ----------
+    source : RowBlocks, array, sparse matrix, path, list of paths, callable or Dask collection
+        Rows. A path that ends in .npy is mapped, others are read by `FileBlocks`. Dask arrays and
+        data frames are held by the workers of the client that is running, if there is one.
+    y, weights : array, optional
+        Targets and weights, one entry for each row; of files, the names of columns.
+    **options
+        Of `ArrayBlocks` or `FileBlocks`.
+
+    Returns
+    -------
+    RowBlocks
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.blocks import as_blocks
+    >>> as_blocks(np.zeros((6, 2)), rows=4).n_rows
+    6
+    """
+    if isinstance(source, RowBlocks):
+        return source if y is None and weights is None else source.with_targets(y, weights)
+    if is_dask(source):
+        return dask_blocks(source, y, weights, **options)
+    if isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".npy"):
+        return ArrayBlocks(np.load(source, mmap_mode="r"), y, weights, **options)
+    if isinstance(source, str | os.PathLike) or _are_paths(source):
+        return FileBlocks(source, target=y, weights=weights, **options)
+    if callable(source) or hasattr(source, "__next__"):
+        made = blocks_of(source)
+        return made if y is None and weights is None else made.with_targets(y, weights)
+    return ArrayBlocks(source, y, weights, **options)
+
+
+def _are_paths(source: Any) -> bool:
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    return all(isinstance(path, str | os.PathLike) for path in source)

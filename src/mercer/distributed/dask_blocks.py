@@ -1,0 +1,264 @@
+"""Rows on the workers of a Dask cluster, as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mercer.blocks.base import Kept, RowBlocks
+from mercer.distributed import tasks
+from mercer.distributed.chunks import Chunks, aligned, row_chunks
+from mercer.distributed.client import running_client
+from mercer.distributed.errors import ClusterError
+from mercer.distributed.reading import block_size, placed_at, read_block, with_targets
+from mercer.distributed.sending import Sending
+from mercer.distributed.waiting import GONE, LostError, refuse_closed, result_of
+
+T = TypeVar("T")
+
+_FAN_IN = 8  # results that one task adds: a tree over 1000 blocks has four levels
+_ATTEMPTS = 3  # to send anew what was lost with every worker that held it
+
+
+class KeptThere(Kept):
+    """Results on the workers, one for each block, and how they were made.
+
+    Dask makes anew what is lost with a worker, from the tasks that led to it. Arguments that were
+    lost with *all* workers that had them it cannot: then the calls are made once more from here.
+
+    Parameters
+    ----------
+    futures : list of Future
+        One for each block.
+    calls : list of tuples
+        (function, shared arguments): the first one of a block, the others of a block and its state.
+    round : int
+        How often all had been sent anew when these were made.
+    sent : list of Future
+        Arguments that the tasks above need if they are run again.
+    """
+
+    def __init__(
+        self, futures: list[Any], calls: list[tuple[Any, ...]], round: int, sent: list[Any]
+    ) -> None:
+        self.futures, self.calls, self.round, self.sent = futures, calls, round, sent
+
+
+class DaskBlocks(RowBlocks):
+    """Rows of a Dask array or data frame, one block for each chunk, held by the workers.
+
+    Functions of blocks run on the worker that holds the block. Results are added in a tree: first
+    those of one worker, then across workers; only the last sum comes back. Arguments of up to a
+    megabyte travel with the tasks, larger ones are sent to all workers once. No block passes the
+    client or the scheduler.
+
+    Parameters
+    ----------
+    X : dask array (n, d) or dask data frame
+        Rows; chunks must hold whole rows.
+    y : dask array or series, or array, optional
+        Targets.
+    weights : dask array or series, or array, optional
+        How often each row counts.
+    client : distributed.Client, optional
+        The cluster; by default the client that is running.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from mercer.distributed import DaskBlocks
+    >>> X = da.ones((6, 2), chunks=(2, 2))
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     DaskBlocks(X).total(len)
+    6
+    """
+
+    def __init__(self, X: Any, y: Any = None, weights: Any = None, *, client: Any = None) -> None:
+        self.client = running_client(client)
+        chunks = row_chunks(X, y, weights)
+        self.n_columns, self.dtype, self.names = chunks.n_columns, chunks.dtype, chunks.names
+        self.chunks = chunks
+        self.round = 0
+        self.sending = Sending(self.client)
+        self.read()
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Let the workers read the chunks, and count the rows."""
+        blocks = read_chunks(self.client, self.chunks)
+        counts = self.client.map(block_size, blocks, pure=False, key="mercer-rows")
+        sizes = self.wait_for_all(counts, blocks, [])
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
+        there = [b for b, size in enumerate(sizes) if size]
+        if not there:
+            raise ValueError("X has no rows (0 sample(s)); a minimum of 1 is required")
+        if self.chunks.sizes is None:
+            blocks = self.client.map(
+                placed_at, blocks, starts[:-1], pure=False, key="mercer-placed"
+            )
+        self.n_rows = starts[-1]
+        self.sizes = [sizes[b] for b in there]
+        self.hold([blocks[b] for b in there])
+
+    def hold(self, blocks: list[Any]) -> None:
+        """Keep the blocks, and look where they are."""
+        self.blocks = blocks
+        self.groups = groups_of(self.client, blocks)
+
+    def with_targets(self, y: Any = None, weights: Any = None) -> DaskBlocks:
+        """Return the same rows with targets and weights, one entry for each row."""
+        new = object.__new__(DaskBlocks)
+        new.__dict__.update(self.__dict__)
+        blocks = self.blocks
+        targets = aligned(y, "y", blocks, self.sizes)
+        counts = aligned(weights, "sample_weight", blocks, self.sizes)
+        cut = [self.client.compute(v) if v[0] is not None else v for v in (targets, counts)]
+        new.hold(
+            self.client.map(
+                with_targets, blocks, *cut, list(range(len(blocks))), pure=False, key="mercer-with"
+            )
+        )
+        return new
+
+    # --- verbs -----------------------------------------------------------------------------------
+
+    def total(self, function: Callable[..., T], *shared: Any) -> T:
+        """Add up over the blocks, in a tree of tasks."""
+        return self.attempted(lambda: self.added(*self.parts(tasks.applied, function, shared)))
+
+    def gather(self, function: Callable[..., T], *shared: Any) -> list[T]:
+        """Bring the results here."""
+
+        def attempt() -> list[T]:
+            parts, sent = self.parts(tasks.applied, function, shared)
+            return self.wait_for_all(parts, [], sent)
+
+        return self.attempted(attempt)
+
+    def start(self, function: Callable[..., Any], *shared: Any) -> KeptThere:
+        """Leave the results on the workers."""
+        made, sent = self.parts(tasks.kept, function, shared)
+        return KeptThere(made, [(function, *shared)], self.round, sent)
+
+    def step(self, kept: Kept, function: Callable[..., Any], *shared: Any) -> tuple[KeptThere, Any]:
+        """Change what the workers keep."""
+        assert isinstance(kept, KeptThere)
+
+        def attempt() -> tuple[KeptThere, Any]:
+            old = self.renewed(kept)
+            pairs, sent = self.parts(tasks.changed, function, shared, old.futures)
+            new = self.client.map(tasks.state_of, pairs, pure=False, key="mercer-state")
+            results = self.client.map(tasks.result_of, pairs, pure=False, key="mercer-result")
+            sent = [*old.sent, *sent]
+            total = self.added(results, sent)
+            return KeptThere(new, [*old.calls, (function, *shared)], self.round, sent), total
+
+        return self.attempted(attempt)
+
+    # --- how they run ----------------------------------------------------------------------------
+
+    def parts(
+        self, task: Any, function: Any, shared: tuple[Any, ...], *own: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Start a task for each block; return their futures, and those of what was sent."""
+        refuse_closed(self.client)
+        call, large = self.sending.send(function, shared)
+        made = self.client.map(
+            task,
+            self.blocks,
+            *own,
+            call=call,
+            large=large,
+            pure=False,
+            key=f"mercer-{getattr(function, '__name__', 'call')}",
+        )
+        return made, large
+
+    def added(self, parts: list[Any], sent: list[Any]) -> Any:
+        """Add results in a tree, those of one worker first, and bring the sum here."""
+        made = list(parts)
+        own = [[parts[b] for b in group] for group in self.groups]
+        while len(own) > 1 or len(own[0]) > _FAN_IN:
+            if all(len(one) == 1 for one in own):  # one sum of each worker: now across them
+                own = [[one for (one,) in own]]
+                continue
+            cuts = [cut(one) for one in own]
+            sums = self.client.map(
+                tasks.sum_of, [part for one in cuts for part in one], pure=False, key="mercer-sum"
+            )
+            made += sums
+            left = iter(sums)
+            own = [[next(left) for _ in one] for one in cuts]
+        top = self.client.submit(tasks.sum_of, own[0], pure=False, key=None)
+        return result_of(self.client, top, made, sent)
+
+    def wait_for_all(self, futures: list[Any], others: list[Any], sent: list[Any]) -> list[Any]:
+        """Bring small results here, one for each block, in order."""
+        together = self.client.submit(list, futures, pure=False)
+        found: list[Any] = result_of(self.client, together, [*futures, *others], sent)
+        return found
+
+    def attempted(self, attempt: Callable[[], T]) -> T:
+        """Run, and run again with everything sent anew where Dask could not make it anew."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return attempt()
+            except LostError as error:
+                lost = error
+                self.renew()
+        raise ClusterError(
+            f"workers were lost {_ATTEMPTS} times with all that they held; look at their logs for "
+            "the reason, most often memory, and fit again"
+        ) from lost
+
+    def renew(self) -> None:
+        """Forget what was sent, and read blocks that are gone."""
+        self.round += 1
+        self.sending = Sending(self.client)
+        if any(future.status in GONE for future in self.blocks):
+            self.read()
+
+    def renewed(self, kept: KeptThere) -> KeptThere:
+        """Return what is kept, made anew from the first call on if it was lost."""
+        if kept.round == self.round:
+            return kept
+        (function, *shared), *steps = kept.calls
+        new = self.start(function, *shared)
+        for function, *shared in steps:
+            pairs, sent = self.parts(tasks.changed, function, tuple(shared), new.futures)
+            states = self.client.map(tasks.state_of, pairs, pure=False, key="mercer-state")
+            new = KeptThere(states, kept.calls, self.round, [*new.sent, *sent])
+        kept.futures, kept.round, kept.sent = new.futures, new.round, new.sent
+        return kept
+
+
+def read_chunks(client: Any, chunks: Chunks) -> list[Any]:
+    """Start reading, where Dask finds room or has the rows already."""
+    import dask  # noqa: PLC0415
+
+    number = len(chunks.X)
+    firsts = [0] * number if chunks.sizes is None else [0, *np.cumsum(chunks.sizes).tolist()]
+    read = dask.delayed(read_block, pure=False)
+    delayed = [
+        read(X, y, w, b, firsts[b], chunks.n_columns, chunks.dtype)
+        for b, (X, y, w) in enumerate(zip(chunks.X, chunks.y, chunks.weights, strict=True))
+    ]
+    return list(client.compute(delayed))
+
+
+def cut(parts: list[Any]) -> list[list[Any]]:
+    """Return results in the groups that one task adds."""
+    return [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
+
+
+def groups_of(client: Any, blocks: list[Any]) -> list[list[int]]:
+    """Return the numbers of the blocks that each worker holds."""
+    holders = client.who_has(blocks)
+    groups: dict[str, list[int]] = {}
+    for b, block in enumerate(blocks):
+        groups.setdefault(min(holders.get(block.key) or [""]), []).append(b)
+    return list(groups.values())

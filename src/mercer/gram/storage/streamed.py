@@ -1,0 +1,248 @@
+"""K = F F' where the rows of F are evaluated when they are needed, and never all written out.
+
+F = B R: rows b(x) that are cheap (the kernel's values at landmarks, or the features themselves),
+and a matrix R that turns them. Work with F'g(F W) is one pass over the rows b, whatever g is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array, Index, Points
+from mercer.deadline import check
+from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.storage.factored import FactoredGram, FeatureFunction
+from mercer.points import row_count, take
+from mercer.resources import require_memory, rows_at_once
+
+_ENTRIES = 1 << 21  # of a block that is evaluated: 16 MB, so that what is done once is soon done
+_CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
+_COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
+
+Changed = Callable[[slice, Array], Array]
+"""Of some rows: their numbers and values F W (r, k) give what is pulled back, (r, j)."""
+
+
+class RowMap(ABC):
+    """phi(x) = R'b(x): a feature map by rows b that are cheap and a matrix R."""
+
+    @property
+    def mixing(self) -> Array | None:
+        """Return R; None where b(x) are the features."""
+        return None
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Count the features."""
+
+    @abstractmethod
+    def __call__(self, X: Any) -> Array:
+        """Return the features of rows, float64."""
+
+    def raw(self, X: Points, dtype: Any) -> Array:
+        """Return the rows b(x) of points, in float64 or float32."""
+        return np.asarray(self(X), dtype=dtype)
+
+    def longest(self, X: Points) -> Array | None:
+        """Return bounds of |phi(x)|^2 that cost less than the features do; None for none."""
+        return None
+
+    def made_for(self) -> Points | None:
+        """Return the rows that the features were made for, if they were for single rows.
+
+        Each may be alone in a direction of the features, which a sample of others would not show.
+        """
+        return None
+
+    def expansion(self, weights: Array) -> Expansion | None:
+        """Return phi(z)'w at less than the cost of the features; None where there is no way."""
+        return None
+
+
+class StreamedGram(FactoredGram):
+    """A Gram given by features that are evaluated block of rows by block, when they are needed.
+
+    `factor` writes them out all the same, for work that knows no other way, if memory allows.
+
+    Parameters
+    ----------
+    features : callable
+        Maps points to their features.
+    rows : RowMap
+        The same, in two parts.
+    X : Points
+        The training points.
+    held : (n, p) array, optional
+        Where the rows b of all points are kept after the first pass over them.
+    """
+
+    def __init__(
+        self, features: FeatureFunction, rows: RowMap, X: Points, held: Array | None = None
+    ) -> None:
+        self.features, self.map, self.X = features, rows, X
+        self._held, self._filled = held, False
+        self.shape = (row_count(X),) * 2
+        self.dtype = np.dtype(np.float64)
+
+    @cached_property
+    def factor(self) -> Any:  # type: ignore[override]
+        """Write out the features."""
+        n, m = self.shape[0], self.rank
+        require_memory(
+            _COPIES * 8 * n * m,
+            f"work with {m} features of {n} rows, written out",
+            "Use fewer components, fewer rows, or a larger budget with mercer.config(memory=...).",
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            F = np.empty((n, m))
+            for rows in self.parts(m):
+                F[rows] = self.map(take(self.X, rows))
+        return F
+
+    @property
+    def rank(self) -> int:
+        """Count the features."""
+        return self.map.dimension
+
+    @property
+    def width(self) -> int:
+        """Count the entries of a row b."""
+        return self.rank if self.map.mixing is None else len(self.map.mixing)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether rows are held in float32."""
+        return self._held is not None and self._held.dtype == np.float32
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return 0 if self._held is None else int(self._held.nbytes)
+
+    def hold(self, dtype: Any) -> StreamedGram:
+        """Return the same Gram, which keeps the rows b of its first pass over them for others.
+
+        The first pass is exact; from float32 the others are as near as its rounding.
+        """
+        held = np.empty((self.shape[0], self.width), dtype=dtype)
+        return StreamedGram(self.features, self.map, self.X, held)
+
+    def parts(self, width: int, entries: int = _ENTRIES) -> Iterator[slice]:
+        """Cover all rows by blocks of such a width; time limits and Ctrl-C hold between them."""
+        n = self.shape[0]
+        step = rows_at_once(width, max(32, entries // max(1, width)), arrays=2)
+        for first in range(0, n, step):
+            check()
+            yield slice(first, min(first + step, n))
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Return the rows b of all points, block by block."""
+        if self._held is not None and self._filled:
+            for rows in self.parts(self.width, _CACHED // self._held.itemsize):
+                yield rows, self._held[rows]
+            return
+        for rows in self.parts(self.width):
+            B = self.map.raw(take(self.X, rows), np.float64)
+            if self._held is not None:
+                self._held[rows] = B
+            yield rows, B
+        self._filled = True
+
+    def round_trip(self, W: Array, change: Changed) -> Array:
+        """Return F'g(F W) in one pass, g given for blocks of rows."""
+        R = self.map.mixing
+        U, total = W if R is None else R @ W, None
+        for rows, B in self.blocks():
+            part = _product(B.T, change(rows, _product(B, U)))
+            total = part if total is None else total + part
+        assert total is not None  # no fit has no rows
+        return np.asarray(total if R is None else R.T @ total)
+
+    def push(self, W: Array) -> Array:
+        """Return F W."""
+        W = columns_of(W)
+        R, out = self.map.mixing, np.empty((self.shape[0], W.shape[1]))
+        U = W if R is None else R @ W
+        for rows, B in self.blocks():
+            out[rows] = _product(B, U)
+        return out
+
+    def absolute_pull(self, V: Array) -> Array:
+        """Return the bound of the norms of |F|'V that lengths of rows give: (1, k)."""
+        return np.asarray(np.sqrt(self.longest())[None, :] @ V)
+
+    @property
+    def written(self) -> Any:
+        """Return F if it was written out, else None."""
+        return vars(self).get("factor")
+
+    def sampled(self, index: Array) -> Array:
+        """Write out the features of some rows."""
+        return np.asarray(self.map(take(self.X, index)))
+
+    def made_for(self) -> Array | None:
+        """Return the features of landmarks."""
+        found = self.map.made_for()
+        return None if found is None else self.map(found)
+
+    def longest(self) -> Array:
+        """Return bounds of |phi(x)|^2."""
+        bounds = self.map.longest(self.X)
+        return self.diag() if bounds is None else bounds
+
+    def diag(self) -> Array:
+        """Return the squared lengths of the features, block by block."""
+        if self.written is not None:
+            return super().diag()
+        out = np.empty(self.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows in self.parts(self.rank):
+                F = self.map(take(self.X, rows))
+                out[rows] = np.einsum("ij,ij->i", F, F)
+        return out
+
+    def rows(self, index: Index) -> Array:
+        """Evaluate the features of these rows, and multiply by those of all."""
+        return np.ascontiguousarray(self.push(self.sampled(index).T).T)
+
+    def dense(self) -> Array:
+        """Multiply out everything, features of both sides alike."""
+        return np.asarray(self.factor @ self.factor.T)
+
+    def __matmul__(self, V: Array) -> Array:
+        product = self.push(self.pull(columns_of(V)))
+        return np.asarray(product[:, 0] if np.ndim(V) == 1 else product)
+
+    def cross(self, Z: Points) -> Cross:
+        """Return new points against the training points, by features of both."""
+        return FactoredGram.of(self.features, self.factor).cross(Z)
+
+    def expand(self, coef: Array) -> Expansion:
+        """Collapse to one weight per feature."""
+        return self.expand_weights(self.pull(columns_of(coef)))
+
+    def expand_weights(self, weights: Array) -> Any:
+        """Return f(z) = phi(z)'w, by the rows b(z) where that is less work."""
+        found = self.map.expansion(weights)
+        return super().expand_weights(weights) if found is None else found
+
+    def exact(self) -> Gram:
+        """Evaluate the rows anew, written out where they were."""
+        if self.written is not None:
+            return FactoredGram(self.features, self.X)
+        return StreamedGram(self.features, self.map, self.X)
+
+
+def _product(A: Array, V: Array) -> Array:
+    """Return A V in float64; for A in float32 of V scaled into its range."""
+    if A.dtype == np.float64:
+        return np.asarray(A @ V)
+    largest = np.abs(V).max(axis=0, initial=0.0)
+    scales = np.ldexp(1.0, np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1])
+    return np.asarray((A @ (V / scales).astype(np.float32)) * scales, dtype=np.float64)

@@ -1,0 +1,251 @@
+"""The parameter `approximation`: features in place of a kernel, asked for or where they must be.
+
+None is the exact kernel, or a refusal where that takes too much; "auto" is the exact kernel up to
+the same limit, and landmarks past it, which a warning says. A fit with features is the optimum of
+the problem with the kernel of the features: its certificate says so, and how far that is from the
+kernel that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.approximation import (
+    ApproximateKernel,
+    Approximation,
+    ApproximationError,
+    Nystrom,
+    StatedError,
+)
+from mercer.approximation.text import parse_approximation
+from mercer.array_types import Array, Points
+from mercer.certificates import Certificate
+from mercer.expression import bind_columns
+from mercer.gram import LazyGram, Source
+from mercer.gram.build import dense_bytes, refuse_overflow
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.features import feature_map
+from mercer.machines.base.parameters import refuse
+from mercer.machines.base.targets import distinct_rows
+from mercer.points import is_objects, row_count, take
+from mercer.resources import MemoryBudgetError, format_bytes, memory_budget, within_budget
+
+# Bytes for each row and landmark: the features, and what fits copy of them (centred, weighted,
+# rotated), in float64, with a little room.
+_BYTES = 6 * 8
+_FEWEST = 50  # landmarks, below which a fit would say little of the kernel
+
+_EXACT = {"auto": "auto", "none": None}  # texts that ask for no features, or not yet
+_REFUSED = "_refused_exact"  # where a fit finds why the exact kernel was refused a moment ago
+
+# where fits keep their kernels, and where they tell the errors of these
+ERRORS = {
+    "kernel_": "approximation_error_",
+    "kernel_x_": "approximation_error_x_",
+    "kernel_y_": "approximation_error_y_",
+}
+
+
+_SHARED = ContextVar("shared", default=False)  # of each thread
+
+
+@contextmanager
+def with_a_share_of_memory() -> Iterator[None]:
+    """Keep fits exact, or refused, that have but a share of the memory: alone they may have more.
+
+    What is fitted must not depend on how many others are at work.
+    """
+    token = _SHARED.set(True)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+class ApproximationWarning(UserWarning):
+    """A fit has features in place of its kernel, since the kernel itself takes too much."""
+
+
+class UsedKernel(NamedTuple):
+    """The kernel that a fit works with.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The given one, or an `ApproximateKernel` where features are asked for, or needed.
+    error : StatedError or None
+        How far that is from the given one; None for the given one itself.
+    notice : str
+        What a user should know who did not ask for features.
+    """
+
+    kernel: Kernel
+    error: StatedError | None = None
+    notice: str = ""
+
+
+def used_kernel(
+    machine: Any,
+    kernel: Kernel,
+    X: Points,
+    weights: Array | None = None,
+    names: Sequence[str] | None = None,
+) -> UsedKernel:
+    """Return the kernel that a machine works with, and how far that is from the given one.
+
+    Landmarks are drawn among different rows, in an order that does not depend on that of X, so that
+    a row of weight two is the same as that row twice.
+
+    Parameters
+    ----------
+    machine : estimator
+        With the parameter `approximation`.
+    kernel : Kernel
+        What was asked for.
+    X : Points
+        Rows of the fit.
+    weights : (n,) array, optional
+        How often each counts.
+    names : list of str, optional
+        Names of the columns.
+    """
+    chosen, why = approximation_of(machine), ""
+    if chosen == "auto":
+        chosen, why = _automatic(machine, kernel, X, names)
+    if not isinstance(chosen, Approximation) or isinstance(kernel, ApproximateKernel):
+        return UsedKernel(kernel)
+    if isinstance(kernel, Precomputed):
+        raise ApproximationError(
+            f"{type(machine).__name__}: approximation={chosen!r} finds features on rows, but a "
+            "precomputed kernel is a matrix, which is there already; set approximation=None, or "
+            "pass the rows and their kernel"
+        )
+    ones = np.ones(row_count(X)) if weights is None else weights
+    rows = distinct_rows(X, np.zeros(len(ones), dtype=np.intp), ones)
+    used = take(X, rows.first)
+    formula = bind_columns(kernel.expression(), None if names is None else list(names))
+    refuse_overflow(LazyGram(Source(formula, used)), kernel, rows.first)
+    found = chosen.of(kernel, used, rows.weight, names)
+    if found.phi.dimension == 0:  # the kernel is zero on the rows: there is nothing to save
+        return UsedKernel(kernel)
+    error = found.stated_error(used)
+    return UsedKernel(found, error, why and _said(machine, row_count(X), found, error, why))
+
+
+def approximation_of(machine: Any) -> Approximation | str | None:
+    """Return the parameter as it is meant: None, "auto", or an approximation."""
+    given = getattr(machine, "approximation", None)
+    if given is None or isinstance(given, Approximation):
+        return given
+    must = "be None (exact), 'auto', or an approximation such as Nystrom(1000)"
+    if not isinstance(given, str):
+        if isinstance(given, type) and issubclass(given, Approximation):
+            must = f"be an object: {given.__name__}(1000)"
+        refuse(machine, "approximation", given, must)
+    if given in _EXACT:
+        return _EXACT[given]
+    try:
+        return parse_approximation(given)
+    except ValueError as error:
+        refuse(machine, "approximation", given, f"{must}: {error}")
+        raise
+
+
+def is_exact(machine: Any) -> bool:
+    """Return whether the kernel itself is asked for, or left to the machine to choose."""
+    given = getattr(machine, "approximation", None)
+    return given is None or (isinstance(given, str) and given in _EXACT)
+
+
+def refuse_features(machine: Any, wish: str) -> None:
+    """Refuse what needs the kernel itself beside features that were asked for in its place."""
+    given = approximation_of(machine)
+    if isinstance(given, Approximation):
+        must = f"be None beside {wish}, which follows the kernel itself; learn the parameters from "
+        refuse(machine, "approximation", given, f"{must}fewer rows, and pass that kernel")
+
+
+# --- past the limit of the exact kernel ----------------------------------------------------------
+
+
+def refused_exact(machine: Any, error: MemoryBudgetError) -> bool:
+    """Leave with a machine why its exact fit was refused; return whether another may be tried.
+
+    It may where the user left the choice to the machine, and chose no solver either: those are
+    asked for what they are, not for something like it.
+    """
+    if (
+        _SHARED.get()
+        or approximation_of(machine) != "auto"
+        or getattr(machine, "solver", None) is not None
+    ):
+        return False
+    machine.__dict__[_REFUSED] = error
+    return True
+
+
+def _automatic(
+    machine: Any, kernel: Kernel, X: Points, names: Sequence[str] | None
+) -> tuple[Approximation | None, str]:
+    """Return landmarks, and why, past the limit of the exact kernel; None up to it."""
+    refusal: MemoryBudgetError | None = machine.__dict__.pop(_REFUSED, None)
+    n = row_count(X)
+    if refusal is None and not _is_endless(machine, kernel, X, names):
+        return None, ""
+    if _SHARED.get():
+        raise MemoryBudgetError(f"{type(machine).__name__}: {n} rows with a share of the memory")
+    most = int(memory_budget() // (_BYTES * n))
+    if isinstance(kernel, Precomputed | ApproximateKernel) or most < _FEWEST:
+        if refusal is not None:
+            raise refusal
+        return None, ""
+    landmarks = min(most, Nystrom().n_components)
+    why = f"the matrix of all pairs takes {format_bytes(dense_bytes(n))}"
+    if refusal is not None:
+        why = f"the memory budget is {format_bytes(memory_budget())}"
+    return Nystrom(landmarks), why
+
+
+def _is_endless(machine: Any, kernel: Kernel, X: Points, names: Sequence[str] | None) -> bool:
+    """Return whether an exact fit is not refused, but would evaluate the kernel without end."""
+    n = row_count(X)
+    if n <= machine.exact_rows or getattr(machine, "solver", None) is not None:
+        return False
+    if isinstance(kernel, Precomputed | ApproximateKernel) or within_budget(dense_bytes(n)):
+        return False
+    if is_objects(X):
+        return True
+    expression = bind_columns(kernel.expression(), None if names is None else list(names))
+    return feature_map(expression, X.shape[1]) is None
+
+
+def _said(machine: Any, n: int, kernel: ApproximateKernel, error: StatedError, why: str) -> str:
+    return (
+        f"{type(machine).__name__}: {n} rows are too many for the exact kernel ({why}); "
+        f"{kernel.phi.dimension} landmarks stand for it, with an error of {error}. Another number: "
+        "approximation=Nystrom(m); exact, or refused: approximation=None."
+    )
+
+
+# --- what certificates say -----------------------------------------------------------------------
+
+
+def in_words(machine: Any, certificate: Certificate) -> Certificate:
+    """Return a certificate that says which problem it is of, where features stand for a kernel."""
+    held = vars(machine)
+    words = [
+        f"{held[kernel].phi.dimension} features ({held[kernel].approximation!r}) in place of "
+        f"{held[kernel].kernel!r}, with an error of {held[error]}"
+        for kernel, error in ERRORS.items()
+        if held.get(error) is not None
+    ]
+    if not words or words[0] in certificate.statement:
+        return certificate
+    said = f"{certificate.statement}; this is the problem with {' and '.join(words)}"
+    return replace(certificate, statement=said)

@@ -1,0 +1,407 @@
+"""Linear systems with K = F F' by products with F alone: conjugate gradients in the features.
+
+With features of landmarks this is the form of Falkon (Rudi, Carratino and Rosasco, 2017): an
+iteration is one pass over the rows, k(x, landmarks) is never written out where the budget forbids
+it, and the preconditioner is a Cholesky factor of what a sample of the rows makes of F'SF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.deadline import check
+from mercer.gram import FactoredGram, StreamedGram
+from mercer.gram.policy import FLOAT32_RANGE
+from mercer.points import is_sparse
+from mercer.problems import Coefficients, LinearSystem
+from mercer.resources import rows_at_once, within_budget
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.ridge.primal import Primal
+
+_EPS = float(np.finfo(float).eps)
+_TINY = float(np.finfo(float).tiny)
+_STEPS = 80  # with one preconditioner; a better one costs less than many more
+_GROWTH = 4  # times the rows of a sample that did not serve
+_NOTHING = 64 * _EPS  # of sums before they cancel: right-hand sides that are rounding
+_RESTARTS = 8  # each must halve the true residual
+_BLOCK = 4096  # rows of the sample that are written out at a time
+# Nanoseconds on one core: an entry of a row b read from memory in a pass, or evaluated (Gaussian),
+# and a row of the preconditioner over m^2; with 6 rows for each feature 45 passes are saved by all.
+_READ, _EVALUATED, _ROW = 0.55, 3.0, 0.045
+_FEW, _PASSES = 6, 45
+_SINGLE = 2.5e-7  # of an entry: what float32 and sums in it get wrong
+_MOVED = 0.3  # of the equations, preconditioned: each round in float64 leaves this share of errors
+_ROUND = 1e-4  # of the residual at its start: where a round in float32 ends
+_PROBES = 16
+_WRITTEN = 4  # times the features: what work with all of them at once takes
+_HELD = 1.2  # times the rows b: what holding them takes
+
+
+@dataclass(frozen=True)
+class PrimalConjugateGradient(Solver):
+    """Solve (G'SG + penalty I) w = G'S y for the features G = F, centred when there is a bias.
+
+    All targets and penalties share every pass over the rows. The rows of features, or of the
+    kernel's values at landmarks, are held where they fit the memory budget, and evaluated anew in
+    every pass where they do not.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when the error of f, in the norm of the problem, is below tol times f, as the
+        preconditioner measures it; and the residual of the equations below tol times their
+        right-hand side.
+    max_iter : int
+        Largest number of passes.
+    sample : int or None
+        Rows that the preconditioner is first made of; None weighs what they cost against what the
+        passes cost that they save.
+    random_state : int
+        Draws them.
+    """
+
+    answers = LinearSystem
+
+    tol: float = 1e-8
+    max_iter: int = 1000
+    sample: int | None = None
+    random_state: int = 0
+
+    def _obstacle(self, problem: LinearSystem) -> str | None:
+        """Take linear systems with dense features and a penalty."""
+        if not isinstance(problem.gram, FactoredGram) or is_sparse(problem.gram.written):
+            return (
+                "PrimalConjugateGradient needs a LinearSystem whose kernel has dense features, "
+                "such as those of approximation=Nystrom(1000)"
+            )
+        if not (problem.penalties > 0).all():
+            return "PrimalConjugateGradient needs a positive penalty; use solver=Primal()"
+        return None
+
+    def run(self, problem: LinearSystem, watch: Watch, start: Any = None) -> Solution:
+        """Descend with a preconditioner of some rows, then of more, until of all."""
+        problem, scales = _scaled(problem)
+        gram: Any = problem.gram
+        rows, n = self.sample or sample_rows(gram), gram.shape[0]
+        precondition = Preconditioner.of(problem, min(rows, n), self.random_state)
+        quick = held(gram, precondition) if rows < n else gram
+        system = NormalEquations.of(quick, problem)
+        W = np.zeros_like(system.right)
+        if start is not None and start.weights is not None:
+            W = start.weights / scales
+        descent = _Descent(self, system, watch, W)
+        while True:
+            ended = descent.run(precondition)
+            if ended is not Status.INACCURATE or descent.steps >= self.max_iter:
+                break
+            if descent.system.is_rough:  # float32 did not serve
+                descent.system = replace(system, quick=gram)
+            elif rows < n:
+                rows *= _GROWTH
+                precondition = Preconditioner.of(problem, min(rows, n), self.random_state)
+            else:
+                break
+        if ended is Status.INACCURATE and rows >= n and _can_be_written(gram):
+            return self._written_out(problem, scales, watch)
+        weights, intercept = scales * descent.W, scales * system.intercept(descent.W)
+        value = Coefficients(np.zeros((0, weights.shape[1])), intercept, weights)
+        return report(self, value, ended, descent.steps, watch)
+
+    def _written_out(self, problem: LinearSystem, scales: Array, watch: Watch) -> Solution:
+        """Answer by features written out, which are known to more digits than products with R."""
+        found = Primal().run(problem, watch)
+        value = found.value
+        forms = (scales * value.coef, scales * value.intercept, scales * value.weights)
+        return replace(found, value=Coefficients(*forms))
+
+
+def _can_be_written(gram: Any) -> bool:
+    return within_budget(_WRITTEN * 8.0 * gram.shape[0] * gram.rank)
+
+
+def _scaled(problem: LinearSystem) -> tuple[LinearSystem, Array]:
+    """Divide targets by powers of two, so that squares of them are numbers."""
+    largest = np.abs(problem.targets).max(axis=0, initial=0.0)
+    scales = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1])
+    return replace(problem, targets=problem.targets / scales), scales
+
+
+def sample_rows(gram: FactoredGram) -> int:
+    """Return how many rows the preconditioner is made of: few and many passes, or all and few."""
+    n, m = gram.shape[0], gram.rank
+    entry = _READ if _is_held(gram) or _fits(gram, np.float32) else _EVALUATED
+    few = min(n, _FEW * m)
+    passes = _PASSES * entry * float(n) * m
+    return few if (n - few) * _ROW * float(m) ** 2 > passes else n
+
+
+def held(gram: FactoredGram, precondition: Preconditioner) -> FactoredGram:
+    """Return the Gram with rows that are read from memory, if they fit the budget.
+
+    In float32 where its rounding moves the equations by less than they are preconditioned to.
+    """
+    if not isinstance(gram, StreamedGram) or _is_held(gram):
+        return gram
+    size = float(np.sqrt(gram.longest().max(initial=0.0)))
+    rounding = _SINGLE * size * np.sqrt(gram.shape[0]) * precondition.amplified(gram.map.mixing)
+    in_range = FLOAT32_RANGE[0] < size**2 < FLOAT32_RANGE[1]
+    for dtype in (np.float32, np.float64) if rounding < _MOVED and in_range else (np.float64,):
+        if _fits(gram, dtype):
+            return gram.hold(dtype)
+    return gram
+
+
+def _is_held(gram: FactoredGram) -> bool:
+    return gram.written is not None or gram.nbytes > 0
+
+
+def _fits(gram: Any, dtype: Any) -> bool:
+    return within_budget(_HELD * np.dtype(dtype).itemsize * gram.shape[0] * gram.width)
+
+
+# --- the equations -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """(G'SG + penalty) w = G'S y: all that is asked of the rows are round trips.
+
+    Attributes
+    ----------
+    quick : FactoredGram
+        K = F F', for products; it may be rounded to float32.
+    problem : LinearSystem
+        Weights, targets and penalties, and K itself.
+    mean : (m,) array
+        The weighted mean of F, zero without a bias; G = F - 1 mean'.
+    centre : (t,) array
+        The weighted mean of the targets, zero without a bias.
+    right : (m, t) array
+        G'S (y - centre).
+    """
+
+    quick: FactoredGram
+    problem: LinearSystem
+    mean: Array
+    centre: Array
+    right: Array
+
+    @classmethod
+    def of(cls, gram: FactoredGram, problem: LinearSystem) -> NormalEquations:
+        """Find means and the right-hand side in one pass."""
+        s, y = problem.row_weights, problem.targets
+        centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
+        pulled = s[:, None] * (y - centre)
+        sums = gram.pull(np.column_stack([pulled, s]))
+        mean = sums[:, -1] / s.sum() if problem.bias else np.zeros(len(sums))
+        right = sums[:, :-1] - np.outer(mean, pulled.sum(axis=0))
+        most = np.linalg.norm(gram.absolute_pull(np.abs(s[:, None] * y)), axis=0)
+        right[:, np.linalg.norm(right, axis=0) <= _NOTHING * most] = 0.0  # rounding, no target
+        return cls(gram, problem, mean, centre, right)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether products are those of rows rounded to float32."""
+        return isinstance(self.quick, StreamedGram) and self.quick.is_rounded
+
+    def product(self, W: Array) -> Array:
+        """Return (G'SG + penalty) W."""
+        s, level = self.problem.row_weights[:, None], self.mean @ W
+        sums = np.zeros(W.shape[1])
+
+        def weigh(rows: slice, values: Array) -> Array:
+            weighed = s[rows] * (values - level)
+            np.add(sums, weighed.sum(axis=0), out=sums)
+            return weighed
+
+        pulled = self.quick.round_trip(W, weigh)
+        return np.asarray(pulled - np.outer(self.mean, sums) + self.problem.penalties * W)
+
+    def residual(self, W: Array) -> Array:
+        """Return G'S (y - centre - G W) - penalty W, differences taken row by row."""
+        s, level = self.problem.row_weights[:, None], self.mean @ W
+        y, sums = self.problem.targets, np.zeros(W.shape[1])
+
+        def left(rows: slice, values: Array) -> Array:
+            part = s[rows] * ((y[rows] - self.centre) - (values - level))
+            np.add(sums, part.sum(axis=0), out=sums)
+            return part
+
+        gram: Any = self.problem.gram if self.is_rough else self.quick
+        pulled = gram.round_trip(W, left)
+        return np.asarray(pulled - np.outer(self.mean, sums) - self.problem.penalties * W)
+
+    def intercept(self, W: Array) -> Array:
+        """Return the biases."""
+        return np.asarray(self.centre - self.mean @ W)
+
+
+# --- what a sample of the rows makes of them -----------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Preconditioner:
+    """Cholesky factors of A + penalty I, one for each penalty, A near G'SG.
+
+    Attributes
+    ----------
+    factors : list of (columns, factor)
+        Targets that share a penalty, and their factor, the least penalty first.
+    """
+
+    factors: list[tuple[Array, Array]]
+
+    @classmethod
+    def of(cls, problem: LinearSystem, count: int, seed: int) -> Preconditioner:
+        """Make it of so many rows."""
+        matrix = sampled_normal_matrix(problem, count, seed)
+        floor = len(matrix) * _EPS * float(np.trace(matrix))  # below, pivots are rounding
+        factors = []
+        for columns in problem.groups():
+            penalty = float(problem.penalties[columns[0]])
+            factors.append((columns, _cholesky(matrix, penalty, floor)))
+        return cls(factors)
+
+    def __call__(self, R: Array) -> Array:
+        """Return P^-1 R."""
+        out = np.empty_like(R)
+        for columns, factor in self.factors:
+            right = R[:, columns]
+            out[:, columns] = linalg.cho_solve((factor.T, False), right, check_finite=False)
+        return out
+
+    def amplified(self, mixing: Array | None) -> float:
+        """Estimate the norm of (R P^-1 R')^1/2, what a rounding of rows b is multiplied by."""
+        factor = self.factors[0][1]
+        G = np.random.default_rng(0).standard_normal((len(factor), _PROBES))
+        if mixing is not None:
+            G = mixing.T @ np.random.default_rng(0).standard_normal((len(mixing), _PROBES))
+        solved = linalg.solve_triangular(factor.T, G, trans=1, lower=False, check_finite=False)
+        return float(np.linalg.norm(solved)) / np.sqrt(_PROBES)
+
+
+def _cholesky(matrix: Array, penalty: float, floor: float) -> Array:
+    """Factor; what is not positive definite for rounding gets more on its diagonal."""
+    shift = penalty
+    while True:
+        A = matrix.copy()
+        A.flat[:: len(A) + 1] += shift
+        if choose_backend().cholesky(A) == 0:
+            return A
+        shift = max(10 * shift, floor, _TINY)
+
+
+def sampled_normal_matrix(problem: LinearSystem, count: int, seed: int) -> Array:
+    """Estimate G'SG from some rows, and from the landmarks; exact from all rows.
+
+    Means are taken off in two steps, that of a few rows before products and the rest after.
+    """
+    gram: Any = problem.gram
+    s, n, m = problem.row_weights, gram.shape[0], gram.rank
+    index, share, lone = np.arange(n), s, None
+    if count < n:
+        rng, total = np.random.default_rng(seed), s.sum()
+        even = bool((s == s[0]).all())
+        index = np.sort(rng.choice(n, count, replace=not even, p=None if even else s / total))
+        share, lone = np.full(count, total / count), gram.made_for()
+    out, sums = np.zeros((m, m)), np.zeros(m)
+    middle = None
+    step = rows_at_once(m, _BLOCK, arrays=2)
+    for first in range(0, len(index), step):
+        check()
+        part = slice(first, first + step)
+        E = gram.sampled(index[part])
+        if middle is None:
+            middle = share[part] @ E / share[part].sum() if problem.bias else np.zeros(m)
+        E = E - middle
+        sums += share[part] @ E
+        out += _square(E, share[part])
+    if problem.bias:
+        out -= np.outer(sums, sums) / share.sum()
+    if lone is not None:  # each may be alone in its direction, which a sample would miss
+        out += _square(lone - (middle + sums / share.sum()), np.full(len(lone), s.sum() / n))
+    return out
+
+
+def _square(E: Array, share: Array) -> Array:
+    """Return E'SE; E is overwritten."""
+    if not (share == 1).all():
+        E *= np.sqrt(share)[:, None]
+    return np.asarray(E.T @ E)  # of one array with itself: half the work
+
+
+# --- descent -------------------------------------------------------------------------------------
+
+
+class _Descent:
+    """Conjugate gradients, one recurrence per column, all sharing each pass."""
+
+    def __init__(
+        self, solver: PrimalConjugateGradient, system: NormalEquations, watch: Watch, W: Array
+    ) -> None:
+        self.solver, self.system, self.watch = solver, system, watch
+        self.W, self.steps = W, 0
+
+    def run(self, precondition: Preconditioner) -> Status:
+        """Descend, look at the true residual, and descend again from there if it is not small."""
+        right = self.system.right
+        sizes = np.maximum(_sizes(right, precondition(right)), _TINY)
+        before = np.inf
+        for _ in range(_RESTARTS):
+            R = self.system.residual(self.W) if np.any(self.W) else right.copy()
+            R[:, ~right.any(axis=0)] = 0.0
+            worst = float((_sizes(R, precondition(R)) / sizes).max(initial=0.0))
+            if not np.isfinite(worst):
+                return Status.NOT_FINITE
+            if worst <= self.solver.tol:
+                return Status.SOLVED
+            if worst > 0.5 * before:
+                return Status.INACCURATE
+            before = worst
+            goal = 0.5 * self.solver.tol
+            if self.system.is_rough:  # more would be lost again
+                goal = max(goal, _ROUND * worst)
+            ended = self._descend(R, sizes, goal, precondition)
+            if ended is not Status.SOLVED:
+                return ended
+        return Status.INACCURATE
+
+    def _descend(self, R: Array, sizes: Array, goal: float, precondition: Preconditioner) -> Status:
+        W, ended = self.W.copy(), Status.TIME_LIMIT
+        with self.watch.keeping():
+            Z = precondition(R)
+            P, rz = Z.copy(), np.einsum("ij,ij->j", R, Z)
+            ended = Status.INACCURATE
+            for _ in range(_STEPS):
+                AP = self.system.product(P)
+                curvature = np.einsum("ij,ij->j", P, AP)
+                step = np.divide(rz, curvature, out=np.zeros_like(rz), where=curvature > 0)
+                W += step * P
+                R = R - step * AP
+                self.steps += 1
+                Z = precondition(R)
+                worst = float((_sizes(R, Z) / sizes).max(initial=0.0))
+                if self.watch.tick(self.steps, worst):
+                    ended = self.watch.stopped or Status.STOPPED
+                    break
+                if not worst > goal:
+                    ended = Status.SOLVED
+                    break
+                if self.steps >= self.solver.max_iter:
+                    ended = Status.ITERATION_LIMIT
+                    break
+                rz, before = np.einsum("ij,ij->j", R, Z), rz
+                P = Z + np.divide(rz, before, out=np.zeros_like(rz), where=before > 0) * P
+        self.W = W
+        return ended
+
+
+def _sizes(R: Array, Z: Array) -> Array:
+    """Return the size of residuals as the preconditioner measures it: sqrt(r'P^-1 r)."""
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ij->j", R, Z), 0.0)))

@@ -1,0 +1,26 @@
+"""All fits over blocks, in one import."""
+
+from mercer.streaming.fit import fit, has_fit
+from mercer.streaming.fits import (
+    fisher,
+    kmeans,
+    logistic,
+    mixture,
+    naive_bayes,
+    pca,
+    ridge,
+    svc,
+)
+
+__all__ = [
+    "fisher",
+    "fit",
+    "has_fit",
+    "kmeans",
+    "logistic",
+    "mixture",
+    "naive_bayes",
+    "pca",
+    "ridge",
+    "svc",
+]

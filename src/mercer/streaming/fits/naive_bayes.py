@@ -1,0 +1,61 @@
+"""Naive Bayes over blocks: counts and moments add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.blocks import Block, RowBlocks
+from mercer.machines import NaiveBayes
+from mercer.machines.bayes.class_counts import ClassCounts, Layout, count
+from mercer.machines.bayes.columns import read_table
+from mercer.problems.blocks import counted
+from mercer.streaming.features import drawn
+from mercer.streaming.fit import fit_blocks
+from mercer.streaming.outcome import class_codes, remember_columns
+
+
+@dataclass(frozen=True, eq=False)
+class CountSum:
+    """Counts of some rows; those of more rows are the sum."""
+
+    counts: ClassCounts
+
+    def __add__(self, other: CountSum) -> CountSum:
+        return CountSum(self.counts.merged(other.counts))
+
+
+@fit_blocks.register
+def fit_naive_bayes(machine: NaiveBayes, blocks: RowBlocks) -> None:
+    """Fit to rows in blocks: a pass for the classes, one for the counts.
+
+    Kinds of columns that are inferred are those of a sample of the rows.
+    """
+    machine._check_parameters()
+    if isinstance(machine.alpha, str):
+        raise ValueError(
+            "NaiveBayes: alpha='cv' needs rows in memory; choose alpha on a sample, and pass the "
+            "number"
+        )
+    codes, _ = class_codes(machine, blocks)
+    sample = drawn(blocks)
+    machine._begin(read_table(machine, sample.X, True, sample.y))
+    remember_columns(machine, blocks)
+    for name in ("alphas_", "cv_losses_"):
+        machine.__dict__.pop(name, None)
+    empty = NaiveBayes(machine.alpha, kinds=machine.kinds, threshold=machine.threshold)
+    shared = (empty, machine._layout, codes)
+    held = blocks.total(block_counts, *shared)
+    machine.alpha_ = float(machine.alpha)
+    machine._keep(held.counts)
+
+
+def block_counts(block: Block, machine: Any, layout: Layout, codes: Any) -> CountSum:
+    """Count the rows of a block that count."""
+    block = counted(block)
+    table = read_table(machine, block.X, True)
+    labels = codes.codes(block.y)
+    weights = np.asarray(block.counts, dtype=np.float64)
+    return CountSum(count(machine, layout, table, labels, weights, len(codes.classes)))

@@ -1,0 +1,114 @@
+"""What fits over blocks share: targets, classes, names of columns, and how they end."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import deadline
+from mercer.array_types import Array
+from mercer.blocks import Block, RowBlocks
+from mercer.certificates import certify
+from mercer.machines.base.certificate import LazyDataCertificate
+from mercer.machines.base.targets import class_weights, refuse_targets
+from mercer.problems.blocks import counted
+from mercer.problems.blocks.questions import ClassCodes
+from mercer.solvers import Solution, Status, Watch
+
+
+def remember_columns(machine: Any, blocks: RowBlocks) -> None:
+    """Let the machine remember what rows it was fitted to."""
+    machine.__dict__.pop("feature_names_in_", None)
+    machine.n_features_in_ = blocks.n_columns
+    if blocks.names is not None:
+        machine.feature_names_in_ = np.array(blocks.names, dtype=object)
+
+
+def watch_of(machine: Any) -> Watch:
+    """Return the clock beside a solver, with the wishes of the user."""
+    return Watch(getattr(machine, "callback", None), machine.time_limit)
+
+
+def ended(
+    name: str, value: Any, status: Status, steps: int, watch: Watch, detail: str = ""
+) -> Solution:
+    """Put an answer and the clock's record together; endings short of the goal are warned about."""
+    if not status.ok:
+        warnings.warn(f"{name}: {status.value}.", ConvergenceWarning, stacklevel=3)
+    return Solution(value, status, steps, watch.seconds, name, tuple(watch.trace), detail)
+
+
+def certified(machine: Any, problem: Any, value: Any, **options: Any) -> None:
+    """Judge the answer by one more pass; past the time limit, when `certificate_` is read."""
+    later = LazyDataCertificate(problem, value, lambda p, v: certify(p, v, **options), eager=True)
+    machine._judgement = later
+    if not deadline.is_over():
+        with deadline.cut_short():
+            machine._judgement = later.compute()
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+def numeric_targets(machine: Any, blocks: RowBlocks) -> tuple[int, int]:
+    """Return dimensions and columns of the targets, which must be numbers."""
+    shapes = set(blocks.gather(target_shape))
+    if len(shapes) > 1:
+        raise ValueError(
+            f"{type(machine).__name__}: blocks have targets of {sorted(shapes)} columns"
+        )
+    found: tuple[int, int] = shapes.pop()
+    if found[0] == 0:
+        raise ValueError(
+            f"{type(machine).__name__} needs targets: give y in the blocks, (X, y), or as an array"
+        )
+    return found
+
+
+def target_shape(block: Block) -> tuple[int, int]:
+    """Return the dimensions and columns of the targets of a block; 0 where there are none."""
+    if block.y is None:
+        return 0, 0
+    if np.asarray(block.y).dtype.kind not in "biuf":
+        try:
+            np.asarray(block.y, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y of the block from row {block.first} holds what is no number: {error}"
+            ) from error
+    return block.y.ndim, 1 if block.y.ndim == 1 else int(block.y.shape[1])
+
+
+def label_weights(block: Block) -> tuple[Array, Array] | None:
+    """Return the labels of a block that count, and the weight of each."""
+    block = counted(block)
+    if block.y is None:
+        return None
+    refuse_targets(block.y)
+    if block.y.ndim != 1:
+        raise ValueError(f"labels must be one for each row, not of shape {block.y.shape}")
+    labels, codes = np.unique(block.y, return_inverse=True)
+    return labels, np.bincount(codes, block.counts, len(labels))
+
+
+def class_codes(machine: Any, blocks: RowBlocks) -> tuple[ClassCodes, Array]:
+    """Return the classes of the labels in all blocks, and their weights; sets `classes_`."""
+    name = type(machine).__name__
+    found = [part for part in blocks.gather(label_weights) if part is not None]
+    if not found:
+        raise ValueError(f"{name} needs labels: give y in the blocks, (X, y), or as an array")
+    kinds = {isinstance(label, str) for labels, _ in found for label in labels[:1].tolist()}
+    if len(kinds) > 1:
+        raise ValueError(f"{name}: some blocks have strings as labels, others numbers")
+    classes, codes = np.unique(np.concatenate([p[0] for p in found]), return_inverse=True)
+    totals = np.bincount(codes, np.concatenate([p[1] for p in found]), len(classes))
+    if len(classes) < 2:
+        only = classes.tolist()[0] if len(classes) else None
+        raise ValueError(f"{name} needs two classes, but y has only one class, {only!r}")
+    machine.classes_ = classes
+    given = class_weights(machine, getattr(machine, "class_weight", None), classes, totals)
+    factors = np.ones(len(classes)) if given is None else given
+    return ClassCodes(classes, factors), totals

@@ -1,0 +1,51 @@
+"""Functions of blocks that workers import: what tests of clusters run there."""
+
+import os
+import signal
+
+import numpy as np
+
+
+def products(block):
+    return len(block), block.X.T @ block.X
+
+
+def features(block, W):
+    return block.X @ W
+
+
+def shifted(block, F, v):
+    return F + v, float((F @ v).sum())
+
+
+def shifted_until_killed(block, F, v, marker):
+    """Do the same; the first worker that comes here is killed with all that it holds."""
+    if marker and block.first and not os.path.exists(marker):
+        with open(marker, "w", encoding="utf-8"):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+    return F + v, float((F @ v).sum())
+
+
+def slow(block, seconds):
+    import time
+
+    time.sleep(seconds)
+    return 1
+
+
+def received(dask_worker):
+    """Return the bytes that a worker got from others, so far."""
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
+def failing(block):
+    raise ArithmeticError(f"row {block.first}")
+
+
+def first_rows(block):
+    return block.first
+
+
+def zeros(block):
+    return np.zeros(3)

@@ -1,0 +1,122 @@
+"""Machines on features of more rows than are looked at one by one: samples first, all rows last."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import SVC, SVR, KMeans, OneClassSVM
+from mercer.gram import FactoredGram
+from mercer.problems import Partition
+from mercer.solvers.base import Status
+from mercer.solvers.clustering import sampled_starts
+from mercer.solvers.linear_margin import interior_point
+from mercer.solvers.weighted_gram import weighted_gram
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12_000, 6))
+    return X, (X @ rng.standard_normal(6) + rng.standard_normal(len(X)) > 0).astype(int)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e6])
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_a_classifier_of_many_rows_is_the_one_of_all_of_them(rows, slack, scale, monkeypatch):
+    X, y = rows
+    X, C = X * scale, 1.0 / scale**2
+    found = SVC("linear", C=C, slack=slack).fit(X, y)
+    monkeypatch.setattr(interior_point, "can_round", lambda P: False)
+    direct = SVC("linear", C=C, slack=slack).fit(X, y)
+    assert found.solution_.status is direct.solution_.status is Status.SOLVED
+    assert found.certificate_.ok
+    np.testing.assert_allclose(
+        found.decision_function(X), direct.decision_function(X), rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("machine", [SVR("linear", epsilon=0.2), OneClassSVM("linear", nu=0.3)])
+def test_tubes_and_one_class_of_many_rows_are_certified(rows, machine):
+    X, y = rows
+    machine.fit(X) if isinstance(machine, OneClassSVM) else machine.fit(X, X[:, 0] + y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok
+
+
+def test_weights_are_repetition_on_many_rows(rows):
+    X, y = rows
+    times = np.where(np.arange(len(y)) % 3 == 0, 2, 1)
+    weighted = SVC("linear").fit(X, y, sample_weight=times)
+    repeated = SVC("linear").fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(
+        weighted.decision_function(X[:50]), repeated.decision_function(X[:50]), rtol=1e-6, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e8])
+def test_a_constant_column_changes_nothing(rows, constant):
+    X, y = rows
+    machine = SVC("linear").fit(np.column_stack([X, np.full(len(X), constant)]), y)
+    plain = SVC("linear").fit(X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert (
+        np.mean(
+            machine.predict(np.column_stack([X, np.full(len(X), constant)])) == plain.predict(X)
+        )
+        > 0.999
+    )
+
+
+def test_a_limit_ends_a_search_of_many_rows_with_an_admissible_answer(rows):
+    X, y = rows
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        machine = SVC("linear", max_iter=3).fit(X, y)
+    assert machine.solution_.status is Status.ITERATION_LIMIT
+    assert np.isfinite(machine.decision_function(X[:5])).all()
+
+
+def test_starts_on_a_sample_end_as_low_as_on_all_rows(monkeypatch):
+    rng = np.random.default_rng(1)
+    centres = 6.0 * rng.standard_normal((5, 3))
+    X = centres[rng.integers(0, 5, 6000)] + rng.standard_normal((6000, 3))
+    whole = KMeans(5, kernel="linear", random_state=0).fit(X)
+    monkeypatch.setattr(sampled_starts, "_ROWS", 500)
+    monkeypatch.setattr(sampled_starts, "_ROWS_PER_CLUSTER", 10)
+    asked = []
+    is_sampled = sampled_starts.is_sampled
+    monkeypatch.setattr(
+        "mercer.solvers.clustering.lloyd.is_sampled",
+        lambda p: asked.append(is_sampled(p)) or asked[-1],
+    )
+    sampled = KMeans(5, kernel="linear", random_state=0).fit(X)
+    assert asked == [True]
+    assert sampled.certificate_.ok
+    np.testing.assert_allclose(sampled.inertia_, whole.inertia_, rtol=1e-6)
+
+
+def test_a_sample_with_all_weight_on_one_row_gives_way_to_all_rows(monkeypatch):
+    monkeypatch.setattr(sampled_starts, "_ROWS", 50)
+    monkeypatch.setattr(sampled_starts, "_ROWS_PER_CLUSTER", 1)
+    X = np.random.default_rng(2).standard_normal((2000, 2))
+    weights = np.full(2000, 1e-12)
+    weights[7] = 1.0
+    machine = KMeans(4, kernel="linear", random_state=0).fit(X, sample_weight=weights)
+    assert len(np.unique(machine.labels_)) == 4
+
+
+def test_sums_of_features_are_those_of_the_indicator():
+    rng = np.random.default_rng(3)
+    F, labels, w = rng.standard_normal((60, 4)), rng.integers(0, 3, 60), rng.random(60) + 0.1
+    problem = Partition(FactoredGram.of(lambda Z: Z, F), 3, w)
+    Z = problem.indicator(labels)
+    np.testing.assert_allclose(problem.feature_sums(labels), Z.T @ F)
+    np.testing.assert_allclose(problem.within(labels), np.diag(Z.T @ F @ F.T @ Z))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_weighted_gram_of_weights_of_either_sign(sign):
+    rng = np.random.default_rng(4)
+    F, h = rng.standard_normal((700, 9)), sign * rng.random(700)
+    np.testing.assert_allclose(weighted_gram(F, h), F.T @ (h[:, None] * F), rtol=1e-12, atol=1e-10)
