@@ -432,6 +432,11 @@ def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> No
         )
 
 
+def refuse_overflow_of(source: Source, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if the kernel overflows on points of which no matrix is held."""
+    refuse_overflow(LazyGram(source), kernel, rows)
+
+
 def _too_far(gram: Gram) -> Array:
     """Return the row of the largest entry of X if its distances to others make no kernel values."""
     X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None

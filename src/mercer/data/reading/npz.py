@@ -103,7 +103,11 @@ def _sparse(arrays: dict[str, Array], source: str, options: Options) -> Table:
         options.limits.check("columns", shape[1], source)
         if len(arrays["indptr"]) != shape[0 if kind == "csr" else 1] + 1:
             raise ValueError("indptr does not fit the shape")
-        parts = (arrays["data"].astype(np.float64), arrays["indices"], arrays["indptr"])
+        places = arrays["indices"], arrays["indptr"]
+        if any(array.dtype.kind not in "iu" for array in places):
+            raise ValueError("indices and indptr must be integers")
+        # copies: what lies in the bytes of the file cannot be written, and duplicates are summed
+        parts = (arrays["data"].astype(np.float64), *(np.array(array) for array in places))
         made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(parts, shape=shape)
         refuse_broken_sparse(made)
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError) as error:

@@ -27,8 +27,8 @@ from mercer.approximation.text import parse_approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate
 from mercer.expression import bind_columns
-from mercer.gram import LazyGram, Source
-from mercer.gram.build import dense_bytes, refuse_overflow
+from mercer.gram import Source
+from mercer.gram.build import dense_bytes, refuse_overflow_of
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.parameters import refuse
@@ -130,7 +130,7 @@ def used_kernel(
     rows = distinct_rows(X, np.zeros(len(ones), dtype=np.intp), ones)
     used = take(X, rows.first)
     formula = bind_columns(kernel.expression(), None if names is None else list(names))
-    refuse_overflow(LazyGram(Source(formula, used)), kernel, rows.first)
+    refuse_overflow_of(Source(formula, used), kernel, rows.first)
     found = chosen.of(kernel, used, rows.weight, names)
     if found.phi.dimension == 0:  # the kernel is zero on the rows: there is nothing to save
         return UsedKernel(kernel)

@@ -288,7 +288,7 @@ class Sets(Engine):
                     return
 
     def _is_over(self) -> bool:
-        return self.watch.stopped
+        return bool(self.watch.stopped)
 
     def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
         """Multiply by the rows that are stored, or by entries that live only for it."""
