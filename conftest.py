@@ -1,8 +1,12 @@
 """For all tests and examples in docstrings."""
 
 import sys
+from importlib.util import find_spec
 
 import pytest
+
+# modules that are torch's own say so when they are imported: `make test-torch` has it
+collect_ignore_glob = [] if find_spec("torch") else ["src/mercer/backends/torch/*.py"]
 
 
 @pytest.fixture(autouse=True)

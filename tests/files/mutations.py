@@ -20,6 +20,7 @@ import warnings
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -221,10 +222,11 @@ class Watch:
 
     def __init__(self) -> None:
         self.path, self.seen, self.on = "", [], False
+        self.thread = 0
         sys.addaudithook(self._heard)
 
     def _heard(self, event: str, args: Any) -> None:
-        if not self.on:
+        if not self.on or get_ident() != self.thread:  # other threads look after their own
             return
         if event == "open" and args[0] == self.path and args[1] in ("r", "rb"):
             return
@@ -240,7 +242,7 @@ def the_watch() -> Watch:
 
 def judge(path: Path, rows: Any, watch: Watch) -> str:
     """Load a file and ask the machine; return what came of it."""
-    watch.path, watch.seen, watch.on = str(path), [], True
+    watch.path, watch.seen, watch.thread, watch.on = str(path), [], get_ident(), True
     try:
         machine = mercer.load(str(path))
     except mercer.ModelFormatError:

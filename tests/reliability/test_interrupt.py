@@ -130,7 +130,7 @@ SCENES = {
         "KernelRidge('loo', kernel=Gaussian(1.0), penalties=[0.1, 1.0])", 1200, 4000
     ),
     "conjugate gradient": fit(
-        "KernelRidge(1e-6, kernel=Gaussian(1.0), solver=ConjugateGradient(rank=50, max_iter=6))",
+        "KernelRidge(1e-6, kernel=Gaussian(1.0), solver=ConjugateGradient(rank=50, block=0, max_iter=6))",
         1500,
         12000,
         memory="20 MB",

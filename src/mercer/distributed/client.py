@@ -31,7 +31,7 @@ def running_client(client: Any = None) -> Any:
             f"client={found!r} must be a distributed.Client; Client('tcp://...') makes one"
         )
     if getattr(found, "asynchronous", False):
-        raise TypeError("client must be synchronous: Client(asynchronous=False)")
+        raise TypeError("client must be a synchronous one, as Client('tcp://...') is")
     refuse_closed(found)
     return found
 

@@ -120,7 +120,7 @@ def numbered(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
     --------
     >>> from mercer.kernels import Gaussian, Linear
     >>> numbered(Gaussian(1.0).on("age") + Linear().on(0), ["height", "age"])
-    Gaussian(1.0).on([1]) + Linear().on([0])
+    Gaussian(scale=1.0).on([1]) + Linear().on([0])
     """
     if isinstance(kernel, On):
         chosen = ex.Dot((ex.Columns(kernel.columns),))

@@ -427,9 +427,9 @@ def test_many_rows_are_refused_before_memory_is_taken():
     A = np.zeros((200_000, 2))
     A[:, 0] = np.arange(200_000)
     with mercer.config(memory=8_000_000_000), pytest.raises(MemoryBudgetError, match="200000"):
-        PCA(5, kernel=Gaussian(1.0)).fit(A)
+        PCA(5, kernel=Gaussian(1.0), approximation=None).fit(A)
     with mercer.config(memory=8_000_000_000), pytest.raises(MemoryBudgetError, match="200000"):
-        PCA(kernel=Gaussian(1.0)).fit(A)
+        PCA(kernel=Gaussian(1.0), approximation=None).fit(A)
     assert PCA(n_components=1).fit(A).n_components_ == 1  # features are few
 
 
@@ -664,7 +664,7 @@ def test_a_share_may_be_any_float():
 
 def test_over_budget_names_what_pca_takes():
     with mercer.config(memory="20MB"), pytest.raises(MemoryBudgetError) as seen:
-        PCA(kernel=Gaussian(1.0)).fit(rows(1200))
+        PCA(kernel=Gaussian(1.0), approximation=None).fit(rows(1200))
     assert "n_components=10" in str(seen.value) and "Conjugate" not in str(seen.value)
 
 

@@ -178,8 +178,9 @@ class _Descent:
             new, share = np.einsum("ij,ij->j", R, Z), np.einsum("ij,ij->j", R - before, Z)
             P = Z + np.divide(share, rz, out=np.zeros_like(rz), where=rz > 0) * P
             rz = new
+            stop = watch.tick(self.steps, worst)
             if worst <= goal:
                 return R, P, Status.SOLVED
-            if watch.tick(self.steps, worst):
+            if stop:
                 return R, P, watch.stopped or Status.STOPPED
         return R, P, Status.ITERATION_LIMIT
