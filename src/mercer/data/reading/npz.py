@@ -107,7 +107,7 @@ def _sparse(arrays: dict[str, Array], source: str, options: Options) -> Table:
         if any(array.dtype.kind not in "iu" for array in places):
             raise ValueError("indices and indptr must be integers")
         # copies: what lies in the bytes of the file cannot be written, and duplicates are summed
-        parts = (arrays["data"].astype(np.float64), *(np.array(array) for array in places))
+        parts: Any = (arrays["data"].astype(np.float64), *(np.array(array) for array in places))
         made = (sparse.csr_array if kind == "csr" else sparse.csc_array)(parts, shape=shape)
         refuse_broken_sparse(made)
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError) as error:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.approximation import Approximation
+from mercer.approximation import ApproximateKernel, Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.certificates.spectral.eigenproblem import is_orthonormal
@@ -409,6 +409,8 @@ class SpectralClustering(
         # eigenvectors of rounding are those of no matrix that is made anew; components hang on
         # entries that are zero, which rounding of distances may decide
         rounding = self.n_connected_ > 1 or self._cancels(shift)
+        # similarities of features may be negative, and eigenvalues then above one
+        rounding = rounding or isinstance(self.kernel_, ApproximateKernel)
         eager = not bool(carried.all()) or rounding or not is_orthonormal(modes)
         self._judgement = lazy_certificate(base, question, modes, judged, eager=eager)
 
