@@ -248,7 +248,7 @@ def _row_tensor(A: Any, B: Any) -> Any:
     if isinstance(A, csr_array) and B.shape[1] == 1:
         return csr_array(A.multiply(_dense(B)))
     product = _dense(A)[:, :, None] * _dense(B)[:, None, :]
-    return product.reshape(len(product), -1)
+    return product.reshape(len(product), product.shape[1] * product.shape[2])
 
 
 def _beside(parts: list[Any]) -> Any:

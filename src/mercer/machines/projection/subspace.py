@@ -18,7 +18,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.gram import Source, exact
 from mercer.gram.storage.precomputed import MatrixExpansion
-from mercer.points import is_sparse, row_count
+from mercer.points import is_objects, is_sparse, row_count
 
 HEAVY = 32  # columns of sparse rows that may be filled in
 
@@ -86,7 +86,7 @@ class FeatureSubspace(Subspace):
 
     def _of(self, Z: Points) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.features(Z.astype(np.float64, copy=False))
+            return self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False))
 
 
 @dataclass(frozen=True, eq=False)
