@@ -35,7 +35,7 @@ from mercer.approximation import (
 )
 from mercer.approximation.landmarks import RULES
 from mercer.data import Table
-from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum
+from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum, Subsequence
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
 
@@ -331,3 +331,22 @@ def test_small_and_empty_kernels():
         assert one.certificate_.ok
     zero = KernelRidge(0.1, 0.0 * Linear(), approximation=Nystrom(10)).fit(X, y)
     np.testing.assert_allclose(zero.predict(NEW), y.mean())
+
+
+def test_strings_by_landmarks_are_projected_and_have_variances():
+    """Feature maps take what the kernel takes, strings as they are."""
+    words = ["".join(np.random.default_rng(k).choice(list("ab"), 6)) for k in range(20)]
+    kernel, landmarks = Subsequence(2, 0.5), Nystrom(5)
+    machine = PCA(2, kernel=kernel, approximation=landmarks).fit(words)
+    assert machine.transform(words[:3]).shape == (3, 2)
+    targets = np.array([word.count("a") for word in words], dtype=float)
+    process = GaussianProcess(kernel, approximation=landmarks).fit(words, targets)
+    assert (process.predict(words[:3], return_std=True)[1] > 0).all()
+
+
+def test_leverage_draws_rows_that_explain_something():
+    """Rows of zeros are no landmarks of a linear kernel, however many are asked for."""
+    X = np.zeros((20, 1))
+    X[:3, 0] = 1.0
+    machine = NearestMean(Linear(), approximation="nystrom:5:leverage").fit(X, X[:, 0] > 0)
+    assert machine.kernel_.phi.dimension == 1

@@ -15,7 +15,7 @@ from mercer.backends import choose_backend
 from mercer.gram import Gram, Source
 from mercer.gram.storage.factored import FeatureFunction
 from mercer.gram.storage.precomputed import rectangle
-from mercer.points import take, to_dense
+from mercer.points import is_objects, take, to_dense
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
 from mercer.resources import rows_at_once
 
@@ -228,7 +228,7 @@ class FeatureSpread(Spread):
         raise TypeError("FeatureSpread does not take anything off the prior")
 
     def _phi(self, Z: Points) -> Array:
-        return to_dense(self.features(Z.astype(np.float64, copy=False)))
+        return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
 
     def _half(self, phi: Array) -> Array:
         return np.asarray(linalg.solve_triangular(self.factor, (phi - self.mean).T, lower=True))
