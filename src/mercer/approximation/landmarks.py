@@ -53,7 +53,7 @@ def leverage(source: Source, m: int, weights: Array | None, rng: np.random.Gener
     A.flat[:: len(A) + 1] += penalty
     solved = linalg.solve_triangular(np.linalg.cholesky(A), F.T, lower=True)
     scores = np.einsum("ij,ij->j", solved, solved) + left / penalty
-    m = min(m, np.count_nonzero(scores))  # rows that explain nothing are no landmarks
+    m = min(m, int(np.count_nonzero(scores)))  # rows that explain nothing are no landmarks
     return np.asarray(among[np.sort(rng.choice(len(among), m, False, scores / scores.sum()))])
 
 
