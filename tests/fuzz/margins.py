@@ -212,7 +212,9 @@ def _same_values(trial, answer, f, method):
 
 
 def _gap(trial, answer, primal, dual):
-    """The gap is no larger than the certificate says."""
+    """The gap is no larger than the certificate says, if it claims to bound anything."""
+    if "nothing is shown" in trial.machine.certificate_.statement:
+        return
     found = trial.machine.certificate_.quantities
     size = max(abs(primal), abs(dual))
     gap, claimed = float(primal - dual), float(found.gap)
