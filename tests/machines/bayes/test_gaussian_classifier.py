@@ -382,3 +382,8 @@ def test_unbiased_covariances():
     shared = GaussianClassifier(unbiased=True, shared=True).fit(X, y)
     within = sum(np.cov(X[y == c].T) * (np.sum(y == c) - 1) for c in range(3))
     np.testing.assert_allclose(shared.covariance_, within / (len(y) - 3), rtol=1e-10)
+
+
+def test_a_floor_that_nothing_can_be_divided_by_is_refused():
+    with pytest.raises(ValueError, match="floor=5e-324 must be at least 1e-290"):
+        GaussianClassifier(floor=5e-324).fit(np.ones((4, 2)), [0, 1, 0, 1])

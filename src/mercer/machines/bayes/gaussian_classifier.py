@@ -33,6 +33,8 @@ from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, sca
 from mercer.machines.bayes.lazy_solution import SolvedLater
 from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
 
+_LEAST_FLOOR = 1e-290  # inverses of less, times what rows differ by, are no numbers
+
 
 class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, BaseEstimator):
     """Gaussian classes by maximum likelihood: linear and quadratic discriminants.
@@ -279,5 +281,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         check_flag(self, "shared")
         check_flag(self, "unbiased")
         check_real(self, "floor", above=0.0)
+        if self.floor < _LEAST_FLOOR:
+            refuse(self, "floor", self.floor, f"be at least {_LEAST_FLOOR:g}, to divide by")
         check_prior(self)
         check_loss(self)
