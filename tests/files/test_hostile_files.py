@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 import zipfile
 from hashlib import sha256
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -20,6 +21,7 @@ from files.mutations import Model, run, the_watch
 import mercer
 from mercer.approximation import Nystrom, RandomFeatures
 from mercer.files.container import MOST_HEADER
+from mercer.files.schema.record import check_fields
 from mercer.files.schema.table import RECORDS
 from mercer.kernels import Gaussian, Polynomial
 
@@ -322,3 +324,12 @@ def test_features_that_belong_together_only_in_part_are_refused():
     ):
         with pytest.raises(ValueError, match="a sketch has"):
             RECORDS["TensorSketch"].build({**found, **change})
+
+
+def test_a_record_in_the_place_of_an_array_is_named():
+    """An object may have a `shape` that is no shape of an array: it is named by its type."""
+    described = RECORDS["GaussianMixture"]
+    fitted = mercer.GaussianMixture(1).fit(DATA.X)
+    fields = {**described.fields_of(fitted), "weights_": SimpleNamespace(shape=object())}
+    with pytest.raises(mercer.ModelFormatError, match="weights_ is of type SimpleNamespace"):
+        check_fields(described, fields, {})

@@ -211,8 +211,8 @@ def check_fields(described: Record, found: Fields, inside: Mapping[int, Sizes]) 
 
 def _show(value: Any) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and shape != ():
-        return f"an array of {dtype} and shape {tuple(shape)}"
+    if isinstance(shape, tuple) and shape:  # records may have a `shape` of their own
+        return f"an array of {dtype} and shape {shape}"
     if isinstance(value, str | bool | int | float) or value is None:
         return f"{value!r:.60}"
     return f"of type {type(value).__name__}"
