@@ -186,6 +186,10 @@ class StreamedGram(FactoredGram):
         """Write out the features of some rows."""
         return np.asarray(self.map(take(self.X, index)))
 
+    def sampled_raw(self, index: Array) -> Array:
+        """Evaluate the rows b of some points, in float64."""
+        return self.map.raw(take(self.X, index), np.float64)
+
     def made_for(self) -> Array | None:
         """Return the features of landmarks."""
         found = self.map.made_for()

@@ -32,11 +32,13 @@ _NOTHING = 64 * _EPS  # of sums before they cancel: right-hand sides that are ro
 _RESTARTS = 8  # each must halve the true residual
 _BLOCK = 4096  # rows of the sample that are written out at a time
 # Nanoseconds on one core: an entry of a row b read from memory in a pass, or evaluated (Gaussian),
-# and a row of the preconditioner over m^2; with 6 rows for each feature 45 passes are saved by all.
-_READ, _EVALUATED, _ROW = 0.55, 3.0, 0.045
-_FEW, _PASSES = 6, 45
+# and a row of the preconditioner over m^2, twice that where it is mixed first. A sample of 6 rows
+# for each feature leaves 45 passes to do, twice as many where a few rows are unlike all others.
+_READ, _EVALUATED, _ROW = 0.55, 3.0, 0.022
+_FEW, _PASSES = 6, 90
 _SINGLE = 2.5e-7  # of an entry: what float32 and sums in it get wrong
 _MOVED = 0.3  # of the equations, preconditioned: each round in float64 leaves this share of errors
+_LATE = 1e-3  # of the penalty: what may be lost where rows are mixed after their products
 _ROUND = 1e-4  # of the residual at its start: where a round in float32 ends
 _PROBES = 16
 _WRITTEN = 4  # times the features: what work with all of them at once takes
@@ -88,13 +90,15 @@ class PrimalConjugateGradient(Solver):
         """Descend with a preconditioner of some rows, then of more, until of all."""
         problem, scales = _scaled(problem)
         gram: Any = problem.gram
-        rows, n = self.sample or sample_rows(gram), gram.shape[0]
+        rows, n = self.sample or sample_rows(problem), gram.shape[0]
         precondition = Preconditioner.of(problem, min(rows, n), self.random_state)
         quick = held(gram, precondition) if rows < n else gram
         system = NormalEquations.of(quick, problem)
         W = np.zeros_like(system.right)
         if start is not None and start.weights is not None:
             W = start.weights / scales
+        elif rows >= n:  # the preconditioner is the equations
+            W = precondition(system.right)
         descent = _Descent(self, system, watch, W)
         while True:
             ended = descent.run(precondition)
@@ -132,13 +136,15 @@ def _scaled(problem: LinearSystem) -> tuple[LinearSystem, Array]:
     return replace(problem, targets=problem.targets / scales), scales
 
 
-def sample_rows(gram: FactoredGram) -> int:
+def sample_rows(problem: LinearSystem) -> int:
     """Return how many rows the preconditioner is made of: few and many passes, or all and few."""
+    gram: Any = problem.gram
     n, m = gram.shape[0], gram.rank
     entry = _READ if _is_held(gram) or _fits(gram, np.float32) else _EVALUATED
     few = min(n, _FEW * m)
     passes = _PASSES * entry * float(n) * m
-    return few if (n - few) * _ROW * float(m) ** 2 > passes else n
+    row = _ROW * float(m) ** 2 * (1 if is_mixed_late(problem) else 2)
+    return few if (n - few) * row > passes else n
 
 
 def held(gram: FactoredGram, precondition: Preconditioner) -> FactoredGram:
@@ -300,33 +306,56 @@ def _cholesky(matrix: Array, penalty: float, floor: float) -> Array:
 def sampled_normal_matrix(problem: LinearSystem, count: int, seed: int) -> Array:
     """Estimate G'SG from some rows, and from the landmarks; exact from all rows.
 
+    Of rows b where that keeps the digits, mixed in the end; of the features they make otherwise.
     Means are taken off in two steps, that of a few rows before products and the rest after.
     """
     gram: Any = problem.gram
-    s, n, m = problem.row_weights, gram.shape[0], gram.rank
+    s, n = problem.row_weights, gram.shape[0]
     index, share, lone = np.arange(n), s, None
     if count < n:
         rng, total = np.random.default_rng(seed), s.sum()
         even = bool((s == s[0]).all())
         index = np.sort(rng.choice(n, count, replace=not even, p=None if even else s / total))
         share, lone = np.full(count, total / count), gram.made_for()
+    plain = is_mixed_late(problem)
+    rows_of = gram.sampled_raw if plain else gram.sampled
+    m = gram.width if plain else gram.rank
     out, sums = np.zeros((m, m)), np.zeros(m)
     middle = None
     step = rows_at_once(m, _BLOCK, arrays=2)
     for first in range(0, len(index), step):
         check()
         part = slice(first, first + step)
-        E = gram.sampled(index[part])
+        E = rows_of(index[part])
         if middle is None:
             middle = share[part] @ E / share[part].sum() if problem.bias else np.zeros(m)
-        E = E - middle
+        E -= middle
         sums += share[part] @ E
         out += _square(E, share[part])
+    assert middle is not None  # no fit has no rows
     if problem.bias:
         out -= np.outer(sums, sums) / share.sum()
+    mean = middle + sums / share.sum()
+    R = gram.map.mixing if plain else None
+    if R is not None:
+        out, mean = R.T @ out @ R, mean @ R
+        out = (out + out.T) / 2
     if lone is not None:  # each may be alone in its direction, which a sample would miss
-        out += _square(lone - (middle + sums / share.sum()), np.full(len(lone), s.sum() / n))
-    return out
+        out += _square(lone - mean, np.full(len(lone), s.sum() / n))
+    return np.asarray(out)
+
+
+def is_mixed_late(problem: LinearSystem) -> bool:
+    """Return whether R'(B'SB)R keeps the digits that the penalty asks for: half the work."""
+    gram: Any = problem.gram
+    if not isinstance(gram, StreamedGram) or gram.written is not None:
+        return False
+    R = gram.map.mixing
+    if R is None:  # nothing to mix
+        return True
+    sums = float(np.sqrt(np.square(problem.row_weights) @ np.square(gram.longest())))
+    rounding = _EPS * sums * float(np.square(R).sum(axis=0).max(initial=0.0))
+    return rounding < _LATE * float(problem.penalties.min())
 
 
 def _square(E: Array, share: Array) -> Array:
