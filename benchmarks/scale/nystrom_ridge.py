@@ -2,8 +2,8 @@
 
 python -m benchmarks.scale.nystrom_ridge [kegg | covertype]     prints a line for each contestant
 
-The same Gaussian kernel and penalty; judged by held-out rows. Landmarks drawn by what is unexplained
-so far need fewer of them for the same error: a line for half as many.
+The same Gaussian kernel and penalty; judged by held-out rows. Landmarks drawn by what is not
+explained so far need fewer of them for the same error: a line for half as many.
 """
 
 from __future__ import annotations
