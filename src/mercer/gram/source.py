@@ -243,6 +243,8 @@ class LazyGram(SourceGram):
     def _product(self, V: Array) -> Array:
         """Multiply; rows of V that are zero (points that support nothing) cost nothing."""
         used = np.flatnonzero(V.any(axis=1))
+        if not len(used):
+            return np.zeros(V.shape)
         if 2 * len(used) > len(V):
             return self._pairs.matmul(V)
         return self.source.against(used).matmul(V[used])
