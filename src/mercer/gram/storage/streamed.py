@@ -92,7 +92,11 @@ class StreamedGram(FactoredGram):
 
     @cached_property
     def factor(self) -> Any:
-        """Write out the features."""
+        """Write out the features, and keep them."""
+        return self.write_out()
+
+    def write_out(self) -> Array:
+        """Write out the features, for the caller to change or keep."""
         n, m = self.shape[0], self.rank
         require_memory(
             _COPIES * 8 * n * m,

@@ -88,24 +88,27 @@ class Partition:
         Z = csr_array((self.weights, labels, np.arange(n + 1)), shape=(n, self.count))
         return np.asarray(to_dense(Z.T.tocsr() @ self.gram.factor))
 
-    def expand_means(self, labels: Array) -> Expansion:
-        """Return m_c'phi(z) of every cluster, as a function of new points."""
+    def expand_means(self, labels: Array, sums: Array | None = None) -> Expansion:
+        """Return m_c'phi(z) of every cluster, for new points; by the `feature_sums` if known."""
         W = self.cluster_weights(labels)
         if isinstance(self.gram, FactoredGram):
-            return self.gram.expand_weights(self.feature_sums(labels).T / W)
+            sums = self.feature_sums(labels) if sums is None else sums
+            return self.gram.expand_weights(sums.T / W)
         return self.gram.expand(self.indicator(labels) / W)
 
     def cluster_weights(self, labels: Array) -> Array:
         """Return the total weight of each cluster."""
         return np.bincount(labels, self.weights, self.count)
 
-    def within(self, labels: Array) -> Array:
+    def within(self, labels: Array, sums: Array | None = None) -> Array:
         """Return sum_ij w_i w_j k(x_i, x_j) over the pairs inside each cluster, in float64.
 
         Evaluated anew from the points; other pairs are not looked at where K is not data itself.
+        By the `feature_sums` where there are features; those may be known already.
         """
         if self.gram.factor is not None:
-            return np.asarray(np.square(self.feature_sums(labels)).sum(axis=1))
+            sums = self.feature_sums(labels) if sums is None else sums
+            return np.asarray(np.square(sums).sum(axis=1))
         if not isinstance(self.gram, DenseGram | CachedGram | LazyGram):
             columns = self.indicator(labels)
             return np.asarray((columns * (exact(self.gram) @ columns)).sum(axis=0))
@@ -141,7 +144,7 @@ def about_the_mean(gram: Gram, weights: Array) -> Gram:
     """
     if not isinstance(gram, FactoredGram) or isinstance(gram.features, CenteredFeatures):
         return gram
-    if not is_sparse(gram.factor):
+    if not is_sparse(gram.written):
         return centered(gram, weights)
     n, d = gram.factor.shape
     full = gram.factor.nnz >= _FULL * n * d
