@@ -142,7 +142,7 @@ class _Looked(NamedTuple):
 def _look(
     rows: slice, sums: _Sums, labels: Array, w: Array, W: Array, diagonal: Array, tol: float
 ) -> _Looked:
-    """Look at some points: where is the nearest mean, and what would a move gain?"""
+    """Look at some points: the nearest means, and what moves would gain."""
     here, w, own, filled = labels[rows], w[rows], diagonal[rows], W > 0
     every, safe = np.arange(len(here)), np.where(filled, W, 1.0)
     D = sums.of(rows) * (-2.0 / safe)

@@ -45,6 +45,10 @@ class RowMap(ABC):
     def __call__(self, X: Any) -> Array:
         """Return the features of rows, float64."""
 
+    def write(self, X: Points, out: Array) -> None:
+        """Write the features of rows to an array (n, dimension)."""
+        out[...] = self(X)
+
     def raw(self, X: Points, dtype: Any) -> Array:
         """Return the rows b(x) of points, in float64 or float32."""
         return np.asarray(self(X), dtype=dtype)
@@ -106,7 +110,7 @@ class StreamedGram(FactoredGram):
         with np.errstate(over="ignore", invalid="ignore"):
             F = np.empty((n, m))
             for rows in self.parts(m):
-                F[rows] = self.map(take(self.X, rows))
+                self.map.write(take(self.X, rows), F[rows])
         return F
 
     @property

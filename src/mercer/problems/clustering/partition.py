@@ -25,6 +25,8 @@ from mercer.resources import within_budget
 
 _ROUNDING = 1e-12  # of the trace
 _FULL = 0.5  # share of nonzeros from which sparse features are written out
+_FEW_CLUSTERS = 32  # up to which zeros are as soon multiplied as walked past
+_TOGETHER = 8192  # points whose features are added up at a time
 _FAR = 1e-4  # share of the trace that is scatter: below, sparse features are written out, too
 
 
@@ -84,9 +86,17 @@ class Partition:
 
     def feature_sums(self, labels: Array) -> Array:
         """Return Z'S F, the weighted sum of the features of each cluster: (k, D)."""
-        n = len(labels)
-        Z = csr_array((self.weights, labels, np.arange(n + 1)), shape=(n, self.count))
-        return np.asarray(to_dense(Z.T.tocsr() @ self.gram.factor))
+        n, F = len(labels), self.gram.factor
+        if is_sparse(F) or self.count > _FEW_CLUSTERS:
+            Z = csr_array((self.weights, labels, np.arange(n + 1)), shape=(n, self.count))
+            return np.asarray(to_dense(Z.T.tocsr() @ F))
+        sums = np.zeros((self.count, F.shape[1]))
+        for first in range(0, n, _TOGETHER):  # a product of two dense matrices has all threads
+            part = slice(first, first + _TOGETHER)
+            Z = np.zeros((len(labels[part]), self.count))
+            Z[np.arange(len(Z)), labels[part]] = self.weights[part]
+            sums += Z.T @ F[part]
+        return sums
 
     def expand_means(self, labels: Array, sums: Array | None = None) -> Expansion:
         """Return m_c'phi(z) of every cluster, for new points; by the `feature_sums` if known."""
