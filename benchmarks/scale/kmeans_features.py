@@ -44,7 +44,7 @@ def timed(name: str, fit: Callable[[], Any]) -> Any:
 
 
 def touched(gigabytes: int = 3) -> None:
-    """Write to as much memory as a fit takes: pages that a machine lends for the first time cost."""
+    """Write to as much memory as a fit takes: pages that are lent for the first time cost."""
     np.empty(gigabytes << 27).fill(0.0)
 
 
