@@ -14,6 +14,7 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
 from mercer.gram.definite import NEGATIVE
+from mercer.points import is_sparse
 from mercer.problems import Clusters, Partition
 
 _TOL = 1e-6
@@ -145,16 +146,16 @@ def _look(
     """Look at some points: the nearest means, and what moves would gain."""
     here, w, own, filled = labels[rows], w[rows], diagonal[rows], W > 0
     every, safe = np.arange(len(here)), np.where(filled, W, 1.0)
-    D = sums.of(rows) * (-2.0 / safe)
-    D += own[:, None]
-    D += sums.within / safe**2
-    D[:, ~filled] = np.inf
+    D = sums.of(rows) * (-2.0 / safe)[:, None]  # a row for each mean: minima of columns are quick
+    D += own
+    D += (sums.within / safe**2)[:, None]
+    D[~filled] = np.inf
     least = float(D.min(initial=0.0))
     np.maximum(D, 0.0, out=D)
-    at = D[every, here]
+    at = D[here, every]
     # what may be rounding of sums over a cluster is no gain: each term may leave one
     rounding = (16 + len(labels)) * _EPS * np.abs(own)
-    excess = np.maximum(at - D.min(axis=1) - rounding, 0.0)
+    excess = np.maximum(at - D.min(axis=0) - rounding, 0.0)
     misplaced = int((excess > tol * at + _TRACE * np.abs(own)).sum())
     # leaving a pair counts a distance twice, joining another cluster once
     gains = _move_gains(D, here, w, W, sums.sizes) - 3 * w * rounding
@@ -170,7 +171,7 @@ def _parts(labels: Array, W: Array) -> Iterator[slice]:
 
 
 class _Sums(NamedTuple):
-    """K S Z by blocks of rows, diag(Z'S K S Z), w'K w, and the points of each cluster."""
+    """(K S Z)' by blocks of rows, diag(Z'S K S Z), w'K w, and the points of each cluster."""
 
     of: Callable[[slice], Array]
     within: Array
@@ -184,16 +185,21 @@ def _sums(problem: Partition, labels: Array) -> _Sums:
     if F is not None:
         total = problem.feature_sums(labels)
         grand = float(np.square(total.sum(axis=0)).sum())
-        of = partial(_product_of, F, total.T)
+        of = partial(_product_of, F, total)
         return _Sums(of, np.square(total).sum(axis=1), grand, sizes)
     columns = problem.indicator(labels)
     sums = np.asarray(exact(problem.gram) @ columns)
     within, grand = (columns * sums).sum(axis=0), float((problem.weights @ sums).sum())
-    return _Sums(sums.__getitem__, within, grand, sizes)
+    return _Sums(partial(_part_of, sums), within, grand, sizes)
 
 
 def _product_of(F: Any, V: Array, rows: slice) -> Array:
-    return np.asarray(F[rows] @ V)
+    part = F[rows]
+    return np.asarray((part @ V.T).T if is_sparse(part) else V @ part.T)
+
+
+def _part_of(sums: Array, rows: slice) -> Array:
+    return np.ascontiguousarray(sums[rows].T)
 
 
 def _move_gains(D: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:
@@ -202,9 +208,9 @@ def _move_gains(D: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Ar
         return np.zeros(len(w))
     every, alone = np.arange(len(labels)), sizes[labels] < 2
     rest = np.where(alone, 1.0, W[labels] - w)
-    leave = np.where(alone, 0.0, w * W[labels] / rest * D[every, labels])
-    join = w[:, None] * W
-    join /= W + w[:, None]
-    join *= np.where(W > 0, D, 0.0)
-    join[every, labels] = np.inf
-    return np.asarray(leave - join.min(axis=1))
+    leave = np.where(alone, 0.0, w * W[labels] / rest * D[labels, every])
+    join = W[:, None] * w
+    join /= W[:, None] + w
+    join *= np.where(W[:, None] > 0, D, 0.0)
+    join[labels, every] = np.inf
+    return np.asarray(leave - join.min(axis=0))

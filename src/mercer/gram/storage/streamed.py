@@ -99,8 +99,8 @@ class StreamedGram(FactoredGram):
         """Write out the features, and keep them."""
         return self.write_out()
 
-    def write_out(self) -> Array:
-        """Write out the features, for the caller to change or keep."""
+    def write_out(self, origin: Array | None = None) -> Array:
+        """Write out the features, less those of an origin, for the caller to change or keep."""
         n, m = self.shape[0], self.rank
         require_memory(
             _COPIES * 8 * n * m,
@@ -111,6 +111,8 @@ class StreamedGram(FactoredGram):
             F = np.empty((n, m))
             for rows in self.parts(m):
                 self.map.write(take(self.X, rows), F[rows])
+                if origin is not None:
+                    np.subtract(F[rows], origin, out=F[rows])
         return F
 
     @property

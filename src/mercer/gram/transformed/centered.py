@@ -165,3 +165,8 @@ def _(gram: FactoredGram, weights: Array | None = None) -> Gram:
     # features that were written out for this alone need no copy
     F = np.subtract(F, mean, out=F if written is None else None)
     return FactoredGram.of(CenteredFeatures(gram.features, mean), F)
+
+
+def about(gram: StreamedGram, origin: Array) -> FactoredGram:
+    """Write features out less an origin: differences do not care, and digits are saved near it."""
+    return FactoredGram.of(CenteredFeatures(gram.features, origin), gram.write_out(origin))
