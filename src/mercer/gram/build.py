@@ -78,6 +78,7 @@ def make_gram(
     copies: int = 1,
     cost: float = 0.0,
     remedy: str = _PRODUCTS,
+    numbers: Array | None = None,
 ) -> Gram:
     """Choose how the Gram matrix of `kernel` on `X` is held.
 
@@ -102,6 +103,8 @@ def make_gram(
         For box programmes: the largest bound of a coefficient.
     remedy : str
         What a refusal names first, of the choices that the machine has.
+    numbers : (n,) int array, optional
+        What refusals call the rows of X, where these were taken from a larger table.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def make_gram(
         return PrecomputedGram(X, rows)
     X = X if rows is None else take(X, rows)
     gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, remedy)
-    refuse_overflow(gram, kernel, rows)
+    refuse_overflow(gram, kernel, numbers if rows is None else rows)
     return gram
 
 
@@ -441,6 +444,8 @@ def _too_far(gram: Gram) -> Array:
     """Return the row of the largest entry of X if its distances to others make no kernel values."""
     X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
     if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
+        return np.zeros(0, dtype=int)
+    if not is_sparse(X) and not max(float(X.max()), -float(X.min())) > _FAR:
         return np.zeros(0, dtype=int)
     sizes = abs(X).max(axis=1)
     sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
