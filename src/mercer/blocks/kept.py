@@ -10,7 +10,7 @@ import errno
 import pickle
 import tempfile
 from typing import IO, Any
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from mercer.blocks.base import Kept
 from mercer.resources import within_budget
@@ -79,6 +79,7 @@ class KeptHere(Kept):
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="mercer-")
+                finalize(self, self._file.close)
             place = Place(self._file.seek(0, 2))
             pickle.dump(value, self._file, protocol=5)
             self._file.flush()
