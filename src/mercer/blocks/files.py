@@ -172,7 +172,9 @@ def read_head(
         content, rest = b"".join(pieces), data.take()
     if rest:  # the last line is not whole
         content = content[: content.rfind(b"\n") + 1] or content
-    return read(io.BytesIO(content), format=found, kinds=kinds, columns=columns, **reader)
+    beginning: Any = io.BytesIO(content)
+    beginning.name = os.fspath(file)  # for errors
+    return read(beginning, format=found, kinds=kinds, columns=columns, **reader)
 
 
 def sampled_table(tables: Iterable[Table], count: int, random_state: int) -> Table:
