@@ -81,8 +81,12 @@ class DaskBlocks(RowBlocks):
         chunks = row_chunks(X, y, weights)
         self.n_columns, self.dtype, self.names = chunks.n_columns, chunks.dtype, chunks.names
         self.chunks = chunks
-        self.round = 0
-        self.sending = Sending(self.client)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with nothing sent, and have the blocks made."""
+        self.round, self.sending = 0, Sending(self.client)
+        self.sent: list[Any] = []  # what the blocks themselves were made with
         self.read()
 
     # --- rows ------------------------------------------------------------------------------------
@@ -109,19 +113,29 @@ class DaskBlocks(RowBlocks):
         self.blocks = blocks
         self.groups = groups_of(self.client, blocks)
 
-    def with_targets(self, y: Any = None, weights: Any = None) -> DaskBlocks:
+    def with_targets(self, y: Any = None, weights: Any = None) -> DerivedBlocks:
         """Return the same rows with targets and weights, one entry for each row."""
-        new = object.__new__(DaskBlocks)
-        new.__dict__.update(self.__dict__)
-        blocks = self.blocks
-        targets = aligned(y, "y", blocks, self.sizes)
-        counts = aligned(weights, "sample_weight", blocks, self.sizes)
-        cut = [self.client.compute(v) if v[0] is not None else v for v in (targets, counts)]
-        new.hold(
-            self.client.map(
-                with_targets, blocks, *cut, list(range(len(blocks))), pure=False, key="mercer-with"
-            )
-        )
+        targets = aligned(y, "y", self.blocks, self.sizes)
+        counts = aligned(weights, "sample_weight", self.blocks, self.sizes)
+
+        def made(source: DaskBlocks) -> tuple[list[Any], list[Any]]:
+            client, blocks = source.client, source.blocks
+            cut = [client.compute(v) if v[0] is not None else v for v in (targets, counts)]
+            numbers = list(range(len(blocks)))
+            key = "mercer-with"
+            return client.map(with_targets, blocks, *cut, numbers, pure=False, key=key), []
+
+        return DerivedBlocks(self, made)
+
+    def mapped(self, function: Callable[..., Any], *shared: Any) -> DerivedBlocks:
+        """Let the workers make other rows of theirs, and keep them."""
+
+        def made(source: DaskBlocks) -> tuple[list[Any], list[Any]]:
+            return source.parts(tasks.mapped, function, shared)
+
+        new = DerivedBlocks(self, made)
+        new.n_columns, new.dtype = new.gather(row_form)[0]
+        new.names = None
         return new
 
     # --- verbs -----------------------------------------------------------------------------------
@@ -177,7 +191,7 @@ class DaskBlocks(RowBlocks):
             pure=False,
             key=f"mercer-{getattr(function, '__name__', 'call')}",
         )
-        return made, large
+        return made, [*self.sent, *large]
 
     def added(self, parts: list[Any], sent: list[Any]) -> Any:
         """Add results in a tree, those of one worker first, and bring the sum here."""
@@ -220,7 +234,7 @@ class DaskBlocks(RowBlocks):
         """Forget what was sent, and read blocks that are gone."""
         self.round += 1
         self.sending = Sending(self.client)
-        if any(future.status in GONE for future in self.blocks):
+        if any(future.status in GONE for future in [*self.blocks, *self.sent]):
             self.read()
 
     def renewed(self, kept: KeptThere) -> KeptThere:
@@ -235,6 +249,37 @@ class DaskBlocks(RowBlocks):
             new = KeptThere(states, kept.calls, self.round, [*new.sent, *sent])
         kept.futures, kept.round, kept.sent = new.futures, new.round, new.sent
         return kept
+
+
+class DerivedBlocks(DaskBlocks):
+    """Blocks made of other blocks, where these are: with targets, or with other rows.
+
+    Parameters
+    ----------
+    source : DaskBlocks
+        The other blocks.
+    made : callable
+        Starts the tasks: futures of the blocks, and of what was sent for them. It is called again
+        where workers were lost with all that they held.
+    """
+
+    def __init__(self, source: DaskBlocks, made: Callable[[DaskBlocks], Any]) -> None:
+        self.__dict__.update(source.__dict__)
+        self.source, self.made = source, made
+        self.begin()
+
+    def read(self) -> None:
+        """Have the blocks made, each where the one is that it is made of."""
+        source = self.source
+        if self.round or any(future.status in GONE for future in source.blocks):
+            source.renew()
+        self.blocks, self.sent = self.made(source)
+        self.groups = source.groups
+
+
+def row_form(block: Any) -> tuple[int, Any]:
+    """Return columns and type of the rows of a block."""
+    return int(block.X.shape[1]), np.dtype(block.X.dtype)
 
 
 def read_chunks(client: Any, chunks: Chunks) -> list[Any]:
