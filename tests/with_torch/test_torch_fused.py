@@ -7,12 +7,11 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
 from mercer.backends.reference.backend import Reference  # noqa: E402
-from mercer.backends.torch import launch  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fused import split  # noqa: E402
-from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.backends.torch.source import (  # noqa: E402
+from mercer.backends.torch.fusing import launch  # noqa: E402
+from mercer.backends.torch.fusing.fused import split  # noqa: E402
+from mercer.backends.torch.fusing.source import (  # noqa: E402
     Reduction,
     Way,
     is_expressible,
@@ -20,6 +19,7 @@ from mercer.backends.torch.source import (  # noqa: E402
     pieces,
     write_kernel,
 )
+from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
 from mercer.testing.expressions import expressions  # noqa: E402
 
@@ -173,7 +173,7 @@ def test_what_kernels_cannot_express():
 
 
 def test_without_triton_plain_torch_runs(monkeypatch):
-    monkeypatch.setattr("mercer.backends.torch.fused.is_available", lambda: False)
+    monkeypatch.setattr("mercer.backends.torch.fusing.fused.is_available", lambda: False)
     pairs = bound(GAUSSIAN)
     assert pairs._fused is None
     K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()

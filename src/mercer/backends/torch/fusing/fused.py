@@ -21,9 +21,9 @@ import torch
 from mercer.array_types import Index
 from mercer.backends.lowering.lower import Program
 from mercer.backends.torch.device import Device
+from mercer.backends.torch.fusing.source import BAND, Way, is_expressible, padded_depth
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run
-from mercer.backends.torch.source import BAND, Way, is_expressible, padded_depth
 from mercer.backends.torch.statistics import compare
 from mercer.expression import Dot, SqDist
 
@@ -117,19 +117,19 @@ class FusedPairs:
 
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
-        from mercer.backends.torch.launch import multiply  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
 
         return multiply(self._program, self._arguments(), self._ways(), self.shape, right)
 
     def rows(self, part: slice) -> Tensor:
         """Return some rows of K."""
-        from mercer.backends.torch.launch import write_rows  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.launch import write_rows  # noqa: PLC0415  imports Triton
 
         return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
 
     def nearest(self) -> tuple[Tensor, Tensor]:
         """Return the smallest entry of each row of K and the number of its column."""
-        from mercer.backends.torch.launch import find_nearest  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
 
         return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
 
