@@ -22,7 +22,7 @@ import torch  # noqa: E402
 import mercer  # noqa: E402
 from mercer.backends import choose_backend  # noqa: E402
 from mercer.backends.boxes import Box  # noqa: E402
-from mercer.backends.torch.descents import descend  # noqa: E402
+from mercer.backends.torch.boxes.descents import descend  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist  # noqa: E402

@@ -11,9 +11,9 @@ from mercer.backends.boxes import Box
 from mercer.backends.reference.smo import low, on_stored, up
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import descents  # noqa: E402 - after the skip
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.descent_kernel import NAME, descent_text  # noqa: E402
+from mercer.backends.torch.boxes import descents  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes.descent_kernel import NAME, descent_text  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))

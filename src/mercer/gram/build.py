@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.backends.stored import StoredMatrix
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
@@ -279,7 +280,7 @@ def descent_bytes(variables: int, dtype: Any) -> int:
     return int(DESCENT_COPIES * dense_bytes(variables, dtype))
 
 
-def descents_at_once(K: Array, variables: int) -> int:
+def descents_at_once(K: StoredMatrix, variables: int) -> int:
     """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
     each, threads = descent_bytes(variables, K.dtype), thread_limit()
     if within_budget(K.nbytes + threads * each):

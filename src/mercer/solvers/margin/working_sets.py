@@ -246,7 +246,7 @@ class Sets(Engine):
         return within_budget(box_bytes(self.source.n, variables, self.source.dtype))
 
     def _store(self) -> None:
-        self._stored = StoredEngine(self.source.pairs().dense(), self.watch, self.limit)
+        self._stored = StoredEngine(self.source.pairs().stored(), self.watch, self.limit)
 
     def _on_stored(self, stored: StoredEngine, parts: list[BoxState], tol: float) -> None:
         stored.limit, stored.steps = self.limit, self.steps

@@ -13,7 +13,7 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Poll
-from mercer.backends.torch.descent_kernel import BYTES, FIXED, NAME, descent_text
+from mercer.backends.torch.boxes.descent_kernel import BYTES, FIXED, NAME, descent_text
 from mercer.backends.torch.device import to_host
 
 Tensor: TypeAlias = torch.Tensor
