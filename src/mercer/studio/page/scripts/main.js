@@ -11,6 +11,7 @@ import { installExports } from "./panels/exports.js";
 import { installKernel } from "./panels/kernel.js";
 import { installMachine } from "./panels/machine.js";
 import { installProof } from "./panels/proof.js";
+import { installLegend } from "./frame/legend.js";
 import { installTabs } from "./frame/tabs.js";
 import { installToolbar, takePreset } from "./frame/toolbar.js";
 import { installTours } from "./panels/tours.js";
@@ -47,6 +48,7 @@ installWhy(named("panel-why"), studio, link);
 installData(named("data-fields"), plane, studio, link);
 installExports(named("export-fields"), studio, link, painter);
 installTours(named("panel-learn"), studio, link);
+installLegend(named("legend"), studio, painter);
 installHeader(studio, painter, announce);
 installTheme(named("theme"), () => {
   painter.repaint();
@@ -54,7 +56,7 @@ installTheme(named("theme"), () => {
 });
 
 const kept = await sceneOfAddress();
-if (kept) studio.set({ scene: kept });
+if (kept) studio.begin(kept);
 followAddress(studio);
 
 link.addEventListener("hello", async (event) => {
@@ -66,7 +68,7 @@ link.addEventListener("hello", async (event) => {
     else if (!kept) opened(studio, hello.table);
   }
   studio.set({ connected: true });
-  if (first && !kept && !hello.table) await takePreset(studio, link, FIRST);
+  if (first && !kept && !hello.table) await takePreset(studio, link, FIRST, true);
 });
 link.addEventListener("cut", () => studio.set({ connected: false, working: false }));
 link.connect();

@@ -14,7 +14,7 @@ const SVG = "http://www.w3.org/2000/svg";
  *
  * @param {string} name
  * @param {Record<string, any>} [attributes]
- * @param {...(Child | Child[])} children
+ * @param {...(Child | Child[] | Child[][])} children
  * @returns {HTMLElement}
  */
 export function element(name, attributes = {}, ...children) {
@@ -26,7 +26,7 @@ export function element(name, attributes = {}, ...children) {
  *
  * @param {string} name
  * @param {Record<string, any>} [attributes]
- * @param {...(Child | Child[])} children
+ * @param {...(Child | Child[] | Child[][])} children
  * @returns {SVGElement}
  */
 export function drawing(name, attributes = {}, ...children) {
@@ -38,7 +38,7 @@ export function drawing(name, attributes = {}, ...children) {
 /**
  * @param {Element} made
  * @param {Record<string, any>} attributes
- * @param {(Child | Child[])[]} children
+ * @param {(Child | Child[] | Child[][])[]} children
  */
 function filled(made, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
@@ -47,7 +47,7 @@ function filled(made, attributes, children) {
     else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else made.setAttribute(key, value === true ? "" : String(value));
   }
-  for (const child of children.flat()) if (child) made.append(child);
+  for (const child of children.flat(2)) if (child) made.append(child);
   return made;
 }
 
@@ -55,11 +55,11 @@ function filled(made, attributes, children) {
  * Put new children in place of the old ones.
  *
  * @param {Element} parent
- * @param {...(Child | Child[])} children
+ * @param {...(Child | Child[] | Child[][])} children
  */
 export function refill(parent, ...children) {
   parent.replaceChildren(
-    .../** @type {(Node | string)[]} */ (children.flat().filter(Boolean)),
+    .../** @type {(Node | string)[]} */ (children.flat(2).filter(Boolean)),
   );
 }
 

@@ -22,17 +22,22 @@ export function installTheme(button, changed) {
   const kept = read();
   if (kept) document.documentElement.dataset.theme = kept;
   const say = () => {
-    button.setAttribute("aria-pressed", String(theme() === "dark"));
-    changed();
+    const words = theme() === "dark" ? "Light page" : "Dark page";
+    button.setAttribute("aria-label", words);
+    button.title = words;
   };
   button.addEventListener("click", () => {
     const next = theme() === "dark" ? "light" : "dark";
     document.documentElement.dataset.theme = next;
     keep(next);
     say();
+    changed();
   });
-  system.addEventListener("change", say);
-  button.setAttribute("aria-pressed", String(theme() === "dark"));
+  system.addEventListener("change", () => {
+    say();
+    changed();
+  });
+  say();
 }
 
 /** @returns {string | null} */

@@ -33,7 +33,7 @@ export function installToolbar(root, studio, link) {
     if (studio.scene.table) return;
     studio.edit({ points: [] });
   } }, icon("clear"));
-  root.append(element("div", { class: "group" }, task, preset), tools, brushes, clear);
+  root.append(element("div", { class: "group start" }, task, preset, clear), tools, brushes);
 
   task.addEventListener("change", () => {
     const machine = studio.value.hello.machines.find((/** @type {any} */ m) => m.tasks.includes(task.value)).name;
@@ -92,17 +92,19 @@ export function installToolbar(root, studio, link) {
 }
 
 /**
- * Put an example in place of the scene.
+ * Put an example in place of the scene; at the first, without a step of undo.
  *
  * @param {import("../state/studio.js").Studio} studio
  * @param {import("../link/socket.js").Link} link
  * @param {string} name
+ * @param {boolean} [first]
  */
-export async function takePreset(studio, link, name) {
+export async function takePreset(studio, link, name, first = false) {
   const frame = await link.ask("preset", { name }).done;
   if (frame.kind !== "answer") return;
   studio.set({ tour: null, brush: 0, selected: -1, marked: new Set() });
-  studio.edit(sceneOf(frame.scene));
+  if (first) studio.begin(sceneOf(frame.scene));
+  else studio.edit(sceneOf(frame.scene));
 }
 
 /**

@@ -25,15 +25,15 @@ export function followScene(studio, link) {
   let late = 0;
 
   const send = (/** @type {number} */ steps) => {
-    const scene = studio.scene;
-    sent = scene;
+    const { scene, aspect } = studio.value;
+    sent = { ...scene, aspect };
     fine = steps === FINE;
     if (!scene.table && scene.points.length === 0) {
       studio.set({ answer: null, refusal: null, working: false });
       return;
     }
     studio.set({ working: true });
-    const request = link.ask("fit", { scene: asked(scene, steps) }, (frame) => studio.set({ progress: frame }));
+    const request = link.ask("fit", { scene: asked(scene, steps, aspect) }, (frame) => studio.set({ progress: frame }));
     const mine = { since: performance.now(), cancel: request.cancel };
     current = mine;
     request.done.then((frame) => {
@@ -48,7 +48,7 @@ export function followScene(studio, link) {
 
   const next = () => {
     if (!link.ready || studio.value.tour?.answered) return;
-    const moved = sent === null || FITTED.some((key) => !Object.is(sent[key], studio.scene[key]));
+    const moved = sent === null || studio.value.aspect !== sent.aspect || FITTED.some((key) => !Object.is(sent[key], studio.scene[key]));
     if (current) {
       clearTimeout(late);
       const left = PATIENCE - (performance.now() - current.since);
@@ -70,7 +70,7 @@ export function followScene(studio, link) {
     next();
   };
 
-  studio.watch(["scene"], changed);
+  studio.watch(["scene", "aspect"], changed);
   studio.watch(["settled", "tour"], next);
   studio.watch(["connected"], () => {
     sent = null;

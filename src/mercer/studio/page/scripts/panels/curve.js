@@ -21,8 +21,8 @@ const MOST_POINTS = 600; // more are asked for by hand: a curve is dozens of fit
 export function curveUnder(spec, studio, link, open) {
   const chart = element("div", { class: "under" });
   const says = element("p", { class: "help" });
-  const root = element("details", { class: "curve", open, "data-curve": spec.name },
-    element("summary", { text: "Score along this slider" }), chart, says);
+  const root = /** @type {HTMLDetailsElement} */ (element("details", { class: "curve", open, "data-curve": spec.name },
+    element("summary", { text: "Score along this slider" }), chart, says));
   let asking = 0;
   let known = "";
   /** @type {{x: number[], score: (number | null)[], name: string, how: string, best: number | null}} */

@@ -127,7 +127,7 @@ function targetField(studio, table) {
  */
 function taskOf(column) {
   if (!column) return "unlabelled";
-  return column.levels || column.kind === "boolean" || column.kind === "category" ? "classes" : "targets";
+  return column.levels || column.kind === "binary" || column.kind === "category" ? "classes" : "targets";
 }
 
 /**
@@ -143,7 +143,7 @@ function columnsOf(studio, table) {
     input.addEventListener("change", () => {
       const names = table.columns.filter((/** @type {any} */ c) => c.usable && c.name !== studio.scene.table?.target).map((/** @type {any} */ c) => c.name);
       const now = names.filter((/** @type {string} */ name) => (name === column.name ? input.checked : !used || used.includes(name)));
-      studio.edit({ table: { ...studio.scene.table, columns: now.length === names.length ? null : now }, bounds: null });
+      studio.edit({ table: { id: table.id, target: studio.scene.table?.target ?? null, columns: now.length === names.length ? null : now }, bounds: null });
     });
     return input;
   };

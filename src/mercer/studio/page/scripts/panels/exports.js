@@ -23,7 +23,7 @@ const FILES = [
 export function installExports(root, studio, link, painter) {
   const says = element("p", { class: "help", role: "status", id: "export-says" });
   const stop = element("button", { type: "button", text: "Stop", hidden: true });
-  /** @type {{cancel: () => void} | null} */
+  /** @type {import("../link/socket.js").Asked | null} */
   let running = null;
 
   const take = async (/** @type {string} */ what) => {

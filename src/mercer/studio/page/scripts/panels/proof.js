@@ -69,15 +69,16 @@ function certificate(answer) {
   const twin = numbers.has("primal") && numbers.has("dual");
   const rest = [...numbers].filter(([name]) => !twin || !["primal", "dual"].includes(name));
   return [
-    element("h2", {}, "Certificate ", element("span", { class: `chip ${proof?.ok ? "good" : "warn"}`, text: proof?.ok ? "holds" : "does not hold" })),
+    proof && element("h2", {}, "Certificate ", element("span", { class: `chip ${proof?.ok ? "good" : "warn"}`, text: proof?.ok ? "holds" : "does not hold" })),
     element("p", { text: proof?.words ?? "" }),
     twin && element("div", { class: "twin" },
       element("div", {}, element("h3", { text: "Primal, what is paid" }), element("div", { class: "value", text: written(numbers.get("primal"), 6) })),
       element("div", {}, element("h3", { text: "Dual, what is owed at least" }), element("div", { class: "value", text: written(numbers.get("dual"), 6) }))),
-    facts([...rest.map(([name, value]) => [name, written(value)]), ["tolerance", written(number(proof?.tol))]]),
-    element("h2", { text: "How it ended" }),
-    element("p", { text: `${status.words}${status.detail ? `: ${status.detail}` : ""}` }),
-    facts([["solver", status.solver ?? "–"], ["iterations", String(status.iterations ?? "–")], ["time", duration(status.seconds)]]),
+    proof && facts([...rest.map(([name, value]) => [name, written(value)]), ["tolerance", written(number(proof.tol))]]),
+    status && element("h2", { text: "How it ended" }),
+    status && element("p", { text: `${status.words}${status.detail ? `: ${status.detail}` : ""}` }),
+    status && facts([["solver", status.solver ?? "–"], ["iterations", String(status.iterations ?? "–")], ["time", duration(status.seconds)]]),
+    proof || status ? null : element("p", { text: "This machine is a formula: there is nothing to certify." }),
     (answer.warnings ?? []).map((/** @type {string} */ words) => element("p", { class: "refusal warn", text: words })),
   ];
 }

@@ -47,7 +47,7 @@ function allowed(kind, scene) {
  */
 function numeric(studio, table) {
   const used = studio.scene.table?.columns;
-  return table.columns.filter((/** @type {any} */ c) => ["real", "integer"].includes(c.kind) && c.usable
+  return table.columns.filter((/** @type {any} */ c) => c.kind === "number" && c.usable
     && c.name !== studio.scene.table?.target && (!used || used.includes(c.name)));
 }
 

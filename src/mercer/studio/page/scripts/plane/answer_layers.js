@@ -15,7 +15,7 @@ const ARROW = 11; // pixels
  * @param {any} context
  * @param {import("./view.js").View} view
  * @param {import("./surface.js").Surface} surface
- * @param {Map<string, number[]>} kept pieces found before, by level
+ * @param {Map<string, number[][]>} kept lines found before, by level
  */
 export function drawContours(context, view, surface, kept) {
   const { meaning, levels } = surface;
@@ -66,7 +66,7 @@ export function drawCurve(context, view, curve) {
     context.setLineDash([]);
   }
   context.globalAlpha = 0.5;
-  for (const draw of curve.more ?? []) line(context, view, curve.x, draw, 1, faint());
+  for (const draw of curve.more ?? []) line(context, view, curve.more_x ?? curve.x, draw, 1, faint());
   context.globalAlpha = 1;
   line(context, view, curve.x, curve.y, 2.6, classColour(0));
   context.restore();
@@ -97,41 +97,6 @@ function line(context, view, x, y, width, colour) {
 }
 
 /**
- * Draw slacks: in a regression from the point to the tube, else a bar beside the point, as long as its slack.
- *
- * @param {any} context
- * @param {import("./view.js").View} view
- * @param {import("./points_layer.js").Drawn} drawn
- * @param {any} answer
- */
-export function drawSlacks(context, view, drawn, answer) {
-  const slack = answer.layers?.points?.slack;
-  if (!slack) return;
-  const value = answer.layers.points.value;
-  context.save();
-  context.strokeStyle = ink();
-  context.globalAlpha = 0.65;
-  context.lineWidth = 1.4;
-  context.beginPath();
-  for (let i = 0; i < slack.length; i += 1) {
-    if (!(slack[i] > 1e-6) || drawn.x[i] === undefined) continue;
-    const [x, y] = [view.left(drawn.x[i]), view.top(drawn.y[i])];
-    context.moveTo(x, y);
-    if (answer.curve) {
-      const towards = Math.sign((value?.[i] ?? drawn.y[i]) - drawn.y[i]);
-      context.lineTo(x, view.top(drawn.y[i] + towards * slack[i]));
-    } else {
-      const length = Math.min(46, 14 * slack[i]);
-      context.lineTo(x, y - length);
-      context.moveTo(x - 3, y - length);
-      context.lineTo(x + 3, y - length);
-    }
-  }
-  context.stroke();
-  context.restore();
-}
-
-/**
  * Draw the shapes of an answer: edges of a graph, ellipses, means, directions.
  *
  * @param {any} context
@@ -145,6 +110,7 @@ export function drawShapes(context, view, layers, drawn) {
   drawEdges(context, view, layers.edges ?? [], drawn);
   for (const [i, one] of (layers.ellipses ?? []).entries()) drawEllipse(context, view, one, classColour(i));
   for (const one of layers.directions ?? []) drawArrow(context, view, one.from, one.to);
+  if (layers.rectangle) drawRectangle(context, view, layers.rectangle);
   context.lineWidth = 2;
   for (const [x, y, label] of layers.means ?? []) {
     context.beginPath();
@@ -155,6 +121,19 @@ export function drawShapes(context, view, layers, drawn) {
     context.stroke();
   }
   context.restore();
+}
+
+/**
+ * @param {any} context
+ * @param {import("./view.js").View} view
+ * @param {[number, number, number, number]} corners x0, y0, x1, y1
+ */
+function drawRectangle(context, view, [x0, y0, x1, y1]) {
+  context.beginPath();
+  context.rect(view.left(x0), view.top(y1), view.left(x1) - view.left(x0), view.top(y0) - view.top(y1));
+  context.lineWidth = 2.4;
+  context.strokeStyle = ink();
+  context.stroke();
 }
 
 /**

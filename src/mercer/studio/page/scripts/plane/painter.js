@@ -4,12 +4,13 @@
  */
 
 import { accent, ink } from "../common/palette.js";
-import { drawContours, drawCurve, drawnRows, drawShapes, drawSlacks, drawWhy } from "./answer_layers.js";
+import { drawContours, drawCurve, drawnRows, drawShapes, drawWhy } from "./answer_layers.js";
 import { drawAxes } from "./axes.js";
 import { drawMarked, drawPoints, drawSupport } from "./points_layer.js";
+import { drawSlacks, slackLines } from "./slack_layer.js";
 import { surfaceOf } from "./surface.js";
 import { View } from "./view.js";
-import { HOME } from "../state/scene.js";
+import { HOME, windowOf } from "../state/scene.js";
 
 const KINDS = { classes: "class", targets: "target", regression: "plain", unlabelled: "plain" };
 
@@ -26,19 +27,22 @@ export class Painter {
     this.above = above;
     this.studio = studio;
     this.shown = { surface: true, contours: true, support: true, slack: true, shapes: true, axes: true };
-    /** @type {{answer: any, surface: ReturnType<typeof surfaceOf>, kept: Map<string, number[]>, rows: any}} */
-    this.made = { answer: null, surface: null, kept: new Map(), rows: null };
+    /** @type {{answer: any, surface: ReturnType<typeof surfaceOf>, kept: Map<string, number[][]>, rows: any, slacks: any}} */
+    this.made = { answer: null, surface: null, kept: new Map(), rows: null, slacks: null };
     this.stale = { below: true, above: true };
     this.frame = 0;
-    new ResizeObserver(() => this.redraw()).observe(plane);
+    new ResizeObserver(() => {
+      studio.set({ aspect: plane.clientWidth / (plane.clientHeight || 1) || 1 });
+      this.redraw();
+    }).observe(plane);
     studio.watch(["answer", "scene"], () => this.redraw());
     studio.watch(["selected", "pointer", "why", "marked", "panel", "tool"], () => this.redraw(false));
   }
 
   /** @returns {View} */
   get view() {
-    const { scene, answer } = this.studio.value;
-    const bounds = scene.bounds ?? answer?.surface?.bounds ?? HOME;
+    const { scene, answer, aspect } = this.studio.value;
+    const bounds = windowOf(scene, aspect) ?? answer?.surface?.bounds ?? answer?.regions?.bounds ?? answer?.layers?.bounds ?? HOME;
     return new View(bounds, this.plane.clientWidth || 1, this.plane.clientHeight || 1);
   }
 
@@ -91,7 +95,7 @@ export class Painter {
   #prepare() {
     const { answer } = this.studio.value;
     if (answer === this.made.answer) return;
-    this.made = { answer, surface: surfaceOf(answer), kept: new Map(), rows: drawnRows(answer?.layers) };
+    this.made = { answer, surface: surfaceOf(answer), kept: new Map(), rows: drawnRows(answer?.layers), slacks: null };
   }
 
   /**
@@ -126,7 +130,10 @@ export class Painter {
     const drawn = this.drawn;
     const current = answer && (scene.table || answer.scene?.points === scene.points);
     if (this.shown.shapes && current) drawShapes(context, view, answer.layers, drawn);
-    if (this.shown.slack && current) drawSlacks(context, view, drawn, answer);
+    if (this.shown.slack && current) {
+      this.made.slacks ??= slackLines(answer, this.made.surface, drawn);
+      drawSlacks(context, view, this.made.slacks);
+    }
     drawPoints(context, view, drawn);
     if (this.shown.support && current) drawSupport(context, view, drawn, answer.layers?.support);
     if (marked.size) drawMarked(context, view, drawn, marked, accent());

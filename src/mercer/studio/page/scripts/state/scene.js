@@ -17,7 +17,7 @@
  * @property {string} machine
  * @property {Record<string, any>} parameters
  * @property {string | null} kernel
- * @property {Bounds} bounds
+ * @property {Bounds | null} bounds null where the server chooses
  * @property {TableChoice | null} table
  * @property {Record<string, any> | null} plane what is shown of a table
  */
@@ -39,16 +39,43 @@ export const EMPTY = Object.freeze({
 
 const HELD = { classes: 3, targets: 3, regression: 2, unlabelled: 2 }; // numbers for each point
 
+const STRETCHED = 1.05; // shapes that differ less look the same
+
+/**
+ * Return the part of the plane that is seen: the scene's bounds, and more of its wider side, so that
+ * circles are round. The axes of a regression, and of two columns of a table, have units of their own.
+ *
+ * @param {Scene} scene
+ * @param {number} aspect width of the plane over its height
+ * @returns {Bounds | null} null where the server chooses
+ */
+export function windowOf(scene, aspect) {
+  if (!scene.bounds || scene.task === "regression" || scene.table) return scene.bounds;
+  const [x0, x1, y0, y1] = scene.bounds;
+  const ratio = (aspect * (y1 - y0)) / (x1 - x0);
+  if (ratio < STRETCHED && ratio > 1 / STRETCHED) return scene.bounds;
+  const more = (/** @type {number} */ low, /** @type {number} */ high, /** @type {number} */ by) => {
+    const half = ((high - low) / 2) * by;
+    return [(low + high) / 2 - half, (low + high) / 2 + half];
+  };
+  const [a, b] = ratio > 1 ? more(x0, x1, ratio) : [x0, x1];
+  const [c, d] = ratio < 1 ? more(y0, y1, 1 / ratio) : [y0, y1];
+  return [a, b, c, d];
+}
+
 /**
  * Return a scene as the server reads it.
  *
  * @param {Scene} scene
- * @param {number} [steps] of the grid along each side
+ * @param {number} [steps] of the grid along each side, about
+ * @param {number} [aspect] width of the plane over its height
  * @returns {Record<string, any>}
  */
-export function asked(scene, steps = 200) {
+export function asked(scene, steps = 200, aspect = 1) {
+  const wider = Math.sqrt(Math.min(4, Math.max(0.25, aspect)));
+  const [nx, ny] = [Math.max(2, Math.round(steps * wider)), Math.max(2, Math.round(steps / wider))];
   /** @type {Record<string, any>} */
-  const view = { bounds: scene.bounds, nx: steps, ny: steps };
+  const view = { bounds: windowOf(scene, aspect), nx, ny };
   if (scene.table && scene.plane) view.plane = scene.plane;
   return {
     task: scene.task,

@@ -3,7 +3,7 @@
  */
 
 /**
- * @template {object} T
+ * @template {Record<string, any>} T
  */
 export class Store {
   /** @param {T} value */

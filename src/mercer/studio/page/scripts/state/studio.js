@@ -22,11 +22,12 @@ import { Store } from "./store.js";
  * @property {"paint" | "move" | "erase" | "ask"} tool
  * @property {number} brush the value of painted points
  * @property {number} selected place of a point, or -1
- * @property {{x: number, y: number, keyboard?: boolean} | null} pointer where the reader points
+ * @property {{x: number, y: number, keyboard?: boolean, asked?: boolean} | null} pointer where the reader points
  * @property {any} why the newest answer to "why"
  * @property {string} panel
  * @property {any} table description of the reader's file
  * @property {any} tour the tour that is open, with its frame
+ * @property {number} aspect width of the plane over its height
  * @property {Set<number>} marked points that a tour or a panel points out
  */
 
@@ -50,6 +51,7 @@ export class Studio extends Store {
       panel: "machine",
       table: null,
       tour: null,
+      aspect: 1,
       marked: new Set(),
     });
     /** @type {History<Scene>} */
@@ -89,10 +91,20 @@ export class Studio extends Store {
   /**
    * Show another part of the plane; no step of undo.
    *
-   * @param {import("../plane/view.js").Bounds} bounds
+   * @param {import("../plane/view.js").Bounds | null} bounds
    */
   look(bounds) {
     this.set({ scene: { ...this.scene, bounds } });
+  }
+
+  /**
+   * Begin with a scene: nothing is before it.
+   *
+   * @param {Scene} scene
+   */
+  begin(scene) {
+    this.history = new History();
+    this.set({ scene });
   }
 
   undo() {
