@@ -49,7 +49,7 @@ installData(named("data-fields"), plane, studio, link);
 installExports(named("export-fields"), studio, link, painter);
 installTours(named("panel-learn"), studio, link);
 installLegend(named("legend"), studio, painter);
-installHeader(studio, painter, announce);
+installHeader(studio, announce);
 installTheme(named("theme"), () => {
   painter.repaint();
   toolbar.redraw();

@@ -9,10 +9,9 @@ import { around } from "../plane/view.js";
 
 /**
  * @param {import("../state/studio.js").Studio} studio
- * @param {import("../plane/painter.js").Painter} painter
  * @param {(words: string) => void} announce
  */
-export function installHeader(studio, painter, announce) {
+export function installHeader(studio, announce) {
   const [undo, redo] = /** @type {HTMLButtonElement[]} */ ([named("undo"), named("redo")]);
   undo.addEventListener("click", () => studio.undo());
   redo.addEventListener("click", () => studio.redo());
@@ -53,7 +52,29 @@ export function installHeader(studio, painter, announce) {
     const moves = studio.value.tool === "move" || Boolean(studio.scene.table || studio.value.tour);
     named("plane").classList.toggle("moves", moves);
   });
-  void painter;
+  installState(studio);
+}
+
+/**
+ * Say in the plane's attributes what it shows: how many points, of how many the newest answer is, how
+ * many answers came.
+ *
+ * @param {import("../state/studio.js").Studio} studio
+ */
+function installState(studio) {
+  const { dataset } = named("plane");
+  let answers = 0;
+  studio.watch(["scene", "working", "refusal"], () => {
+    dataset.points = String(studio.scene.points.length);
+    dataset.working = String(studio.value.working);
+    dataset.refused = String(studio.value.refusal !== null);
+  });
+  studio.watch(["answer"], () => {
+    answers += 1;
+    dataset.answers = String(answers);
+    dataset.fitted = String(studio.value.answer?.scene.points.length ?? 0);
+    dataset.machine = studio.value.answer?.machine ?? "";
+  });
 }
 
 /** @param {string} text */
