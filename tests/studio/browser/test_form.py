@@ -73,7 +73,7 @@ def test_points_by_keyboard_alone(reader):
     page.keyboard.press("Enter")
     assert reader.points == 2
     reader.settle()
-    page.wait_for_function("() => document.getElementById('voice').innerText.includes('accuracy')")
+    page.wait_for_function("() => document.querySelector('#voice').innerText.includes('right on')")
     before = reader.answers
     page.keyboard.press("n")
     page.keyboard.press("ArrowUp")

@@ -69,7 +69,7 @@ def test_a_reload_shows_the_same_scene(reader):
 
 def test_two_tabs_have_scenes_of_their_own(new_reader):
     one, two = new_reader().open(), new_reader()
-    one.preset("blobs")
+    one.preset("groups")
     two.open(one.fragment())
     assert two.points == one.points
     two.clear()

@@ -65,7 +65,7 @@ def test_the_old_surface_stays_until_the_new_one_comes(reader):
     reader.settle()
 
 
-@pytest.mark.parametrize("name", ["rings", "spiral", "blobs"])
+@pytest.mark.parametrize("name", ["rings", "spirals", "groups"])
 def test_presets_show_their_points(reader, name):
     reader.preset(name)
     assert reader.points > 20

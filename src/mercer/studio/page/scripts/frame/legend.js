@@ -17,11 +17,13 @@ const RING = (/** @type {number} */ x, r = 4.5) => `M${x + r} 7a${r} ${r} 0 1 0 
 const zone = (/** @type {string} */ name) => (/** @type {any} */ answer) =>
   answer.layers?.support?.zone?.includes(name) && answer.surface?.meaning === "decision";
 
+const LEVELLED = ["density", "value", "component", "distance"]; // surfaces without a border
+
 /** @type {Entry[]} */
 const ENTRIES = [
   { layer: "surface", words: "surface", has: (a) => Boolean(a.surface || a.regions) },
-  { layer: "contours", words: "border", line: "M1 7h24", has: (a) => Boolean(a.surface?.levels?.length) && a.surface.meaning !== "density" && a.surface.meaning !== "value" },
-  { layer: "contours", words: "levels", line: "M1 7h24", has: (a) => ["density", "value"].includes(a.surface?.meaning) && a.surface.levels?.length },
+  { layer: "contours", words: "border", line: "M1 7h24", has: (a) => Boolean(a.surface?.levels?.length) && !LEVELLED.includes(a.surface.meaning) },
+  { layer: "contours", words: "levels", line: "M1 7h24", has: (a) => LEVELLED.includes(a.surface?.meaning) && a.surface.levels?.length },
   { layer: "contours", words: "margin", line: "M1 7h24", dash: "5 3.5", has: (a) => a.surface?.meaning === "decision" && a.surface.levels?.length > 1 },
   { layer: "support", words: "on the margin", line: RING(13), has: zone("on") },
   { layer: "support", words: "inside it", line: RING(13), dash: "2.5 2", has: zone("inside") },

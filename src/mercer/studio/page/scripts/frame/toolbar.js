@@ -26,7 +26,7 @@ const TARGETS = [-1, -0.5, 0, 0.5, 1];
  */
 export function installToolbar(root, studio, link) {
   const task = /** @type {HTMLSelectElement} */ (element("select", { id: "task", "aria-label": "Task" }));
-  const preset = /** @type {HTMLSelectElement} */ (element("select", { id: "preset", "aria-label": "Start from an example" }));
+  const preset = /** @type {HTMLSelectElement} */ (element("select", { id: "preset", class: "short", "aria-label": "Start from an example" }));
   const tools = element("div", { class: "group", role: "group", "aria-label": "Tools" });
   const brushes = element("div", { class: "group brushes", role: "group", "aria-label": "Brush" });
   const clear = element("button", { type: "button", class: "plain square", "aria-label": "Clear all points", title: "Clear all points", onclick: () => {

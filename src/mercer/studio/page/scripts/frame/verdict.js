@@ -43,14 +43,14 @@ export function installVerdict(root, voice, studio, stop) {
     }
     const { certificate, status, score, layers } = answer;
     const good = Boolean(certificate?.ok && status?.ok);
-    const support = layers?.support ? ` · ${counted(layers.support.index.length, "support vector")}` : "";
+    const support = layers?.support ? counted(layers.support.index.length, "support vector") : "";
     const scored = score ? `${score.name} ${written(score.value)}` : "";
-    const count = scene.table ? "" : `${counted(scene.points.length, "point")} · `;
+    const count = scene.table ? "" : counted(scene.points.length, "point");
     refill(root,
       element("span", { class: `chip ${good ? "good" : "warn"}`, text: good ? "certified" : (status?.name ?? "not certified").toLowerCase().replaceAll("_", " ") }),
       element("p", { class: "said", text: certificate?.words ?? status?.words ?? "", title: certificate?.words ?? "" }),
-      element("p", { class: "time", text: `${count}${scored}${support} · ${duration(answer.seconds)}` }));
-    aloud(`${scored}. ${certificate?.words ?? status?.words ?? ""}`);
+      element("p", { class: "time", text: [count, scored, support, duration(answer.seconds)].filter(Boolean).join(" · ") }));
+    aloud(`${scored ? `${scored}. ` : ""}${certificate?.words ?? status?.words ?? ""}`);
   };
   studio.watch(["answer", "refusal", "connected", "hello", "progress"], show);
   studio.watch(["scene"], () => {
