@@ -54,7 +54,7 @@ def table_rows(scene: Scene, table: Table, limits: StudioLimits) -> Rows:
     return Rows(
         X, y, kept, view.points, view.rows, bounds, axes=(view.xlabel, view.ylabel),
         names=target.names, columns=tuple(map(str, preparation.get_feature_names_out())),
-        note=view.note,
+        note=view.note, preparation=preparation,
     )  # fmt: skip
 
 
