@@ -105,7 +105,9 @@ class Process:
             kind, found = "refused", {"words": str(error)[:_WORDS], "parameter": None}
         self.current = None
         self.broken_off.discard(name)
-        self._say(name, kind, {"do": request["do"], **found, "seconds": time.perf_counter() - begun})
+        self._say(
+            name, kind, {"do": request["do"], **found, "seconds": time.perf_counter() - begun}
+        )
 
     def _worked(self, request: dict[str, Any]) -> dict[str, Any]:
         def tell(fields: dict[str, Any]) -> None:

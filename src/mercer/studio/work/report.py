@@ -25,7 +25,9 @@ def report_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, A
     scene = bench.scene(request)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report has them
-        model = _unlabelled(bench, scene) if scene.task == "unlabelled" else _fit(bench, scene, tell)
+        model = (
+            _unlabelled(bench, scene) if scene.task == "unlabelled" else _fit(bench, scene, tell)
+        )
         page = render(model)
     content = base64.b64encode(page.encode()).decode("ascii")
     return {"name": "report.html", "type": "text/html", "base64": content}
@@ -63,5 +65,3 @@ def _table(bench: Bench, scene: Scene) -> tuple[Table, str]:
     elif rows.y is not None:
         columns[_PAINTED] = rows.y
     return Table.of(columns), _PAINTED
-
-

@@ -86,9 +86,7 @@ def tune_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any
     }
 
 
-def _grid(
-    scene: Scene, rows: Rows, sides: list[dict[str, Any]], cv: Any, tell: Tell
-) -> Array:
+def _grid(scene: Scene, rows: Rows, sides: list[dict[str, Any]], cv: Any, tell: Tell) -> Array:
     """Judge all cells, those of one column together."""
     across, down = sides[1]["values"], sides[0]["values"]
     score, done = np.full((len(down), len(across)), np.nan), 0
