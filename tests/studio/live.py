@@ -53,7 +53,9 @@ class Page:
         self.wire = socket.create_connection(("127.0.0.1", port))
         self.wire.settimeout(30)
         self.protocol = WSConnection(ConnectionType.CLIENT)
-        self.wire.sendall(self.protocol.send(Request(host=host, target=target, extra_headers=headers)))
+        self.wire.sendall(
+            self.protocol.send(Request(host=host, target=target, extra_headers=headers))
+        )
         self.frames, self.part, self.accepted, self.closed = [], [], False, None
         self.number = 0
         while not self.accepted:

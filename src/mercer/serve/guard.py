@@ -145,7 +145,9 @@ class Guard:
         async def counted(message: Any) -> None:
             if message["type"] == "http.response.start":
                 self.metrics.answered(message["status"])
-                own = [(name.encode(), value.encode()) for name, value in self.rules.headers.items()]
+                own = [
+                    (name.encode(), value.encode()) for name, value in self.rules.headers.items()
+                ]
                 message = {**message, "headers": [*message.get("headers", []), *own]}
             await send(message)
 

@@ -29,22 +29,22 @@ class Tables:
 
     def __init__(self, limits: StudioLimits) -> None:
         self.limits = limits
-        self.files: dict[str, bytes] = {}
+        self.files: dict[str, tuple[str, bytes]] = {}
         self.numbers = itertools.count(1)
 
     def add(self, name: str, content: bytes) -> dict[str, Any]:
         """Read a file, keep it, and return what the page is told of it."""
         found = described(read_table(content, self.limits))
         key = f"t{next(self.numbers)}"
-        self.files[key] = content
+        self.files[key] = (name[:_NAME], content)
         while len(self.files) > self.limits.tables:
             del self.files[next(iter(self.files))]
         scene = found.pop("scene")
         scene["table"]["id"] = key
         return {"id": key, "name": name[:_NAME], **found, "scene": scene}
 
-    def contents(self) -> dict[str, bytes]:
-        """Return all files by their ids, as they are now: uploads come in other threads."""
+    def contents(self) -> dict[str, tuple[str, bytes]]:
+        """Return names and contents of all files by their ids, as they are now: uploads come in other threads."""
         return dict(self.files)
 
 

@@ -48,15 +48,16 @@ class Worker:
         with contextlib.suppress(ConnectionError, RuntimeError):
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
 
-    def send_tables(self, tables: Mapping[str, bytes]) -> None:
+    def send_tables(self, tables: Mapping[str, tuple[str, bytes]]) -> None:
         """Send the tables that the process does not have yet; let it forget those that are gone."""
         for name in self.tables - tables.keys():
             self.tables.remove(name)
             self.send({"forget": name})
         for name in tables.keys() - self.tables:
             self.tables.add(name)
-            content = base64.b64encode(tables[name]).decode("ascii")
-            self.send({"table": name, "base64": content})
+            file, content = tables[name]
+            text = base64.b64encode(content).decode("ascii")
+            self.send({"table": name, "file": file, "base64": text})
 
     async def listen(self, heard: Heard) -> None:
         """Hand on what the process tells, until it ends."""

@@ -29,7 +29,7 @@ CLASSIFIERS = (
     classifier(
         "NearestMean", "Nearest mean", "The class whose mean is nearest, in feature space.",
         surface=surfaces.decision, layers=(layers.class_means, layers.predicted_labels),
-        kernel="linear", explains=True,
+        kernel="linear",
     ),
     classifier(
         "Perceptron", "Perceptron", "Each mistake is added to what is remembered.",

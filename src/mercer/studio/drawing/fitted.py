@@ -39,6 +39,8 @@ class Rows:
         Names of the columns of X.
     note : str
         What is said of the columns that are not shown.
+    preparation : TablePreparation or None
+        What made X of the rows of a table.
     """
 
     X: Array
@@ -51,13 +53,14 @@ class Rows:
     names: tuple[str, ...] = ()
     columns: tuple[str, ...] = ("x1", "x2")
     note: str = ""
+    preparation: Any = None
 
     def take(self, chosen: Array) -> Rows:
         """Return some of the rows."""
         labels = None if self.y is None else self.y[chosen]
         return Rows(
             self.X[chosen], labels, self.index[chosen], self.places[chosen], self.back,
-            self.bounds, self.axes, self.names, self.columns, self.note,
+            self.bounds, self.axes, self.names, self.columns, self.note, self.preparation,
         )  # fmt: skip
 
 

@@ -171,9 +171,7 @@ def _full(covariances: Array) -> Array:
     return np.asarray([np.diag(row) for row in found])
 
 
-def _direction(
-    start: Array, step: Array, words: str, share: float | None = None
-) -> dict[str, Any]:
+def _direction(start: Array, step: Array, words: str, share: float | None = None) -> dict[str, Any]:
     return {"from": start, "to": start + step, "words": words, "share": share}
 
 

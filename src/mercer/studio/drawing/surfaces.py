@@ -98,9 +98,7 @@ def density(fitted: Fitted, at: Array) -> Surface:
     if not hasattr(fitted.machine, "predict_proba"):
         return Surface(found, "density", levels)
     parts = np.asarray(fitted.machine.predict_proba(rows))
-    return Surface(
-        found, "density", levels, parts.argmax(axis=1), tuple(range(parts.shape[1]))
-    )
+    return Surface(found, "density", levels, parts.argmax(axis=1), tuple(range(parts.shape[1])))
 
 
 def component(fitted: Fitted, at: Array) -> Surface:

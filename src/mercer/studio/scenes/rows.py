@@ -61,9 +61,7 @@ def _curve(points: Array, bounds: Any) -> Rows:
     )  # fmt: skip
 
 
-def _in_the_plane(
-    places: Array, y: Array | None, bounds: Any, names: tuple[str, ...] = ()
-) -> Rows:
+def _in_the_plane(places: Array, y: Array | None, bounds: Any, names: tuple[str, ...] = ()) -> Rows:
     index = np.arange(len(places))
     return Rows(places, y, index, places, lambda at: at, bounds, names=names)
 

@@ -123,9 +123,7 @@ def read_points(raw: Any, task: str, limits: StudioLimits) -> Array:
     except (TypeError, ValueError):
         found = np.empty((0,))
     if found.ndim != 2 or found.shape[1] not in widths:
-        raise RefusalError(
-            f"each point must be a list of {widths[0]} numbers", parameter="points"
-        )
+        raise RefusalError(f"each point must be a list of {widths[0]} numbers", parameter="points")
     if not (np.isfinite(found).all() and (np.abs(found) <= _FARTHEST).all()):
         raise RefusalError(
             f"points must be finite, and within {_FARTHEST:.0e} of the origin", parameter="points"
@@ -158,7 +156,7 @@ def read_view(raw: Any) -> View:
 
 def read_bounds(raw: Any) -> Bounds:
     """Read four numbers, the lower ones first."""
-    known = isinstance(raw, list) and len(raw) == 4
+    known = isinstance(raw, list | tuple) and len(raw) == 4
     if not known or not all(is_number(one) and abs(one) <= _FARTHEST for one in raw):
         raise RefusalError("view.bounds must be four numbers", parameter="view")
     x0, x1, y0, y1 = map(float, raw)
@@ -185,9 +183,7 @@ def read_table_choice(raw: Any) -> TableChoice | None:
 
 def is_number(value: Any) -> bool:
     """Return whether a value of JSON is a finite number."""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    )
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _side(value: Any) -> int:

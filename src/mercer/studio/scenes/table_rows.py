@@ -54,7 +54,7 @@ def table_rows(scene: Scene, table: Table, limits: StudioLimits) -> Rows:
     return Rows(
         X, y, kept, view.points, view.rows, bounds, axes=(view.xlabel, view.ylabel),
         names=target.names, columns=tuple(map(str, preparation.get_feature_names_out())),
-        note=view.note,
+        note=view.note, preparation=preparation,
     )  # fmt: skip
 
 
@@ -62,9 +62,7 @@ def used_columns(table: Table, scene: Scene) -> tuple[str, ...]:
     """Return the names of the columns that are learnt from."""
     assert scene.table is not None
     usable = [
-        name
-        for name, kind in table.kinds.items()
-        if kind in USABLE and name != scene.table.target
+        name for name, kind in table.kinds.items() if kind in USABLE and name != scene.table.target
     ]
     asked = scene.table.columns
     unknown = [] if asked is None else [name for name in asked if name not in usable]

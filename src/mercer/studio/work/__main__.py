@@ -77,13 +77,14 @@ class Process:
         elif "forget" in message:
             self.bench.tables.pop(message["forget"], None)
         elif "table" in message:
-            self._keep(message["table"], base64.b64decode(message["base64"]))
+            self._keep(message)
         else:
             self._answer(message)
 
-    def _keep(self, name: str, content: bytes) -> None:
+    def _keep(self, message: dict[str, Any]) -> None:
+        content = base64.b64decode(message["base64"])
         with contextlib.suppress(*REFUSED):  # requests that need it will say that it is not here
-            self.bench.keep(name, content)
+            self.bench.keep(message["table"], message["file"], content)
 
     def _answer(self, request: dict[str, Any]) -> None:
         name, begun = request["id"], time.perf_counter()
@@ -104,7 +105,9 @@ class Process:
             kind, found = "refused", {"words": str(error)[:_WORDS], "parameter": None}
         self.current = None
         self.broken_off.discard(name)
-        self._say(name, kind, {"do": request["do"], **found, "seconds": time.perf_counter() - begun})
+        self._say(
+            name, kind, {"do": request["do"], **found, "seconds": time.perf_counter() - begun}
+        )
 
     def _worked(self, request: dict[str, Any]) -> dict[str, Any]:
         def tell(fields: dict[str, Any]) -> None:

@@ -29,17 +29,20 @@ class Bench:
         How much is taken.
     tables : dict of str to Table
         What was uploaded.
+    files : dict of str to str
+        Names of the files they came in.
     last : tuple or None
         What was fitted last: what it depended on, and the fitted machine.
     """
 
     limits: StudioLimits = field(default_factory=StudioLimits)
     tables: dict[str, Table] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     last: tuple[str, Fitted] | None = None
 
-    def keep(self, name: str, content: bytes) -> None:
+    def keep(self, name: str, file: str, content: bytes) -> None:
         """Read a table and keep it."""
-        self.tables[name] = read_table(content, self.limits)
+        self.tables[name], self.files[name] = read_table(content, self.limits), file
 
     def table(self, name: str) -> Table:
         """Return a table by its id."""

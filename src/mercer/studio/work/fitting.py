@@ -13,12 +13,14 @@ from sklearn.base import is_classifier, is_regressor
 
 from mercer.kernels import Kernel, ParseError, parse, resolve
 from mercer.progress import heard
+from mercer.solvers import Progress
 from mercer.studio.drawing.fitted import Fitted, Rows
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.scene import Scene
 from mercer.theory import machine_bound
 
 Tell = Callable[[dict[str, Any]], None]
+_BETWEEN = 0.15  # seconds between messages about steps
 _TRACE = 400  # steps that are sent: more, and the curve has more points than pixels
 
 
@@ -47,15 +49,42 @@ def kernel_of(scene: Scene, rows: Rows) -> Kernel:
         raise RefusalError(str(error), parameter="kernel") from error
 
 
+class Steps:
+    """Tells the page the steps of a solver, some at a time.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes the fields of a message.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell, self.untold = tell, list[list[float]]()
+        self.due = time.monotonic() + _BETWEEN
+
+    def __call__(self, progress: Progress) -> None:
+        """Keep a step, and tell those kept if it is time."""
+        self.untold.append([progress.iteration, progress.seconds, progress.measure])
+        if time.monotonic() >= self.due:
+            self.tell({"trace": self.untold[-_TRACE:]})
+            self.untold = []
+            self.due = time.monotonic() + _BETWEEN
+
+
 def fit(scene: Scene, rows: Rows, tell: Tell, time_limit: float) -> Fitted:
     """Fit, telling the page how far it is."""
     machine = machine_of(scene, rows, time_limit)
+    listens = "callback" in machine.get_params(deep=False)
+    if listens:
+        machine.set_params(callback=Steps(tell))
     if len(rows.X) == 0:
         raise RefusalError("there are no points yet: paint some")
     begun = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, heard(lambda text: tell({"words": text})):
         warnings.simplefilter("always")
         scene.entry.fit(machine, rows)
+    if listens:
+        machine.set_params(callback=None)  # files hold no functions
     said = tuple(dict.fromkeys(str(one.message) for one in caught))
     return Fitted(machine, rows, said, time.perf_counter() - begun)
 
