@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "mercer"
 # top to bottom; rooms of one line are neighbours and may look at one another
 LAYERS = [
     {"__main__", "command"},
+    {"studio"},
     {"report", "serve"},
     {"files", "plots"},
     {"fitting"},
