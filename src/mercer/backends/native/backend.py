@@ -27,7 +27,8 @@ from mercer.backends.host_matrix import HostFactor, HostMatrix
 from mercer.backends.lapack import interruptible
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.inputs import operand, stays_sparse
-from mercer.backends.lowering.lower import Program, lower
+from mercer.backends.lowering.lower import lower
+from mercer.backends.lowering.program import Program
 from mercer.backends.native.boxes import box_paths, box_qps
 from mercer.backends.native.features import features
 from mercer.backends.native.neighbours import Exact, neighbours

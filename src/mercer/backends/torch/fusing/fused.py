@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from mercer.array_types import Index
-from mercer.backends.lowering.lower import Program
+from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.source import BAND, Way, is_expressible, padded_depth
 from mercer.backends.torch.operands import Operands, Rows

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mercer.backends.lowering.lower import Code, Op, Program
+from mercer.backends.lowering.program import Code, Op, Program
 from mercer.expression import (
     AbsDist,
     ChiSq,
