@@ -100,8 +100,7 @@ class PrimalConjugateGradient(Solver):
             W = start.weights / scales
         descent = _Descent(self, system, watch, W)
         while True:
-            descent.serves = rows >= n
-            ended = descent.run(precondition)
+            ended = descent.run(precondition, rows >= n)
             if ended is not Status.INACCURATE or descent.steps >= self.max_iter:
                 break
             if descent.system.is_rough:  # float32 did not serve
@@ -271,35 +270,22 @@ class _Descent:
         self, solver: PrimalConjugateGradient, system: NormalEquations, watch: Watch, W: Array
     ) -> None:
         self.solver, self.system, self.watch = solver, system, watch
-        self.W, self.steps, self.serves = W, 0, False
+        self.W, self.steps = W, 0
 
-    def run(self, precondition: Preconditioner) -> Status:
+    def run(self, precondition: Preconditioner, is_whole: bool) -> Status:
         """Descend, look at the true residual, and descend again from there if it is not small."""
         right = self.system.right
         sizes = np.maximum(_sizes(right, precondition(right)), _TINY)
+        ended = self._refine(precondition, sizes) if is_whole else None
+        if ended is not None:
+            return ended
         before = np.inf
-        if not np.any(self.W) and self.serves:  # as good as the equations
-            self.W, before = precondition(right), 1.0
         for _ in range(_RESTARTS):
-            R = self.system.residual(self.W) if np.any(self.W) else right.copy()
-            R[:, ~right.any(axis=0)] = 0.0
-            worst = float((_sizes(R, precondition(R)) / sizes).max(initial=0.0))
+            R, worst = self._look(precondition, sizes)
             if not np.isfinite(worst):
                 return Status.NOT_FINITE
             if worst <= self.solver.tol:
                 return Status.SOLVED
-            if self.serves and worst < _SERVES * before:
-                self.W, before = self.W + precondition(R), worst
-                self.steps += 1
-                if self.watch.tick(self.steps, worst):
-                    return self.watch.stopped or Status.STOPPED
-                if self.steps >= self.solver.max_iter:
-                    return Status.ITERATION_LIMIT
-                continue
-            if self.serves:  # not as good as that
-                self.serves, before = False, np.inf
-                if worst > 1:
-                    self.W, R = np.zeros_like(self.W), right.copy()
             if worst > 0.5 * before:
                 return Status.INACCURATE
             before = worst
@@ -310,6 +296,34 @@ class _Descent:
             if ended is not Status.SOLVED:
                 return ended
         return Status.INACCURATE
+
+    def _look(self, precondition: Preconditioner, sizes: Array) -> tuple[Array, float]:
+        """Return the true residual, and the largest of its sizes."""
+        right = self.system.right
+        R = self.system.residual(self.W) if np.any(self.W) else right.copy()
+        R[:, ~right.any(axis=0)] = 0.0
+        return R, float((_sizes(R, precondition(R)) / sizes).max(initial=0.0))
+
+    def _refine(self, precondition: Preconditioner, sizes: Array) -> Status | None:
+        """Solve with the factor of all rows, as long as each time leaves a tenth; None if not."""
+        before, worst = 1.0 / _SERVES, 0.0
+        if not np.any(self.W):
+            self.W = precondition(self.system.right)
+        for _ in range(_RESTARTS):
+            R, worst = self._look(precondition, sizes)
+            if worst <= self.solver.tol:
+                return Status.SOLVED
+            if not worst < _SERVES * before:
+                break
+            self.W, before = self.W + precondition(R), worst
+            self.steps += 1
+            if self.watch.tick(self.steps, worst):
+                return self.watch.stopped or Status.STOPPED
+            if self.steps >= self.solver.max_iter:
+                return Status.ITERATION_LIMIT
+        if not worst <= 1:
+            self.W = np.zeros_like(self.W)
+        return None
 
     def _descend(self, R: Array, sizes: Array, goal: float, precondition: Preconditioner) -> Status:
         W, ended = self.W.copy(), Status.TIME_LIMIT
