@@ -14,6 +14,7 @@ from mercer.distributed.client import running_client
 from mercer.distributed.errors import ClusterError
 from mercer.distributed.reading import block_size, placed_at, read_block, with_targets
 from mercer.distributed.sending import Sending
+from mercer.distributed.tasks import Held
 from mercer.distributed.waiting import GONE, LostError, refuse_closed, result_of
 
 T = TypeVar("T")
@@ -156,7 +157,7 @@ class DaskBlocks(RowBlocks):
 
     def start(self, function: Callable[..., Any], *shared: Any) -> KeptThere:
         """Leave the results on the workers."""
-        made, sent = self.parts(tasks.kept, function, shared)
+        made, sent = self.parts(tasks.applied, function, shared)
         return KeptThere(made, [(function, *shared)], self.round, sent)
 
     def step(self, kept: Kept, function: Callable[..., Any], *shared: Any) -> tuple[KeptThere, Any]:
@@ -209,13 +210,13 @@ class DaskBlocks(RowBlocks):
             left = iter(sums)
             own = [[next(left) for _ in one] for one in cuts]
         top = self.client.submit(tasks.sum_of, own[0], pure=False, key=None)
-        return result_of(self.client, top, made, sent)
+        return result_of(self.client, top, made, sent).value
 
     def wait_for_all(self, futures: list[Any], others: list[Any], sent: list[Any]) -> list[Any]:
         """Bring small results here, one for each block, in order."""
         together = self.client.submit(list, futures, pure=False)
-        found: list[Any] = result_of(self.client, together, [*futures, *others], sent)
-        return found
+        found: list[Held] = result_of(self.client, together, [*futures, *others], sent)
+        return [one.value for one in found]
 
     def attempted(self, attempt: Callable[[], T]) -> T:
         """Run, and run again with everything sent anew where Dask could not make it anew."""
