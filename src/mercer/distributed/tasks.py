@@ -82,13 +82,8 @@ def as_call(function: Callable[..., Any], arguments: Any, settings: Any) -> Call
     return Call(function, arguments, settings)
 
 
-def applied(block: Held, call: Call, large: list[Any]) -> Any:
-    """Return the function of a block."""
-    return call.on(large, block.value)
-
-
-def kept(block: Held, call: Call, large: list[Any]) -> Held:
-    """Return the function of a block, to be kept where it is."""
+def applied(block: Held, call: Call, large: list[Any]) -> Held:
+    """Return the function of a block: a result, or what is kept where the block is."""
     return Held(call.on(large, block.value))
 
 
@@ -107,14 +102,14 @@ def state_of(pair: Held) -> Held:
     return Held(pair.value[0])
 
 
-def result_of(pair: Held) -> Any:
+def result_of(pair: Held) -> Held:
     """Return the result of a pair of state and result."""
-    return pair.value[1]
+    return Held(pair.value[1])
 
 
-def sum_of(parts: list[Any]) -> Any:
+def sum_of(parts: list[Held]) -> Held:
     """Add results in their order; what came from other tasks is not changed."""
-    total = owned(parts[0])
+    total = owned(parts[0].value)
     for part in parts[1:]:
-        total = added(total, part)
-    return total
+        total = added(total, part.value)
+    return Held(total)
