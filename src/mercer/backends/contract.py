@@ -299,6 +299,13 @@ class Backend(ABC):
     def stored(self, K: Array) -> StoredMatrix:
         """Hold a symmetric K (float32 or float64), which nobody may write to from now on."""
 
+    def keeps(self, size: float) -> bool:
+        """Return whether a matrix of so many bytes is soon made, and has room, off the processor.
+
+        On a card entries cost so little that all of them are stored before anyone looks at some.
+        """
+        return False
+
     @abstractmethod
     def cholesky_factor(self, A: Array) -> Factor | None:
         """Factor the C-ordered float64 A = L L'; None if it is not positive definite. Destroys A.

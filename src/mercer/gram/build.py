@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
 from mercer.backends.stored import StoredMatrix
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
@@ -174,6 +175,7 @@ def _choose(
         needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
         needed += _panel_bytes(n)
+    kept = need is Need.BOX and choose_backend().keeps(dense_bytes(n, dtype))
     fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
@@ -183,7 +185,7 @@ def _choose(
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
         return LazyGram(source)
-    if fits and not (need is Need.BOX and _looks_first(source)):
+    if kept or (fits and not (need is Need.BOX and _looks_first(source))):
         return DenseGram(source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)

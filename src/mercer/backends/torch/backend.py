@@ -22,7 +22,7 @@ from mercer.backends.contract import (
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
-from mercer.backends.torch.boxes.descents import can_descend, descend
+from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
 from mercer.backends.torch.device import choose_device
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.features import TorchFeatures
@@ -97,6 +97,10 @@ class Torch(Backend):
         K.setflags(write=False)
         return DeviceMatrix(there, self.device, K)
 
+    def keeps(self, size: float) -> bool:
+        """Ask the card."""
+        return self.device.is_card and self.device.has_room(size)
+
     def cholesky_factor(self, A: Array) -> Factor | None:
         """Factor on the device, where the factor stays."""
         return cholesky_factor(A, self.device)
@@ -117,10 +121,10 @@ class Torch(Backend):
         self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
     ) -> list[BoxAnswer]:
         """Descend on the card, all programmes at once, where K stays there; else on the host."""
-        if K.dtype == np.float32 and self.device.is_card and can_descend(boxes, self.device.name):
+        if K.dtype == np.float32 and self.device.is_card and can_descend(boxes):
             held = kept_on_device(K, self.device)
             if held is not None:
-                return descend(held, boxes, tol, max_iter, poll)
+                return solve_boxes(held, boxes, tol, max_iter, poll)
         return self._host.box_qps(K, boxes, tol, max_iter, poll)
 
     def box_paths(

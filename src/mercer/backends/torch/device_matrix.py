@@ -16,7 +16,7 @@ from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.lapack import interruptible
 from mercer.backends.reference.partition import partition
 from mercer.backends.stored import Factor, StoredMatrix
-from mercer.backends.torch.boxes.descents import can_descend, descend
+from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
 from mercer.backends.torch.boxes.paths import solve_paths, values_at
 from mercer.backends.torch.device import Device, into_float32_range, parts, to_host
 from mercer.resources import MemoryBudgetError, format_bytes
@@ -107,7 +107,7 @@ class DeviceMatrix(StoredMatrix):
     ) -> list[BoxAnswer]:
         """Descend on the card, all programmes at once, where it can; else on the host."""
         if self._descends(boxes):
-            return descend(self.tensor, boxes, tol, max_iter, poll)
+            return solve_boxes(self.tensor, boxes, tol, max_iter, poll)
         return HostMatrix(self.dense()).box_qps(boxes, tol, max_iter, poll)
 
     def box_paths(
@@ -117,7 +117,7 @@ class DeviceMatrix(StoredMatrix):
         if self._descends([path.box for path in paths]):
 
             def side_by_side(boxes: Sequence[Box], asked: Poll | None) -> list[BoxAnswer]:
-                return descend(self.tensor, boxes, tol, max_iter, asked)
+                return solve_boxes(self.tensor, boxes, tol, max_iter, asked)
 
             at_rows = partial(values_at, self.tensor, device=self._device)
             return solve_paths(self, paths, side_by_side, poll, at_rows)
@@ -131,7 +131,7 @@ class DeviceMatrix(StoredMatrix):
 
     def _descends(self, boxes: Sequence[Box]) -> bool:
         single = self._device.is_card and self.tensor.dtype is torch.float32
-        return single and can_descend(boxes, self._device.name)
+        return single and can_descend(boxes)
 
     def _numbers(self, index: Index) -> Any:
         return index if isinstance(index, slice) else self._device.put(np.asarray(index))
