@@ -9,8 +9,14 @@ from http.client import HTTPConnection
 
 import uvicorn
 from wsproto import ConnectionType, WSConnection
-from wsproto.events import AcceptConnection, CloseConnection, Ping, RejectConnection, Request
-from wsproto.events import TextMessage
+from wsproto.events import (
+    AcceptConnection,
+    CloseConnection,
+    Ping,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
 
 from mercer.studio.run import configuration
 
@@ -38,7 +44,7 @@ def studio(**options):
         thread.join(10)
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The socket was not opened."""
 
 
@@ -69,7 +75,7 @@ class Page:
             if isinstance(event, AcceptConnection):
                 self.accepted = True
             elif isinstance(event, RejectConnection):
-                raise Refused(event.status_code)
+                raise RefusedError(event.status_code)
             elif isinstance(event, TextMessage):
                 self.part.append(event.data)
                 if event.message_finished:
@@ -78,7 +84,7 @@ class Page:
             elif isinstance(event, Ping):
                 self.wire.sendall(self.protocol.send(event.response()))
             elif isinstance(event, CloseConnection):
-                raise Refused(event.code)
+                raise RefusedError(event.code)
 
     def next(self):
         """Return the next message."""

@@ -44,7 +44,7 @@ class Tables:
         return {"id": key, "name": name[:_NAME], **found, "scene": scene}
 
     def contents(self) -> dict[str, tuple[str, bytes]]:
-        """Return names and contents of all files by their ids, as they are now: uploads come in other threads."""
+        """Return names and contents of all files by their ids, as they are now."""
         return dict(self.files)
 
 

@@ -1,12 +1,16 @@
 """A studio and a browser for all tests here; where either is missing they are skipped, with a word."""
 
+import contextlib
 import shutil
+import socket
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-NEEDED = ("playwright", "starlette", "uvicorn", "wsproto")
+NEEDED = ("playwright", "starlette", "uvicorn", "wsproto", "click")
 
 
 def browser_path():
@@ -25,11 +29,20 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def address():
-    """Run a studio; return the address of its page."""
-    from studio.live import TOKEN, studio
+    """Run the command; return the address that it prints."""
+    command = [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", str(free_port())]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as studio:
+        try:
+            line = next(line for line in studio.stderr if "http://" in line)
+            yield line.split()[-1]
+        finally:
+            studio.terminate()
+            studio.communicate(timeout=20)
 
-    with studio() as port:
-        yield f"http://127.0.0.1:{port}/?token={TOKEN}"
+
+def free_port():
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return free.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

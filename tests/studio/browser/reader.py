@@ -3,7 +3,7 @@
 import re
 import time
 
-PATIENCE = 20_000  # milliseconds; machines under load are slow, and nothing here measures
+PATIENCE = 60_000  # milliseconds; machines under load are slow, and nothing here measures
 
 
 class Reader:

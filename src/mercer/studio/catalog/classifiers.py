@@ -79,7 +79,7 @@ CLASSIFIERS = (
         kernel="linear", finest=150,
     ),
     classifier(
-        "GaussianClassifier", "Gaussian of each class", "Bayes' rule with a Gaussian for each class.",
+        "GaussianClassifier", "Gaussian classes", "Bayes' rule with a Gaussian for each class.",
         surface=surfaces.decision, layers=(layers.class_ellipses, layers.predicted_labels),
         parameters=(
             Choice("covariance", "full", "which shapes the Gaussians may have",

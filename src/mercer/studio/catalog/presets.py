@@ -158,7 +158,7 @@ def hills(rng: np.random.Generator, n: int, noise: float) -> Array:
     """Draw a hill and a valley over the plane."""
     places = rng.uniform(-1.4, 1.4, size=(n, 2))
     hill = np.exp(-3 * ((places - [0.5, 0.4]) ** 2).sum(axis=1))
-    valley = np.exp(-3 * ((places + [0.6, 0.5]) ** 2).sum(axis=1))
+    valley = np.exp(-3 * ((places - [-0.6, -0.5]) ** 2).sum(axis=1))
     return np.column_stack([places, hill - valley + rng.normal(scale=noise * 0.3, size=n)])
 
 
@@ -175,7 +175,7 @@ def ellipses(rng: np.random.Generator, n: int, noise: float) -> Array:
     long, short = rng.normal(scale=0.55, size=n), rng.normal(scale=0.05 + noise * 0.5, size=n)
     first = np.column_stack([long, short + 0.5 * long])
     second = np.column_stack([0.4 * long + short, -0.8 * long])
-    return np.where(which[:, None] == 0, first + [0, 0.45], second - [0.1, 0.35])
+    return np.where(which[:, None] == 0, first - [0.0, -0.45], second - [0.1, 0.35])
 
 
 def crescents(rng: np.random.Generator, n: int, noise: float) -> Array:

@@ -33,7 +33,7 @@ UNLABELLED = (
         kernel="gaussian(20)",
     ),
     unlabelled(
-        "GaussianMixture", "Mixture of Gaussians", "Each point drawn from one of several Gaussians.",
+        "GaussianMixture", "Mixture of Gaussians", "Each point drawn from one of several.",
         surface=surfaces.density, layers=(layers.likeliest, layers.mixture_ellipses),
         parameters=(
             Integer("n_components", 3, "Gaussians", 1, 10),

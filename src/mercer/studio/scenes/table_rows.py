@@ -18,7 +18,7 @@ from mercer.array_types import Array
 from mercer.data import Kind, Table, TablePreparation
 from mercer.machines import CCA
 from mercer.plots.directions import directions_of
-from mercer.plots.planes import Plane, axis_of, plane_of
+from mercer.plots.planes import Columns, Plane, axis_of, plane_of
 from mercer.studio.drawing.fitted import Bounds, Rows
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
@@ -142,13 +142,18 @@ def _of_columns(plane: dict[str, Any], chosen: Table, preparation: TablePreparat
     held = plane.get("others") or {}
     if not isinstance(held, dict) or any(name not in names for name in axes):
         raise RefusalError("x and y must be columns of numbers", parameter="view")
-    others = {name: value for name, value in held.items() if name in chosen.columns}
-    found = plane_of(_STUDIO, chosen, None, features=tuple(axes), held=others or "median")
+    columns = Columns(_STUDIO, chosen)
+    values = columns.held("median")
+    for name in set(held) & set(chosen.columns):
+        values[columns.names.index(name)] = held[name]
+    found = plane_of(_STUDIO, chosen, None, features=tuple(axes))
+    places = (columns.place(axes[0]), columns.place(axes[1]))
 
     def back(at: Array) -> Any:
-        return _dense(preparation.transform(found.rows(at)))
+        return _dense(preparation.transform(columns.rows(places, values, at)))
 
-    return Plane(found.points, found.xlabel, found.ylabel, found.note, back, found.columns)
+    note = columns.note(places, values if held else "median")
+    return Plane(found.points, found.xlabel, found.ylabel, note, back, found.columns)
 
 
 def numeric(table: Table) -> list[str]:

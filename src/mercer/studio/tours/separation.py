@@ -162,7 +162,8 @@ def _cigars(wide: bool = False) -> list[list[float]]:
     if wide:
         places[label == 1] = rng.normal(size=(40, 2)) * [0.15, 0.4]
     places = places + np.where(label[:, None] == 0, [-0.25, 0.0], [0.35, 0.0])
-    return np.round(np.column_stack([places, label]), 4).tolist()
+    found: list[list[float]] = np.round(np.column_stack([places, label]), 4).tolist()
+    return found
 
 
 TOURS = (

@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from typing import IO, Any
 
 from mercer.studio.frames import text_of
@@ -113,7 +114,9 @@ class Process:
         def tell(fields: dict[str, Any]) -> None:
             self._say(request["id"], "progress", {"do": request["do"], **fields})
 
-        return job_of(request["do"])(self.bench, request, tell)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of fits are told; nobody reads the others here
+            return job_of(request["do"])(self.bench, request, tell)
 
     def _say(self, name: int, kind: str, fields: dict[str, Any]) -> None:
         text = text_of({"id": name, "kind": kind, **fields})

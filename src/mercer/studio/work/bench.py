@@ -80,11 +80,11 @@ class Bench:
 
 
 def read_table(content: bytes, limits: StudioLimits) -> Table:
-    """Read an uploaded file, within the limits.
+    r"""Read an uploaded file, within the limits.
 
     Examples
     --------
-    >>> read_table(b"a,b\\n1,2\\n3,4\\n", StudioLimits()).columns
+    >>> read_table(b"a,b\n1,2\n3,4\n", StudioLimits()).columns
     ['a', 'b']
     """
     read_limits = Limits(bytes=limits.upload * 4, columns=limits.columns, line=limits.upload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from mercer.studio.work.answers import answer_of
@@ -12,4 +13,8 @@ from mercer.studio.work.fitting import Tell
 def fit_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Fit, and return how it ended and what is drawn of it."""
     scene, fitted = bench.fitted(request, tell)
-    return answer_of(scene, fitted)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = answer_of(scene, fitted)
+    said = [*fitted.warnings, *(str(one.message) for one in caught)]
+    return {**found, "warnings": list(dict.fromkeys(said))}

@@ -47,9 +47,8 @@ def kernel_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, A
 
 def _matrix(kernel: Kernel, rows: Rows) -> dict[str, Any]:
     """Return the matrix, rows of one class side by side, and its eigenvalues."""
-    empty = {"matrix": None, "order": [], "eigenvalues": [], "rank": 0}
     if not len(rows.X):
-        return empty
+        return {"matrix": None, "order": [], "eigenvalues": [], "rank": 0}
     order = np.lexsort((rows.X[:, 0], np.zeros(len(rows.X)) if rows.y is None else rows.y))
     chosen = _some(order, _SIDE)
     some = _some(order, _SPECTRUM)

@@ -9,7 +9,7 @@ import { written } from "../common/numbers.js";
  * @typedef {object} Bar
  * @property {string} name
  * @property {number} value
- * @property {string} [kind] class of its look
+ * @property {boolean} [rest] a sum of others: it does not set the scale
  * @property {() => void} [onenter] when a reader looks at it
  */
 
@@ -21,13 +21,13 @@ import { written } from "../common/numbers.js";
  * @returns {HTMLElement}
  */
 export function barList(bars, label) {
-  const most = Math.max(...bars.map((bar) => Math.abs(bar.value)), 1e-300);
+  const most = Math.max(...bars.filter((bar) => !bar.rest).map((bar) => Math.abs(bar.value)), 1e-300);
   return element(
     "ul",
     { class: "bars", "aria-label": label },
     bars.map((bar) => {
-      const fill = element("span", { class: `fill ${bar.kind ?? ""} ${bar.value < 0 ? "less" : ""}` });
-      fill.style.width = `${(50 * Math.abs(bar.value)) / most}%`;
+      const fill = element("span", { class: `fill ${bar.rest ? "rest" : ""} ${bar.value < 0 ? "less" : ""}` });
+      fill.style.width = `${Math.min(50, (50 * Math.abs(bar.value)) / most)}%`;
       return element(
         "li",
         { onpointerenter: bar.onenter },

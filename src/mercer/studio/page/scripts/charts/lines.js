@@ -46,7 +46,8 @@ export function lineChart(lines, options) {
   const seenY = lines.flatMap((line) => line.y.filter((v) => v !== null));
   const left = options.inset ? THUMB : LEFT;
   const across = new Axis(seenX, [left, width - RIGHT], logX);
-  const up = new Axis(/** @type {number[]} */ (seenY), [bottom, TOP], logY);
+  const top = options.inset ? TOP + 10 : TOP; // room for the letters over the highest rule
+  const up = new Axis(/** @type {number[]} */ (seenY), [bottom, top], logY);
   const legend = options.legend && lines.length > 1;
   return drawing(
     "svg",

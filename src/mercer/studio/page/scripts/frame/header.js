@@ -47,6 +47,11 @@ export function installHeader(studio, announce) {
   studio.watch(["scene", "connected"], () => {
     hint.hidden = studio.scene.points.length > 0 || Boolean(studio.scene.table) || !studio.value.connected;
   });
+  const note = named("note");
+  studio.watch(["answer", "scene"], () => {
+    note.textContent = (studio.scene.table && studio.value.answer?.layers?.note) || "";
+    note.hidden = !note.textContent;
+  });
   studio.watch(["working"], () => named("plane").classList.toggle("working", studio.value.working));
   studio.watch(["tool", "scene", "tour"], () => {
     const moves = studio.value.tool === "move" || Boolean(studio.scene.table || studio.value.tour);

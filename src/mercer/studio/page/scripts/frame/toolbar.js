@@ -61,7 +61,8 @@ export function installToolbar(root, studio, link) {
     const { scene, tool, brush, tour } = studio.value;
     task.value = scene.task;
     const fixed = Boolean(scene.table || tour);
-    refill(tools, TOOLS.map(([name, picture, label]) => element("button", {
+    const offered = TOOLS.filter(([name]) => !fixed || name === "move" || name === "ask");
+    refill(tools, offered.map(([name, picture, label]) => element("button", {
       type: "button", class: "square", "data-tool": name, "aria-pressed": String(tool === name), "aria-label": label, title: label,
       onclick: () => {
         studio.set({ tool: /** @type {any} */ (name), ...(name === "ask" ? { panel: "why" } : {}) });

@@ -74,7 +74,11 @@ export function installData(root, plane, studio, link) {
  */
 export function opened(studio, table) {
   studio.set({ table, tour: null });
-  studio.edit(sceneOf(table.scene));
+  const scene = sceneOf(table.scene);
+  // a slice through many columns shows rows far from it: the plane through all of them misleads less
+  const many = table.columns.filter((/** @type {any} */ c) => c.usable && c.name !== table.target).length > 2;
+  const kind = scene.task === "classes" ? "discriminant" : "components";
+  studio.edit(many ? { ...scene, plane: { kind }, bounds: null } : scene);
 }
 
 /**

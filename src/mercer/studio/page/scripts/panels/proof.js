@@ -8,6 +8,8 @@ import { duration, written } from "../common/numbers.js";
 import { number } from "../link/arrays.js";
 import { asked } from "../state/scene.js";
 
+const FIRST_NUMBERS = 3; // of a long certificate; the others are folded away
+const MOST_NUMBERS = 5;
 const WAIT = 350; // milliseconds of rest before the steps of a fit are asked for
 
 /**
@@ -19,9 +21,10 @@ export function installProof(root, studio, link) {
   const head = element("section");
   const steps = element("section", { class: "steps" });
   const bounds = element("section");
+  const end = element("section");
   const limit = element("button", { type: "button", id: "infinite", text: "What if C = ∞?", onclick: () =>
     studio.edit({ parameters: { ...studio.scene.parameters, C: "inf" } }) });
-  root.append(head, limit, steps, bounds);
+  root.append(head, limit, steps, bounds, end);
   let timer = 0;
   /** @type {any} */
   let proven = null;
@@ -34,6 +37,7 @@ export function installProof(root, studio, link) {
     const c = studio.machine?.parameters.find((/** @type {any} */ p) => p.name === "C");
     limit.hidden = !(c?.infinite && studio.scene.parameters.C !== "inf");
     refill(bounds, answer && !refusal ? boundsOf(answer.bounds ?? []) : null);
+    refill(end, answer && !refusal ? ending(answer) : null);
   };
   const prove = async () => {
     const { answer, panel, tour } = studio.value;
@@ -64,17 +68,26 @@ export function installProof(root, studio, link) {
 
 /** @param {any} answer */
 function certificate(answer) {
-  const { certificate: proof, status } = answer;
+  const { certificate: proof } = answer;
   const numbers = new Map((proof?.numbers ?? []).map((/** @type {[string, any]} */ [name, value]) => [name, number(value)]));
   const twin = numbers.has("primal") && numbers.has("dual");
   const rest = [...numbers].filter(([name]) => !twin || !["primal", "dual"].includes(name));
+  const [shown, more] = rest.length > MOST_NUMBERS ? [rest.slice(0, FIRST_NUMBERS), rest.slice(FIRST_NUMBERS)] : [rest, []];
   return [
     proof && element("h2", {}, "Certificate ", element("span", { class: `chip ${proof?.ok ? "good" : "warn"}`, text: proof?.ok ? "holds" : "does not hold" })),
     element("p", { text: proof?.words ?? "" }),
     twin && element("div", { class: "twin" },
       element("div", {}, element("h3", { text: "Primal, what is paid" }), element("div", { class: "value", text: written(numbers.get("primal"), 6) })),
       element("div", {}, element("h3", { text: "Dual, what is owed at least" }), element("div", { class: "value", text: written(numbers.get("dual"), 6) }))),
-    proof && facts([...rest.map(([name, value]) => [name, written(value)]), ["tolerance", written(number(proof.tol))]]),
+    proof && facts([...shown.map(([name, value]) => [name, written(value)]), ["tolerance", written(number(proof.tol))]]),
+    more.length ? element("details", {}, element("summary", { text: "All its numbers" }), facts(more.map(([name, value]) => [name, written(value)]))) : null,
+  ];
+}
+
+/** @param {any} answer */
+function ending(answer) {
+  const { certificate: proof, status } = answer;
+  return [
     status && element("h2", { text: "How it ended" }),
     status && element("p", { text: `${status.words}${status.detail ? `: ${status.detail}` : ""}` }),
     status && facts([["solver", status.solver ?? "–"], ["iterations", String(status.iterations ?? "–")], ["time", duration(status.seconds)]]),

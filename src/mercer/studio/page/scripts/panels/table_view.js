@@ -17,7 +17,8 @@ const KINDS = {
  * @param {any} table
  */
 export function viewFields(studio, table) {
-  const plane = studio.scene.plane ?? { kind: "components" };
+  const shown = studio.scene.plane ?? { kind: "components" };
+  const plane = shown.kind === "columns" ? { ...firstTwo(studio, table), ...shown } : shown;
   const kinds = Object.keys(KINDS).filter((kind) => allowed(kind, studio.scene));
   const kind = choice("view", "View", kinds, KINDS, plane.kind, (value) => {
     const next = value === "columns" ? { kind: value, ...firstTwo(studio, table) } : { kind: value };

@@ -111,7 +111,7 @@ export class Painter {
       const dx = (x1 - x0) / (surface.grid.columns - 1) / 2;
       const dy = (y1 - y0) / (surface.grid.rows - 1) / 2;
       const [left, top] = [view.left(x0 - dx), view.top(y1 + dy)];
-      context.imageSmoothingEnabled = surface.meaning !== "regions";
+      context.imageSmoothingEnabled = true;
       context.imageSmoothingQuality = "high";
       context.drawImage(surface.image, left, top, view.left(x1 + dx) - left, view.top(y0 - dy) - top);
     }

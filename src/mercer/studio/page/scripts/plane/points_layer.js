@@ -63,17 +63,19 @@ export function radiusFor(count, view) {
  * @param {any} context
  * @param {import("./view.js").View} view
  * @param {Drawn} drawn
- * @param {{index: number[], zone: string[]} | undefined} support
+ * @param {{index: number[], zone: string[], slack?: number[]} | undefined} support
  */
 export function drawSupport(context, view, drawn, support) {
   if (!support) return;
   const radius = radiusFor(drawn.x.length, view) + 3.4;
   context.save();
   context.strokeStyle = ink();
+  const zoneOf = (/** @type {number} */ k) =>
+    drawn.kind === "class" && (support.slack?.[k] ?? 0) > 1 ? "beyond" : support.zone?.[k] ?? "on";
   const rings = (/** @type {(zone: string) => boolean} */ belongs, /** @type {number} */ r) => {
     context.beginPath();
     support.index.forEach((i, k) => {
-      if (!belongs(support.zone?.[k] ?? "on") || drawn.x[i] === undefined) return;
+      if (!belongs(zoneOf(k)) || drawn.x[i] === undefined) return;
       const [x, y] = [view.left(drawn.x[i]), view.top(drawn.y[i])];
       context.moveTo(x + r, y);
       context.arc(x, y, r, 0, 2 * Math.PI);

@@ -49,8 +49,8 @@ export function slackLines(answer, surface, drawn) {
 export function drawSlacks(context, view, lines) {
   context.save();
   context.strokeStyle = ink();
-  context.globalAlpha = 0.5;
-  context.lineWidth = 1.3;
+  context.globalAlpha = 0.38;
+  context.lineWidth = 1.1;
   context.beginPath();
   for (const line of lines) {
     line.forEach(([x, y], k) => context[k ? "lineTo" : "moveTo"](view.left(x), view.top(y)));

@@ -5,6 +5,7 @@
 import { unpacked } from "../link/arrays.js";
 import { classColour, mixed, paper, rgb, sequential } from "../common/palette.js";
 import { theme } from "../common/theme.js";
+import { finer } from "./regions.js";
 
 /**
  * @typedef {import("../common/palette.js").Colour} Colour
@@ -18,6 +19,7 @@ import { theme } from "../common/theme.js";
  * @property {[number, number]} range
  */
 
+const SPLIT = ["regions", "confidence", "distance"]; // surfaces that change colour at borders of regions
 const DEEPEST = { light: 0.42, dark: 0.5 }; // share of a class's colour in paper, far from the border
 
 /**
@@ -37,7 +39,12 @@ export function surfaceOf(answer) {
   const meaning = answer.surface?.meaning ?? "regions";
   const regions = unpacked(answer.regions);
   const labels = answer.regions?.labels ?? null;
-  const image = painted(values, regions, labels, columns, rows, meaning, range);
+  const flat = answer.surface ? values : new Float32Array(values.length).fill(1);
+  const seen =
+    regions && SPLIT.includes(meaning)
+      ? finer({ values: flat, regions, columns, rows })
+      : { values, regions, columns, rows };
+  const image = painted(seen.values, seen.regions, labels, seen.columns, seen.rows, meaning, range);
   const levels = answer.surface?.levels ?? [];
   return { grid: { columns, rows, bounds }, values, meaning, levels, image, range };
 }
@@ -98,7 +105,9 @@ function colours(meaning, range, labels, regions) {
       const size = Math.abs(2 * t - 1);
       return mixed(blank, rgb(classColour(t < 0.5 ? first : second)), deepest * size);
     });
-    const half = meaning === "decision" ? (v) => 0.5 + 0.5 * Math.tanh(v) : (v) => v;
+    const most = Math.max(Math.abs(low), Math.abs(high));
+    const unit = most < 1 ? most / 2 || 1 : 1; // machines without a margin have units of their own
+    const half = meaning === "decision" ? (v) => 0.5 + 0.5 * Math.tanh(v / unit) : (v) => v;
     return { table, share: half };
   }
   if (meaning === "density" || meaning === "novelty" || meaning === "distance") {
