@@ -46,6 +46,10 @@ class RowMap(ABC):
     def __call__(self, X: Any) -> Array:
         """Return the features of rows, float64."""
 
+    def write(self, X: Points, out: Array) -> None:
+        """Write the features of rows to an array (n, dimension)."""
+        out[...] = self(X)
+
     def raw(self, X: Points, dtype: Any) -> Array:
         """Return the rows b(x) of points, in float64 or float32."""
         return np.asarray(self(X), dtype=dtype)
@@ -100,7 +104,11 @@ class StreamedGram(FactoredGram):
 
     @cached_property
     def factor(self) -> Any:
-        """Write out the features."""
+        """Write out the features, and keep them."""
+        return self.write_out()
+
+    def write_out(self, origin: Array | None = None) -> Array:
+        """Write out the features, less those of an origin, for the caller to change or keep."""
         n, m = self.shape[0], self.rank
         require_memory(
             _COPIES * 8 * n * m,
@@ -110,7 +118,9 @@ class StreamedGram(FactoredGram):
         with np.errstate(over="ignore", invalid="ignore"):
             F = np.empty((n, m))
             for rows in self.parts(m):
-                F[rows] = self.map(take(self.X, rows))
+                self.map.write(take(self.X, rows), F[rows])
+                if origin is not None:
+                    np.subtract(F[rows], origin, out=F[rows])
         return F
 
     @property
