@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
+from mercer.backends.stored import StoredMatrix
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
@@ -173,6 +175,7 @@ def _choose(
         needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
         needed += _panel_bytes(n)
+    kept = need is Need.BOX and choose_backend().keeps(dense_bytes(n, dtype))
     fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
@@ -182,7 +185,7 @@ def _choose(
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
         return LazyGram(source)
-    if fits and not (need is Need.BOX and _looks_first(source)):
+    if kept or (fits and not (need is Need.BOX and _looks_first(source))):
         return DenseGram(source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)
@@ -279,7 +282,7 @@ def descent_bytes(variables: int, dtype: Any) -> int:
     return int(DESCENT_COPIES * dense_bytes(variables, dtype))
 
 
-def descents_at_once(K: Array, variables: int) -> int:
+def descents_at_once(K: StoredMatrix, variables: int) -> int:
     """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
     each, threads = descent_bytes(variables, K.dtype), thread_limit()
     if within_budget(K.nbytes + threads * each):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends.blas import one_blas_thread
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
@@ -84,13 +85,20 @@ class StreamedGram(FactoredGram):
         The training points.
     held : (n, p) array, optional
         Where the rows b of all points are kept after the first pass over them.
+    is_filled : bool
+        Whether they are there already.
     """
 
     def __init__(
-        self, features: FeatureFunction, rows: RowMap, X: Points, held: Array | None = None
+        self,
+        features: FeatureFunction,
+        rows: RowMap,
+        X: Points,
+        held: Array | None = None,
+        is_filled: bool = False,
     ) -> None:
         self.features, self.map, self.X = features, rows, X
-        self._held, self._filled = held, False
+        self._held, self._filled = held, is_filled
         self.shape = (row_count(X),) * 2
         self.dtype = np.dtype(np.float64)
 
@@ -168,9 +176,10 @@ class StreamedGram(FactoredGram):
         """Return F'g(F W) in one pass, g given for blocks of rows."""
         R = self.map.mixing
         U, total = W if R is None else R @ W, None
-        for rows, B in self.blocks():
-            part = _product(B.T, change(rows, _product(B, U)))
-            total = part if total is None else total + part
+        with one_blas_thread():  # thin products, between calls that need all cores
+            for rows, B in self.blocks():
+                part = _product(B.T, change(rows, _product(B, U)))
+                total = part if total is None else total + part
         assert total is not None  # no fit has no rows
         return np.asarray(total if R is None else R.T @ total)
 
@@ -179,8 +188,9 @@ class StreamedGram(FactoredGram):
         W = columns_of(W)
         R, out = self.map.mixing, np.empty((self.shape[0], W.shape[1]))
         U = W if R is None else R @ W
-        for rows, B in self.blocks():
-            out[rows] = _product(B, U)
+        with one_blas_thread():
+            for rows, B in self.blocks():
+                out[rows] = _product(B, U)
         return out
 
     def absolute_pull(self, V: Array) -> Array:
@@ -195,6 +205,10 @@ class StreamedGram(FactoredGram):
     def sampled(self, index: Array) -> Array:
         """Write out the features of some rows."""
         return np.asarray(self.map(take(self.X, index)))
+
+    def sampled_raw(self, index: Index) -> Array:
+        """Evaluate the rows b of some points, in float64."""
+        return self.map.raw(take(self.X, index), np.float64)
 
     def made_for(self) -> Array | None:
         """Return the features of landmarks."""
