@@ -293,8 +293,9 @@ def tensors() -> None:
 
 def full() -> None:
     """Ask for more than the card has: words, and the process goes on."""
-    held = torch.empty(int(0.97 * CARD.free()), dtype=torch.uint8, device=CARD.name)
-    X, y = waves(60_000)
+    free = size(10**9) if SMALL else CARD.free()
+    held = torch.empty(int(0.98 * free), dtype=torch.uint8, device=CARD.name)
+    X, y = waves(30_000)
     try:
         with mercer.config(backend="torch", device=WHERE):
             made = mercer.KernelRidge(1.0, kernel=Gaussian(3.0)).fit(X, y)
@@ -349,6 +350,8 @@ def check() -> None:
             show(f"check_backend, {verb}", f"{share:.2g} of what is allowed", "1", label[:200])
     for line in failed:
         show("check_backend", "failed", "", line)
+    if not SMALL:  # not before: processes that are forked must find the card untouched
+        say(f"({torch.cuda.get_device_name(0)})")
 
 
 # --- rows, the most important first, and the seconds of each --------------------------------------
@@ -384,8 +387,6 @@ def started(work: Callable[[], None]) -> Any:
 
 def guarded(name: str) -> None:
     try:
-        if name == "check" and not SMALL:
-            print(torch.cuda.get_device_name(0), flush=True)
         ROWS[name][0]()
     except Exception as error:  # the others are still worth their time
         show(name, "failed", "", f"{type(error).__name__}: {str(error)[:300]!r}")
