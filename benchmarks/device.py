@@ -10,6 +10,7 @@ costs the others more than that. What is found is printed at once, and written t
 folder that the variable OUT names. ``--cpu`` runs the same code, at small sizes, without a card.
 """
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -34,6 +35,7 @@ from mercer.backends import choose_backend  # noqa: E402
 from mercer.backends.boxes import Box, BoxPath, PathStep  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
+from mercer.backends.torch.fusing.fused import is_available  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist  # noqa: E402
 from mercer.kernels import Gaussian  # noqa: E402
@@ -393,7 +395,19 @@ def guarded(name: str) -> None:
         traceback.print_exc(limit=-6)
 
 
+MACHINES = "KernelRidge PCA SVC SVR KMeans GaussianProcess FisherDiscriminant LogisticRegression"
+
+
+def prepare() -> None:
+    """Import what rows use, once for all of them; nothing here touches the card."""
+    for name in MACHINES.split():
+        getattr(mercer, name)
+    if is_available():
+        importlib.import_module("mercer.backends.torch.fusing.launch")
+
+
 def main() -> None:
+    prepare()
     say(f"torch {torch.__version__}, Mercer {mercer.__version__}, {os.cpu_count()} cores")
     say("| work | found | goal | more |\n| --- | --- | --- | --- |")
     begin = time.perf_counter()
