@@ -29,9 +29,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"tests of the studio's page: {why}"))
 
 
-@pytest.fixture(scope="session")
-def address():
-    """Run a studio in a process of its own; return the address of its page."""
+@contextlib.contextmanager
+def studio_address():
+    """Run a studio in a process of its own; yields the address of its page."""
     port = free_port()
     code = f"from mercer.studio import run; run(port={port}, token={TOKEN!r}, browser=False)"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as studio:
@@ -54,7 +54,14 @@ def free_port():
 
 
 @pytest.fixture(scope="session")
-def browser():
+def address():
+    with studio_address() as found:
+        yield found
+
+
+@contextlib.contextmanager
+def opened_browser():
+    """Open a browser without a window."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -62,6 +69,12 @@ def browser():
         opened = driver.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with opened_browser() as opened:
+        yield opened
 
 
 @pytest.fixture
