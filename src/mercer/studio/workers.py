@@ -72,6 +72,15 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
 
+    async def gone(self) -> None:
+        """Wait until the process has ended, and its pipes are closed."""
+        if self.process is not None:
+            await self.process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+                with contextlib.suppress(ConnectionError):
+                    await self.process.stdin.wait_closed()
+
 
 class Workers:
     """Processes in stock: one is always warm, so that nobody waits for imports.
@@ -86,17 +95,26 @@ class Workers:
         self.limits = limits
         self.spare: asyncio.Task[Worker] | None = None
         self.all: set[Worker] = set()
+        self.ending: set[Worker] = set()
+        self.closed = False
 
     async def take(self) -> Worker:
         """Return a process, and start the next one."""
-        spare, self.spare = self.spare, None
-        found = await (spare or asyncio.ensure_future(self._new()))
+        task, self.spare = self.spare or asyncio.ensure_future(self._new()), None
+        try:
+            found = await asyncio.shield(task)
+        except asyncio.CancelledError:  # the page is gone: the next one takes it
+            if self.spare is None:
+                self.spare = task
+            else:
+                task.add_done_callback(lambda done: self.give_up(done.result()))
+            raise
         self.warm()
         return found
 
     def warm(self) -> None:
         """Start a process if none is in stock."""
-        if self.spare is None:
+        if self.spare is None and self.limits.spare and not self.closed:
             self.spare = asyncio.ensure_future(self._new())
 
     async def _new(self) -> Worker:
@@ -107,11 +125,17 @@ class Workers:
     def give_up(self, worker: Worker) -> None:
         """End a process."""
         worker.end()
-        self.all.discard(worker)
+        if worker in self.all:
+            self.all.discard(worker)
+            self.ending.add(worker)
+            done = asyncio.ensure_future(worker.gone())
+            done.add_done_callback(lambda _: self.ending.discard(worker))
 
-    def close(self) -> None:
-        """End all processes."""
+    async def close(self) -> None:
+        """End all processes, and wait until they are gone."""
+        self.closed = True
         if self.spare is not None:
-            self.spare.cancel()
+            await self.spare
         for worker in list(self.all):
             self.give_up(worker)
+        await asyncio.gather(*(worker.gone() for worker in list(self.ending)))
