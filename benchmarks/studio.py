@@ -14,15 +14,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from studio.live import Page, studio  # noqa: E402
+from studio.live import Page, studio
 
-from mercer import SVC  # noqa: E402
-from mercer.studio.catalog.presets import PRESETS  # noqa: E402
-from mercer.studio.drawing.fitted import Fitted, Grid  # noqa: E402
-from mercer.studio.drawing.surfaces import margin  # noqa: E402
-from mercer.studio.limits import StudioLimits  # noqa: E402
-from mercer.studio.scenes.rows import rows_of  # noqa: E402
-from mercer.studio.scenes.scene import read_scene  # noqa: E402
+from mercer import SVC
+from mercer.studio.catalog.presets import PRESETS
+from mercer.studio.drawing.fitted import Fitted, Grid
+from mercer.studio.drawing.surfaces import margin
+from mercer.studio.limits import StudioLimits
+from mercer.studio.scenes.rows import rows_of
+from mercer.studio.scenes.scene import read_scene
 
 SIZES = (100, 500, 1000, 2000)
 TRIPS = 40
