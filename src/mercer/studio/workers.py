@@ -42,6 +42,12 @@ class Worker:
         self.send({"limits": asdict(self.limits)})
         return self
 
+    async def ready(self) -> Worker:
+        """Wait until the process has imported what it needs, or ended."""
+        assert self.process is not None and self.process.stdout is not None
+        await self.process.stdout.readline()
+        return self
+
     def send(self, message: dict[str, Any]) -> None:
         """Send a message; one to a process that has ended is lost, as the process is."""
         assert self.process is not None and self.process.stdin is not None
@@ -120,7 +126,7 @@ class Workers:
     async def _new(self) -> Worker:
         worker = await Worker(self.limits).start()
         self.all.add(worker)
-        return worker
+        return await worker.ready()
 
     def give_up(self, worker: Worker) -> None:
         """End a process."""
@@ -134,8 +140,8 @@ class Workers:
     async def close(self) -> None:
         """End all processes, and wait until they are gone."""
         self.closed = True
-        if self.spare is not None:
-            await self.spare
         for worker in list(self.all):
             self.give_up(worker)
+        if self.spare is not None:  # it may have been about to start
+            self.give_up(await self.spare)
         await asyncio.gather(*(worker.gone() for worker in list(self.ending)))
