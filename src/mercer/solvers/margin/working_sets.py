@@ -61,7 +61,7 @@ _PROBE = 4  # times as many rows a sample must have for a smaller one to be wort
 _ENOUGH = 2.0  # times all entries of K evaluated: then it is stored, where it fits
 # Entries of K for each programme that cost no more than the sets of that programme: with fewer K is
 # stored at once, as for many pairs of small classes.
-_ENTRIES_PER_PART = 1e6
+_ENTRIES_PER_PART = 1.5e6
 _NEARER = 4  # one in so many, at most, is near enough to look at first
 _LOOKS = 6  # at all rows, from answers on few of them
 _LEAST = 16  # variables of a set, however small the memory budget
