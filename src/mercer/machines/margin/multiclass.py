@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from mercer.array_types import Array, Points
 from mercer.gram import Expansion, Gram, Source
 from mercer.gram.base import RKHSFunction
 from mercer.gram.source import KernelExpansion
-from mercer.gram.storage.factored import FactoredGram, FeatureExpansion
+from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.part import restricted
 from mercer.machines.margin.coupling import couple_pairs
-from mercer.points import is_sparse, row_count
+from mercer.points import row_count
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.problems.margin import svm
 
-_FAR = 1e3  # times its range: a column so far from zero
-_SUMS_TO_ZERO = 1e-9  # of the sum of sizes: a sum that is only rounding
 _HUGE = 1e300  # confidences above are one: three times that is still a number
 
 
@@ -366,37 +364,18 @@ class ByClass(Expansion):
 def expand(gram: Gram, scheme: Scheme, coefs: Sequence[Array], table: Array) -> Expansion:
     """Return the functions of all parts; `table` has their coefficients as `collect` puts them."""
     if not isinstance(scheme, OneVsOne):
-        if not isinstance(gram, FactoredGram) or gram.written is None:
-            return gram.expand(table)
-        weights = [_weights(gram.written, coef) for coef in table.reshape(len(table), -1).T]
-        return RKHSFunction(gram, None, np.column_stack(weights)).expand()
+        return gram.expand(table)
     if gram.source is not None:
         blocks = tuple(_block(gram.source, scheme, c, table) for c in range(scheme.count))
         return ByClass(blocks, np.zeros(len(coefs)))
     pairs = list(zip(scheme.parts(), coefs, strict=True))
     if gram.factor is not None:
-        weights = [_weights(gram.factor[part.rows], coef) for part, coef in pairs]
+        weights = [gram.factor[part.rows].T @ coef for part, coef in pairs]
         return RKHSFunction(gram, None, np.column_stack(weights)).expand()
     full = np.zeros((gram.shape[0], len(coefs)))
     for i, (part, coef) in enumerate(pairs):
         full[part.rows, i] = coef
     return gram.expand(full)
-
-
-def _weights(features: Any, coef: Array) -> Array:
-    """Return F'c where the coefficients, as those of classifiers, sum to zero but for rounding.
-
-    A column far from zero, of rows that hardly differ in it, would multiply that rounding: what it
-    has in common is taken off, which changes nothing else.
-    """
-    weights = np.asarray(features.T @ coef)
-    if is_sparse(features) or abs(float(coef.sum())) > _SUMS_TO_ZERO * float(np.abs(coef).sum()):
-        return weights
-    middle = features.mean(axis=0)
-    far = np.flatnonzero(np.abs(middle) > _FAR * np.ptp(features, axis=0))
-    if len(far):
-        weights[far] = (features[:, far] - middle[far]).T @ coef
-    return weights
 
 
 def squared_norms(expansion: Expansion) -> Array | None:
