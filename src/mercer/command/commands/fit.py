@@ -15,9 +15,26 @@ import click
 from mercer.command.names import refuse_overwriting, stem_of
 from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, kinds_of, read_arguments, read_table, reading
+from mercer.command.tables import (
+    DATA,
+    column_of,
+    kinds_of,
+    read_arguments,
+    read_or_large,
+    read_table,
+    reading,
+)
 from mercer.command.text import printable
-from mercer.command.work import APPROXIMATION, KERNEL, SCORE, Work, python, seed, strict, time_limit
+from mercer.command.work import (
+    KERNEL,
+    SCORE,
+    Work,
+    approximation,
+    python,
+    seed,
+    strict,
+    time_limit,
+)
 
 MACHINES = {
     "svc": "SVC",
@@ -54,12 +71,7 @@ _OPTIONS = [
         "--kernel", type=KERNEL, metavar="KERNEL", multiple=True,
         help="Compare these alone; see `mercer kernels`. May be repeated.",
     ),
-    click.option(
-        "--approximation", type=APPROXIMATION, metavar="NAME:COUNT", default="auto",
-        show_default=True,
-        help="Features in place of the kernel: nystrom:1000, random_features:2000, none (exact); "
-        "auto takes landmarks where exact work would be refused.",
-    ),
+    approximation,
     click.option("--test", type=click.Path(), metavar="FILE", help="Judge by this table instead."),
     click.option(
         "--held-out", type=click.FloatRange(0, 0.9), default=0.2, show_default=True,
@@ -125,7 +137,7 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     from mercer.selection import JournalError  # noqa: PLC0415
 
     reader = read_arguments(options)
-    table = read_table(data, **reader)
+    table = read_or_large(data, **reader)
     column_of(table.columns, options["target"], "--target")
     for name in options["drop"]:
         column_of(table.columns, name, "--drop")

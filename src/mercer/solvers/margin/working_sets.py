@@ -297,7 +297,7 @@ class Sets(Engine):
         return cheap and all_points(parts, n) and self._fits(parts)
 
     def _store(self) -> None:
-        self._stored = StoredEngine(self.source.pairs().dense(), self.watch, self.limit)
+        self._stored = StoredEngine(self.source.pairs().stored(), self.watch, self.limit)
 
     def _on_stored(self, stored: StoredEngine, parts: list[BoxState], tol: float) -> None:
         stored.limit, stored.steps = self.limit, self.steps
