@@ -37,7 +37,7 @@ def share_in_use(parts: list[BoxState], n: int) -> float:
     for part in parts:
         seen[part.points(slice(None))] = True
         used[part.points(np.flatnonzero(part.b))] = True
-    return float(np.count_nonzero(used) / max(1, np.count_nonzero(seen)))
+    return float(np.count_nonzero(used)) / max(1.0, float(np.count_nonzero(seen)))
 
 
 def level_of(part: BoxState) -> Array:
