@@ -226,6 +226,7 @@ _MODULES = (
     "selection",
     "serve",
     "solvers",
+    "studio",
     "testing",
     "theory",
 )

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "mercer"
 # top to bottom; rooms of one line are neighbours and may look at one another
 LAYERS = [
     {"__main__", "command"},
+    {"studio"},
     {"report", "serve"},
     {"files", "plots"},
     {"fitting"},
@@ -32,6 +33,7 @@ LAYERS = [
         "html",
         "progress",
         "expression",
+        "foreign_arrays",
         "points",
         "sparse_format",
         "array_types",

@@ -30,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "mercer.command.commands.serve:serve",
         "Answer with a model over HTTP, on this machine, until Ctrl-C.",
     ),
+    "studio": (
+        "mercer.command.commands.studio:studio",
+        "Open a local page to see machines at work.",
+    ),
     "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
     "convert": (
         "mercer.command.commands.convert:convert",
@@ -48,7 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 SECTIONS = {
     "From a table to a model": ("fit", "predict", "evaluate", "certify", "report", "serve"),
     "Without a target": ("cluster", "project", "topics"),
-    "More": ("check", "convert", "stream", "kernels"),
+    "More": ("studio", "check", "convert", "stream", "kernels"),
 }
 
 

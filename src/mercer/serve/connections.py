@@ -37,6 +37,12 @@ class PromptProtocol(H11Protocol):
             self._patience.cancel()
         super().connection_lost(exc)
 
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Wait no longer: a WebSocket may be silent."""
+        if self._patience is not None:
+            self._patience.cancel()
+        super().handle_websocket_upgrade(event)
+
     def _wait(self) -> None:
         if self._patience is not None:
             self._patience.cancel()

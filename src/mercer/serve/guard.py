@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -21,15 +22,42 @@ from mercer.serve.limits import ServeLimits
 from mercer.serve.metrics import Metrics
 
 BODY_TYPES = ("application/json", "application/x-ndjson", "text/csv")
-_OPEN = ("/health",)  # says nothing but that the server is there
-_HEADERS = {
+HEADERS = {
     "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
+}
+_ALONE = {
+    **HEADERS,
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "x-frame-options": "DENY",
 }
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a guard asks of requests to one server, and what it adds to answers.
+
+    Attributes
+    ----------
+    headers : mapping
+        Headers of every answer.
+    body_types : tuple of str
+        Types that bodies may have.
+    open : collection of str
+        Paths that are told without the token: they say nothing.
+    linked : collection of str
+        Paths that links of other pages may lead to, if they bring the token.
+    sockets : collection of str
+        Paths of WebSockets, which bring the token in the query.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=lambda: _ALONE)
+    body_types: tuple[str, ...] = BODY_TYPES
+    open: Collection[str] = ("/health",)  # says nothing but that the server is there
+    linked: Collection[str] = ()
+    sockets: Collection[str] = ()
 
 
 class RefusedError(Exception):
@@ -55,6 +83,8 @@ class Guard:
         How much is taken.
     metrics : Metrics
         Counts responses.
+    rules : Rules
+        What else is asked.
     """
 
     def __init__(
@@ -64,9 +94,10 @@ class Guard:
         token: str | None,
         limits: ServeLimits,
         metrics: Metrics,
+        rules: Rules = Rules(),  # noqa: B008  frozen
     ) -> None:
         self.app, self.hosts, self.token = app, frozenset(map(str.lower, hosts)), token
-        self.limits, self.metrics = limits, metrics
+        self.limits, self.metrics, self.rules = limits, metrics, rules
         self.busy = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -75,7 +106,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+            await self._socket(scope, receive, send)
             return
         send = self._sending(send)
         try:
@@ -96,18 +127,34 @@ class Guard:
             answer = JSONResponse({"error": refused.reason}, refused.status, rest)
             await answer(scope, receive, send)
 
+    async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hand a WebSocket of this server's own page on, and close all others."""
+        try:
+            if not self.rules.sockets or _path(scope) not in self.rules.sockets:
+                raise RefusedError(404, "there is no socket at this path")
+            if len(_values(scope, b"origin")) != 1:
+                raise RefusedError(403, "sockets are for the page of this server")
+            self._check_sender(scope)
+            self._check_token(scope)
+        except RefusedError:
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self.app(scope, receive, send)
+
     def _sending(self, send: Any) -> Any:
         async def counted(message: Any) -> None:
             if message["type"] == "http.response.start":
                 self.metrics.answered(message["status"])
-                own = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                own = [
+                    (name.encode(), value.encode()) for name, value in self.rules.headers.items()
+                ]
                 message = {**message, "headers": [*message.get("headers", []), *own]}
             await send(message)
 
         return counted
 
-    def _check(self, scope: Any) -> None:
-        """Raise unless the request names this server, comes from it, and brings the token."""
+    def _check_sender(self, scope: Any) -> None:
+        """Raise unless a request names this server, and comes from a page of it or none."""
         hosts = _values(scope, b"host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             raise RefusedError(403, "the Host header does not name this server")
@@ -115,16 +162,24 @@ class Guard:
             scheme, _, host = origin.lower().partition("://")
             if scheme not in ("http", "https") or host not in self.hosts:
                 raise RefusedError(403, "requests of other sites are refused")
-        if any(site not in ("same-origin", "none") for site in _values(scope, b"sec-fetch-site")):
+        sites = _values(scope, b"sec-fetch-site")
+        own = all(site in ("same-origin", "none") for site in sites)
+        if not own and _path(scope) not in self.rules.linked:
             raise RefusedError(403, "requests of other sites are refused")
+
+    def _check(self, scope: Any) -> None:
+        """Raise unless the request names this server, comes from it, and brings the token."""
+        self._check_sender(scope)
         asks = scope["method"] in ("GET", "HEAD")
-        if self.token is not None and not (asks and _path(scope) in _OPEN):
+        if self.token is not None and not (asks and _path(scope) in self.rules.open):
             self._check_token(scope)
         if scope["method"] == "POST":
             types = _values(scope, b"content-type")
             kind = types[0].partition(";")[0].strip().lower() if len(types) == 1 else ""
-            if kind not in BODY_TYPES:
-                said = f"Content-Type must be one of {', '.join(BODY_TYPES)}"
+            known = self.rules.body_types
+            if kind not in known:
+                one_of = "one of " if len(known) > 1 else ""
+                said = f"Content-Type must be {one_of}{', '.join(known)}"
                 raise RefusedError(415, said)
             if any(
                 one.strip().lower() != "identity" for one in _values(scope, b"content-encoding")
@@ -137,7 +192,8 @@ class Guard:
         given = [
             value.removeprefix("Bearer ").strip() for value in _values(scope, b"authorization")
         ]
-        if scope["method"] == "GET" and _path(scope) == "/":  # the page, opened in a browser
+        page = scope["type"] == "http" and scope["method"] == "GET" and _path(scope) == "/"
+        if page or scope["type"] == "websocket":  # browsers let them set no header
             given += parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
         known = (self.token or "").encode()
         if not any(hmac.compare_digest(one.encode(), known) for one in given):

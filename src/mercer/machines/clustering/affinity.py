@@ -178,4 +178,5 @@ def loops(gram: Gram, *, counted: bool, positive: bool) -> tuple[Array, Array]:
     if positive:
         bare = ~alone & (own + shift <= 0)
         added = np.where(bare, degrees / 2, added)
-    return shift + added, degrees + added
+    # one where alone, exactly: added to a large negative sum, which is rounding, it would be lost
+    return shift + added, np.where(alone, 1.0, degrees + added)

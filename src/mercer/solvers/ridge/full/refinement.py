@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
 from mercer.gram import Gram, ShiftedGram
 from mercer.problems import Coefficients, LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.ridge.full.bordered import Bordered
 from mercer.solvers.ridge.full.products import in_float32
 
-_PASSES = 4  # before the first look, ...
+_PASSES = 8  # before the first look, ...
 _MOST_PASSES = 16  # ... and at most, later: a look costs a pass, and momentum starts anew
 _GOAL = 0.3  # of the tolerance: residuals met in a pass for which it is worth to look
 _STALLED = 4  # looks without a smaller residual
@@ -107,7 +108,7 @@ class Refinement:
                 gram, X, self.idle = base, self.X, 0
                 R = self._residual(X)
             seen = Seen()
-            with watch.keeping():
+            with watch.keeping(), one_blas_thread():  # its threads would spin where ours work
                 change, seen = self._correction(gram, R, true, watch)
                 X = X + change
             if watch.late:

@@ -1,0 +1,275 @@
+"""Fused float32 work on a card: an expression is one Triton kernel, and its matrix is not stored.
+
+Operands of products are split into two numbers of 16 bits each, x = h + l, and
+x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores, written as one of
+three times the depth. Rows are brought near 2^8 first, by one power of two for all, so that small
+numbers keep their bits. Where a sample, run through the kernel itself, says that this, or distances
+from products at all, lose digits, features are compared one by one in float32; where that does,
+too, nothing is fused.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from mercer.array_types import Index
+from mercer.backends.lowering.program import Program
+from mercer.backends.torch.device import Device
+from mercer.backends.torch.fusing.source import BAND, Way, is_expressible, padded_depth
+from mercer.backends.torch.operands import Operands, Rows
+from mercer.backends.torch.program import Block, run
+from mercer.backends.torch.statistics import compare
+from mercer.expression import Dot, SqDist
+
+Tensor: TypeAlias = torch.Tensor
+
+_EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16-bit numbers
+# Of the largest entry of a sample: what the kernel may be off there. The worst of all entries may
+# be twice as far off, and 3e-6 is what a backend is allowed.
+_ROUNDING = 1.5e-6
+_SAMPLED = 32  # longest rows, and as many spread over all, on each side
+_EVERY = slice(None)
+_SPLITS = 3  # operands of a split product: times the features
+
+
+def is_available() -> bool:
+    """Return whether Triton is installed; torch brings it where it works."""
+    return importlib.util.find_spec("triton") is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a leaf as a kernel reads it.
+
+    Attributes
+    ----------
+    rows : tensor
+        (padded rows, depth) of 16-bit numbers, or (bands, depth, rows of a band) of float32.
+    squares : (padded rows,) float32 tensor
+        Squared lengths, for products.
+    """
+
+    rows: Tensor
+    squares: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A leaf as a kernel reads it.
+
+    Attributes
+    ----------
+    way : Way
+        How it is compared.
+    depth : int
+        Padded features.
+    x, y : Side
+        Rows and columns.
+    factor : float
+        What products are multiplied by: powers of two taken back, and the 2 of a distance.
+    """
+
+    way: Way
+    depth: int
+    x: Side
+    y: Side
+    factor: float
+
+    def arguments(self) -> list[Any]:
+        """Return what a kernel is called with."""
+        if self.way is Way.COLUMNS:
+            return [self.x.rows, self.y.rows]
+        return [self.x.rows, self.y.rows, self.x.squares, self.y.squares, self.factor]
+
+
+class FusedPairs:
+    """A program and its operands, ready for kernels.
+
+    Parameters
+    ----------
+    program : Program
+        What is evaluated.
+    leaves : sequence of Leaf
+        Operands.
+    row_terms : sequence of pairs of tensors
+        Values of row terms.
+    shape : tuple of int
+        Rows and columns.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        leaves: Sequence[Leaf],
+        row_terms: Sequence[tuple[Tensor, Tensor]],
+        shape: tuple[int, int],
+    ) -> None:
+        self._program, self._leaves, self.shape = program, leaves, shape
+        self._terms = [
+            (_padded(u.to(torch.float32)), _padded(w.to(torch.float32))) for u, w in row_terms
+        ]
+
+    def product(self, right: Tensor) -> Tensor:
+        """Return K right for a float32 (m, k) tensor, in float64."""
+        from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
+
+        return multiply(self._program, self._arguments(), self._ways(), self.shape, right)
+
+    def rows(self, part: slice) -> Tensor:
+        """Return some rows of K."""
+        from mercer.backends.torch.fusing.launch import write_rows  # noqa: PLC0415  imports Triton
+
+        return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
+
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """Return the smallest entry of each row of K and the number of its column."""
+        from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
+
+        return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+
+    def _ways(self) -> tuple[tuple[Way, int], ...]:
+        return tuple((leaf.way, leaf.depth) for leaf in self._leaves)
+
+    def _arguments(self) -> list[Any]:
+        leaves = [argument for leaf in self._leaves for argument in leaf.arguments()]
+        return [*leaves, *(values for term in self._terms for values in term)]
+
+
+# --- binding -----------------------------------------------------------------------------------
+
+
+def fuse(
+    program: Program,
+    operands: Sequence[Operands],
+    row_terms: Sequence[tuple[Tensor, Tensor]],
+    shape: tuple[int, int],
+    device: Device,
+) -> FusedPairs | None:
+    """Prepare operands for kernels; None where nothing can be fused.
+
+    Parameters
+    ----------
+    program : Program
+        What is evaluated.
+    operands : sequence of Operands
+        The rows of its leaves.
+    row_terms : sequence of pairs of tensors
+        Values of its row terms, in float64.
+    shape : tuple of int
+        Rows and columns.
+    device : Device
+        Where.
+    """
+    resident = all(o.rows.is_resident and o.columns.is_resident for o in operands)
+    something = bool(operands) and min(shape) > 0
+    if not (something and resident and is_expressible(program) and is_available()):
+        return None
+    features = sum(_SPLITS * o.rows.shape[1] for o in operands)
+    if not device.has_room(4.0 * features * sum(shape)):
+        return None
+    for ways in _ways_to_compare(operands):
+        if _is_accurate(program, operands, row_terms, ways):
+            leaves = [prepare(o, way) for o, way in zip(operands, ways, strict=True)]
+            return FusedPairs(program, leaves, row_terms, shape)
+    return None
+
+
+def _ways_to_compare(operands: Sequence[Operands]) -> list[list[Way]]:
+    """Return what to try, the fastest first."""
+    products = [Way.PRODUCTS if isinstance(o.leaf, Dot | SqDist) else Way.COLUMNS for o in operands]
+    differences = [
+        Way.COLUMNS if isinstance(o.leaf, SqDist) else way
+        for o, way in zip(operands, products, strict=True)
+    ]
+    return [products] if products == differences else [products, differences]
+
+
+def prepare(operands: Operands, way: Way, rows: Index = _EVERY, columns: Index = _EVERY) -> Leaf:
+    """Write both sides of a leaf, or some rows and columns of it, as kernels read them."""
+    scale = _scale(operands)
+    x = _side(operands.rows.block(rows), way, scale, left=True)
+    if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
+        y = x
+    else:
+        y = _side(operands.columns.block(columns), way, scale, left=False)
+    depth = int(x.rows.shape[1])
+    doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
+    return Leaf(way, depth, x, y, doubled / scale**2)
+
+
+def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
+    squares = _padded(block.square().sum(dim=1).to(torch.float32))
+    if way is Way.COLUMNS:
+        rows = _padded(block.to(torch.float32))
+    else:
+        high, low = split(scale * block)
+        rows = _padded(torch.cat([high, high, low] if left else [high, low, high], dim=1))
+    missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
+    rows = torch.nn.functional.pad(rows, (0, missing))
+    if way is Way.COLUMNS:
+        rows = rows.reshape(-1, BAND, rows.shape[1]).transpose(1, 2)
+    return Side(rows.contiguous(), squares)
+
+
+def split(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return 16-bit numbers h and l with x = h + l up to 2^-22 of the largest entries."""
+    high = x.to(torch.float16)
+    return high, (x - high.to(x.dtype)).to(torch.float16)
+
+
+def _scale(operands: Operands) -> float:
+    """Return the power of two that brings the largest entry of both sides near 2^8."""
+    largest = max(operands.rows.largest(), operands.columns.largest())
+    if not 0 < largest < float("inf"):
+        return 1.0
+    return float(2.0 ** (_EXPONENT - torch.tensor(largest).frexp()[1].item()))
+
+
+def _padded(rows: Tensor) -> Tensor:
+    """Repeat the last row up to a multiple of the tiles, and for one tile that begins anywhere."""
+    missing = -len(rows) % BAND + BAND
+    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
+
+
+# --- whether float32 is enough -------------------------------------------------------------------
+
+
+def _is_accurate(
+    program: Program,
+    operands: Sequence[Operands],
+    row_terms: Sequence[tuple[Tensor, Tensor]],
+    ways: Sequence[Way],
+) -> bool:
+    """Compare what the kernel itself makes of a sample with float64.
+
+    Long rows with themselves are in the sample. Tensor cores do not round sums as other units do,
+    so nothing but the kernel tells how exact it is.
+    """
+    rows, columns = _sample(operands, "rows"), _sample(operands, "columns")
+    exact = [compare(o.leaf, o.rows.block(rows), o.columns.block(columns)) for o in operands]
+    terms = [(u[rows], w[columns]) for u, w in row_terms]
+    like = exact[0].new_empty((len(rows), len(columns)))
+    wanted = run(program, Block(exact, terms, [], like))
+    if not bool(wanted.isfinite().all()):
+        return False
+    leaves = [prepare(o, way, rows, columns) for o, way in zip(operands, ways, strict=True)]
+    sample = FusedPairs(program, leaves, terms, (len(rows), len(columns)))
+    with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
+        error = (sample.rows(slice(0, len(rows))) - wanted).abs().amax()
+    return bool(error <= _ROUNDING * wanted.abs().amax())
+
+
+def _sample(operands: Sequence[Operands], side: str) -> Index:
+    """Choose the longest rows by the first leaf, and some spread over all."""
+    rows: Rows = getattr(operands[0], side)
+    count = rows.shape[0]
+    lengths = rows.block(slice(None)).square().sum(dim=1)
+    longest = lengths.topk(min(_SAMPLED, count)).indices
+    spread = torch.linspace(0, count - 1, min(_SAMPLED, count), device=lengths.device).long()
+    return torch.cat([longest, spread]).unique()

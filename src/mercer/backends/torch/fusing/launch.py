@@ -1,0 +1,176 @@
+"""Compiling and launching kernels: text becomes a function of Triton once, and is kept."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+import triton
+import triton.language as tl
+
+from mercer import deadline
+from mercer.backends.lowering.program import Program
+from mercer.backends.torch.fusing.source import HELD, STEP, Kernel, Reduction, Way, write_kernel
+
+Tensor: TypeAlias = torch.Tensor
+Ways = Sequence[tuple[Way, int]]
+
+_KEPT = 256  # kernels, each of some kilobytes
+_SPAN = 1 << 14  # columns whose float32 products are added up before float64 takes over
+_ENOUGH = 1024  # programs that fill any card
+_WIDEST = 64  # columns of V that one launch multiplies by
+
+
+class Tile(NamedTuple):
+    """The tile of one program, and what runs it."""
+
+    height: int
+    width: int
+    warps: int
+    stages: int
+
+
+# What is fastest on an H200, fastest first (benchmarks/device_tiles.py); the first that a card has
+# room for is taken. Tiles are parts of a band of rows.
+_TILES = {
+    Way.PRODUCTS: (
+        Tile(256, 64, 8, 2),
+        Tile(128, 64, 8, 2),
+        Tile(128, 32, 4, 2),
+        Tile(64, 32, 4, 2),
+        Tile(32, 32, 4, 1),
+    ),
+    Way.COLUMNS: (Tile(64, 128, 4, 2), Tile(64, 64, 4, 2), Tile(32, 32, 4, 1)),
+}
+_SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
+
+
+@lru_cache(maxsize=_KEPT)
+def compiled(text: str) -> Any:
+    """Return the function of a kernel's text."""
+    name = f"<mercer kernel {abs(hash(text)):x}>"
+    # Triton reads the text of a function from where Python says that it lies
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    scope: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": __name__}
+    exec(compile(text, name, "exec"), scope)
+    return scope["kernel"]
+
+
+def multiply(
+    program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], right: Tensor
+) -> Tensor:
+    """Return K right in float64: parts of the columns in float32, added up in float64."""
+    n, _ = shape
+    out = torch.empty((n, right.shape[1]), dtype=torch.float64, device=right.device)
+    for begin in range(0, right.shape[1], _WIDEST):
+        deadline.check()
+        some = right[:, begin : begin + _WIDEST]
+        out[:, begin : begin + _WIDEST] = _product(program, arguments, ways, shape, some)
+    return out
+
+
+def _product(
+    program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], right: Tensor
+) -> Tensor:
+    n, m = shape
+    reduction = Reduction.VECTOR if right.shape[1] == 1 else Reduction.MATRIX
+    wide = 1 if right.shape[1] == 1 else max(16, triton.next_power_of_2(right.shape[1]))
+    tile = _tile(ways, wide, right.device)
+    columns = triton.cdiv(m, tile.width) * tile.width
+    V = torch.zeros((columns, wide), dtype=torch.float32, device=right.device)
+    V[:m, : right.shape[1]] = right
+    span = _span(n, columns, tile)
+    parts = triton.cdiv(columns, span)
+    out = torch.empty((parts, n, wide), dtype=torch.float32, device=right.device)
+    outputs = (V, out, out, wide)
+    _launch(program, arguments, ways, reduction, (n, columns, 0, span, *outputs), tile, wide)
+    return out[:, :, : right.shape[1]].sum(dim=0, dtype=torch.float64)
+
+
+def write_rows(
+    program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], part: slice
+) -> Tensor:
+    """Return rows of K."""
+    tile = _tile(ways, 1, arguments[0].device)
+    height, m = part.stop - part.start, shape[1]
+    columns = triton.cdiv(m, tile.width) * tile.width
+    out = torch.empty((height, m), dtype=torch.float32, device=arguments[0].device)
+    span = _span(height, columns, tile)
+    sizes = (height, columns, part.start, span, out, out, out, m)
+    _launch(program, arguments, ways, Reduction.ROWS, sizes, tile, 1)
+    return out
+
+
+def find_nearest(
+    program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor]:
+    """Return the smallest entry of each row and its column, the first of equal ones."""
+    n, m = shape
+    tile = _tile(ways, 1, arguments[0].device)
+    columns = triton.cdiv(m, tile.width) * tile.width
+    span = _span(n, columns, tile)
+    parts = triton.cdiv(columns, span)
+    device = arguments[0].device
+    values = torch.empty((parts, n), dtype=torch.float32, device=device)
+    numbers = torch.empty((parts, n), dtype=torch.int64, device=device)
+    sizes = (n, columns, 0, span, values, values, numbers, m)
+    _launch(program, arguments, ways, Reduction.NEAREST, sizes, tile, 1)
+    best = values.min(dim=0)
+    found = numbers.gather(0, best.indices[None])[0]
+    return best.values, found.clamp_(max=m - 1)  # columns past the last are copies of it
+
+
+def _tile(ways: Ways, wide: int, device: Any) -> Tile:
+    """Return the first tile whose operands fit the shared memory of the card."""
+    kind = Way.COLUMNS if any(way is Way.COLUMNS for way, _ in ways) else Way.PRODUCTS
+    room = _SHARED
+    if device.type == "cuda":
+        room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    for tile in _TILES[kind]:
+        steps = (tile.stages * STEP, STEP * (tile.stages - 1))
+        held = [
+            2 * (tile.height * depth + tile.stages * tile.width * depth)
+            if depth <= HELD
+            else 2 * (tile.height + tile.width) * sum(steps)
+            for way, depth in ways
+            if way is Way.PRODUCTS
+        ]
+        # what Triton takes beside for several columns of V
+        factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
+        if sum(held) + factors <= room:
+            return tile
+    return _TILES[kind][-1]
+
+
+def _span(rows: int, columns: int, tile: Tile) -> int:
+    """Return how many columns one program walks over: few where rows are few."""
+    cdiv = triton.cdiv
+    wanted = max(1, cdiv(_ENOUGH, cdiv(rows, tile.height)), cdiv(columns, _SPAN))
+    return int(cdiv(cdiv(columns, wanted), tile.width) * tile.width)
+
+
+def _launch(
+    program: Program,
+    arguments: list[Any],
+    ways: Ways,
+    reduction: Reduction,
+    sizes: tuple[Any, ...],
+    tile: Tile,
+    wide: int,
+) -> None:
+    kernel: Kernel = write_kernel(program, [w for w, _ in ways], [d for _, d in ways], reduction)
+    n, m, _, span = sizes[:4]
+    grid = (triton.cdiv(n, tile.height), triton.cdiv(m, span))
+    compiled(kernel.text)[grid](
+        *sizes,
+        *arguments,
+        *kernel.constants,
+        BM=tile.height,
+        BN=tile.width,
+        KV=wide,
+        num_warps=tile.warps,
+        num_stages=tile.stages,
+    )

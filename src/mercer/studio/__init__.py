@@ -1,0 +1,27 @@
+"""A local page that shows kernel machines at work, on points painted or on one's own table."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mercer.studio.application import application
+    from mercer.studio.limits import StudioLimits
+    from mercer.studio.notebook import Shown, show
+    from mercer.studio.run import run
+
+__all__ = ["Shown", "StudioLimits", "application", "run", "show"]
+
+# starlette and uvicorn are an extra, and processes that do the fits need neither
+_HOME = {
+    "Shown": "mercer.studio.notebook",
+    "StudioLimits": "mercer.studio.limits",
+    "application": "mercer.studio.application",
+    "run": "mercer.studio.run",
+    "show": "mercer.studio.notebook",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mercer.studio' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

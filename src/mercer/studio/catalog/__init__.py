@@ -1,0 +1,1 @@
+"""What the studio offers: machines by task, their parameters, kernels, presets."""

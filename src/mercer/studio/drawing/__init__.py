@@ -1,0 +1,1 @@
+"""What a fitted machine looks like: surfaces, curves, and the layers over them."""

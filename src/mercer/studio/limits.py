@@ -1,0 +1,51 @@
+"""How much the studio takes from its pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StudioLimits:
+    """Limits of a studio; what is beyond is refused in words.
+
+    Attributes
+    ----------
+    points : int
+        Points of a scene that are painted.
+    upload : int
+        Bytes of a file.
+    rows : int
+        Rows of a table that are used; of more, so many are drawn at random.
+    columns : int
+        Columns of a table.
+    frame : int
+        Bytes of one message of a page.
+    tables : int
+        Tables that are kept; the oldest goes when there are more.
+    pages : int
+        Pages that are open at the same time.
+    spare : bool
+        Whether a process is kept warm for the next page, so that it need not wait for imports.
+    seconds : float
+        Time for a fit.
+    long_seconds : float
+        Time for a curve, a grid or a report.
+
+    Examples
+    --------
+    >>> from mercer.studio import StudioLimits
+    >>> StudioLimits(points=500).points
+    500
+    """
+
+    points: int = 2000
+    upload: int = 16 << 20
+    rows: int = 5000
+    columns: int = 1000
+    frame: int = 4 << 20
+    tables: int = 8
+    pages: int = 8
+    spare: bool = True
+    seconds: float = 30.0
+    long_seconds: float = 600.0

@@ -1,0 +1,1 @@
+"""Scenes: what a page shows, read with care, and the rows in it."""

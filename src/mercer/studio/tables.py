@@ -1,0 +1,103 @@
+"""Tables that pages have uploaded: kept in memory, under ids that nobody can turn into paths."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from mercer.data import Column, Kind, Table
+from mercer.studio.catalog.table import entry_of
+from mercer.studio.limits import StudioLimits
+from mercer.studio.scenes.scene import CLASSES
+from mercer.studio.scenes.table_rows import USABLE, numeric
+from mercer.studio.work.bench import read_table
+
+_NAME = 100  # characters of the name of a file
+_LEVELS = 50  # different values that are told
+
+
+class Tables:
+    """Files as they came, and what is in them.
+
+    Parameters
+    ----------
+    limits : StudioLimits
+        How many are kept.
+    """
+
+    def __init__(self, limits: StudioLimits) -> None:
+        self.limits = limits
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self.numbers = itertools.count(1)
+
+    def add(self, name: str, content: bytes) -> dict[str, Any]:
+        """Read a file, keep it, and return what the page is told of it."""
+        found = described(read_table(content, self.limits))
+        key = f"t{next(self.numbers)}"
+        self.files[key] = (name[:_NAME], content)
+        while len(self.files) > self.limits.tables:
+            del self.files[next(iter(self.files))]
+        scene = found.pop("scene")
+        scene["table"]["id"] = key
+        return {"id": key, "name": name[:_NAME], **found, "scene": scene}
+
+    def contents(self) -> dict[str, tuple[str, bytes]]:
+        """Return names and contents of all files by their ids, as they are now."""
+        return dict(self.files)
+
+
+def described(table: Table) -> dict[str, Any]:
+    """Return columns and their kinds, and a scene to begin with.
+
+    Examples
+    --------
+    >>> table = Table.of({"x": [1.0, 2.0, 4.0], "z": [0.1, 0.5, 0.2], "y": ["a", "b", "a"]})
+    >>> found = described(table)
+    >>> found["target"], found["task"]
+    ('y', 'classes')
+    """
+    target, task = suggested(table)
+    plane = "columns" if len(set(numeric(table)) - {target}) >= 2 else "components"
+    scene = {
+        "task": task,
+        "table": {"id": "", "target": target, "columns": None},
+        "machine": entry_of(None, task).name,
+        "parameters": {},
+        "kernel": "gaussian",
+        "view": {"bounds": None, "nx": 200, "ny": 200, "plane": {"kind": plane}},
+    }
+    columns = [_column(name, table.column(name)) for name in table.columns]
+    return {
+        "rows": len(table), "columns": columns, "target": target, "task": task, "scene": scene,
+    }  # fmt: skip
+
+
+def suggested(table: Table) -> tuple[str | None, str]:
+    """Return the column that is probably to be predicted, and the task."""
+    for name in reversed(table.columns):
+        column = table.column(name)
+        count = len(set(_present(column)))
+        if column.kind in (Kind.CATEGORY, Kind.BINARY) and 2 <= count <= CLASSES:
+            return name, "classes"
+    return None, "unlabelled"
+
+
+def _column(name: str, column: Column) -> dict[str, Any]:
+    numbers = column.values.dtype.kind == "f"
+    present = _present(column)
+    levels = [] if numbers and column.kind is Kind.NUMBER else sorted({str(one) for one in present})
+    return {
+        "name": name,
+        "kind": column.kind.value,
+        "missing": int(np.sum(column.missing)),
+        "low": min(present) if numbers and present else None,
+        "high": max(present) if numbers and present else None,
+        "levels": levels[:_LEVELS] or None,
+        "usable": column.kind in USABLE,
+    }
+
+
+def _present(column: Column) -> list[Any]:
+    return list(np.asarray(column.values)[~column.missing].tolist())

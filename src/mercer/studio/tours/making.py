@@ -1,0 +1,71 @@
+"""How frames are made: a preset with some things changed, or the answer of a step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mercer.studio.catalog.presets import PRESETS
+from mercer.studio.drawing.fitted import Fitted, Rows
+from mercer.studio.limits import StudioLimits
+from mercer.studio.scenes.rows import rows_of
+from mercer.studio.scenes.scene import read_scene
+from mercer.studio.tours.tour import Frame
+from mercer.studio.work.answers import answer_of
+
+SIDE = 80  # points of a side of the surfaces of steps: a tour is sent in one piece
+
+Told = tuple[str, str, dict[str, Any]]
+"""Title, text, and what is changed of the scene."""
+
+
+def preset(name: str, n: int = 60, noise: float = 0.15, seed: int = 0) -> dict[str, Any]:
+    """Return the scene of a preset."""
+    return PRESETS[name].scene(n, noise, seed)
+
+
+def changed(scene: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a scene with some things changed.
+
+    A change of `machine` leaves the parameters of the other machine out.
+
+    Examples
+    --------
+    >>> changed({"machine": "SVC", "parameters": {"C": 1.0}}, machine="NearestMean")["parameters"]
+    {}
+    """
+    found = {**scene, **changes}
+    if changes.get("machine", scene.get("machine")) != scene.get("machine"):
+        found["parameters"] = changes.get("parameters", {})
+    return found
+
+
+def told(scene: dict[str, Any], frames: Iterable[Told]) -> Iterator[Frame]:
+    """Return a frame for each text, each with its own changes of the same scene."""
+    for title, text, changes in frames:
+        yield Frame(title, text, changed(scene, **changes))
+
+
+def rows_in(scene: dict[str, Any]) -> Rows:
+    """Return the rows of a scene of points."""
+    return rows_of(read_scene(scene, StudioLimits()), _no_table, StudioLimits())
+
+
+def step(scene: dict[str, Any], machine: Any) -> dict[str, Any]:
+    """Return the answer that a machine, in the middle of its fit, gives."""
+    shown = {**scene, "view": {**scene["view"], "nx": SIDE, "ny": SIDE}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return answer_of(read_scene(shown, StudioLimits()), Fitted(machine, rows_in(shown)))
+
+
+def quietly_fitted(machine: Any, *data: Any) -> Any:
+    """Fit, without the words about being broken off, which is what is meant."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return machine.fit(*data)
+
+
+def _no_table(name: str) -> Any:
+    raise LookupError(name)

@@ -1,0 +1,147 @@
+"""Processes that do the fits, seen from the server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mercer.studio.limits import StudioLimits
+
+_LINE = 64 << 20  # bytes of the longest line that a process may tell
+
+Heard = Callable[[int, str, str], None]
+"""Called with the number of a request, the kind of a message, and its text."""
+
+
+class Worker:
+    """One process, which does one request after the other.
+
+    Parameters
+    ----------
+    limits : StudioLimits
+        How much it takes.
+    """
+
+    def __init__(self, limits: StudioLimits) -> None:
+        self.limits = limits
+        self.tables: set[str] = set()
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> Worker:
+        """Start the process; it imports what it needs while nobody waits."""
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "mercer.studio.work", limit=_LINE,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self.send({"limits": asdict(self.limits)})
+        return self
+
+    async def ready(self) -> Worker:
+        """Wait until the process has imported what it needs, or ended."""
+        assert self.process is not None and self.process.stdout is not None
+        await self.process.stdout.readline()
+        return self
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; one to a process that has ended is lost, as the process is."""
+        assert self.process is not None and self.process.stdin is not None
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    def send_tables(self, tables: Mapping[str, tuple[str, bytes]]) -> None:
+        """Send the tables that the process does not have yet; let it forget those that are gone."""
+        for name in self.tables - tables.keys():
+            self.tables.remove(name)
+            self.send({"forget": name})
+        for name in tables.keys() - self.tables:
+            self.tables.add(name)
+            file, content = tables[name]
+            text = base64.b64encode(content).decode("ascii")
+            self.send({"table": name, "file": file, "base64": text})
+
+    async def listen(self, heard: Heard) -> None:
+        """Hand on what the process tells, until it ends."""
+        assert self.process is not None and self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            number, kind, text = line.decode("ascii").rstrip("\n").split(" ", 2)
+            heard(int(number), kind, text)
+
+    def end(self) -> None:
+        """End the process at once."""
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+
+    async def gone(self) -> None:
+        """Wait until the process has ended, and its pipes are closed."""
+        if self.process is not None:
+            await self.process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+                with contextlib.suppress(ConnectionError):
+                    await self.process.stdin.wait_closed()
+
+
+class Workers:
+    """Processes in stock: one is always warm, so that nobody waits for imports.
+
+    Parameters
+    ----------
+    limits : StudioLimits
+        What they take.
+    """
+
+    def __init__(self, limits: StudioLimits) -> None:
+        self.limits = limits
+        self.spare: asyncio.Task[Worker] | None = None
+        self.all: set[Worker] = set()
+        self.ending: set[Worker] = set()
+        self.closed = False
+
+    async def take(self) -> Worker:
+        """Return a process, and start the next one."""
+        task, self.spare = self.spare or asyncio.ensure_future(self._new()), None
+        try:
+            found = await asyncio.shield(task)
+        except asyncio.CancelledError:  # the page is gone: the next one takes it
+            if self.spare is None:
+                self.spare = task
+            else:
+                task.add_done_callback(lambda done: self.give_up(done.result()))
+            raise
+        self.warm()
+        return found
+
+    def warm(self) -> None:
+        """Start a process if none is in stock."""
+        if self.spare is None and self.limits.spare and not self.closed:
+            self.spare = asyncio.ensure_future(self._new())
+
+    async def _new(self) -> Worker:
+        worker = await Worker(self.limits).start()
+        self.all.add(worker)
+        return await worker.ready()
+
+    def give_up(self, worker: Worker) -> None:
+        """End a process."""
+        worker.end()
+        if worker in self.all:
+            self.all.discard(worker)
+            self.ending.add(worker)
+            done = asyncio.ensure_future(worker.gone())
+            done.add_done_callback(lambda _: self.ending.discard(worker))
+
+    async def close(self) -> None:
+        """End all processes, and wait until they are gone."""
+        self.closed = True
+        for worker in list(self.all):
+            self.give_up(worker)
+        if self.spare is not None:  # it may have been about to start
+            self.give_up(await self.spare)
+        await asyncio.gather(*(worker.gone() for worker in list(self.ending)))

@@ -1,0 +1,104 @@
+"""A studio and a browser for all tests here; where either is missing they are skipped, with a word."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+NEEDED = ("playwright", "starlette", "uvicorn", "wsproto")
+TOKEN = "a-token-that-tests-know"
+
+
+def browser_path():
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def pytest_collection_modifyitems(items):
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    why = f"needs {', '.join(missing)}" if missing else None
+    if why is None and browser_path() is None:
+        why = f"needs a browser: none of {', '.join(BROWSERS)} is installed"
+    for item in items:
+        if why and "studio/browser" in item.path.as_posix():
+            item.add_marker(pytest.mark.skip(reason=f"tests of the studio's page: {why}"))
+
+
+@contextlib.contextmanager
+def studio_address():
+    """Run a studio in a process of its own; yields the address of its page."""
+    port = free_port()
+    code = f"from mercer.studio import run; run(port={port}, token={TOKEN!r}, browser=False)"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as studio:
+        while studio.poll() is None and not listens(port):
+            time.sleep(0.1)
+        assert studio.poll() is None, "the studio ended before it began"
+        yield f"http://127.0.0.1:{port}/?token={TOKEN}"
+        studio.terminate()
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def free_port():
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return free.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def address():
+    with studio_address() as found:
+        yield found
+
+
+@contextlib.contextmanager
+def opened_browser():
+    """Open a browser without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        # no sandbox: containers of continuous integration have no user namespaces
+        opened = driver.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with opened_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def new_reader(browser, address):
+    """Make readers, each with a profile of their own; they must have met no error."""
+    from studio.browser.reader import Reader
+
+    contexts, readers = [], []
+
+    def make(**options):
+        options = {"viewport": {"width": 1200, "height": 760}, "color_scheme": "light"} | options
+        context = browser.new_context(accept_downloads=True, **options)
+        contexts.append(context)
+        readers.append(Reader(context.new_page(), address))
+        return readers[-1]
+
+    yield make
+    errors = [error for reader in readers for error in reader.errors]
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+@pytest.fixture
+def reader(new_reader):
+    """Open the page as somebody sees it for the first time."""
+    return new_reader().open()

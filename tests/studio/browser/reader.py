@@ -1,0 +1,115 @@
+"""Somebody who reads the page: what they do, and what they see."""
+
+import re
+import time
+
+PATIENCE = 60_000  # milliseconds; machines under load are slow, and nothing here measures
+
+
+class Reader:
+    """A page of the studio with a hand on it."""
+
+    def __init__(self, page, address):
+        self.page, self.address = page, address
+        self.errors = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("requestfailed", lambda request: self.errors.append(f"failed: {request.url}"))
+
+    def _heard(self, message):
+        if message.type in {"error", "warning"}:
+            self.errors.append(message.text)
+
+    def open(self, fragment=""):
+        """Open the page and wait for its first answer."""
+        self.page.goto(self.address + fragment)
+        self.page.wait_for_selector("#plane[data-answers]")
+        self.settle()
+        return self
+
+    def settle(self):
+        """Wait until nothing is being fitted, and the newest answer is of the newest points."""
+        self.page.wait_for_function(
+            """() => {
+                const d = document.getElementById("plane").dataset;
+                const done = d.refused === "true" || d.fitted === d.points || d.points === "0";
+                return d.working === "false" && done;
+            }"""
+        )
+
+    def plane(self, name):
+        """Return what the plane says of itself: points, answers, fitted, machine."""
+        return self.page.get_attribute("#plane", f"data-{name}")
+
+    @property
+    def points(self):
+        return int(self.plane("points"))
+
+    @property
+    def answers(self):
+        return int(self.plane("answers"))
+
+    def answered(self, before):
+        """Wait for an answer newer than the one of that number, and for rest."""
+        self.page.wait_for_function(
+            "(n) => Number(document.getElementById('plane').dataset.answers) > n", arg=before
+        )
+        self.settle()
+
+    def place(self, across, up):
+        """Return pixels of a place given by shares of the plane."""
+        box = self.page.locator("#plane").bounding_box()
+        return box["x"] + across * box["width"], box["y"] + (1 - up) * box["height"]
+
+    def press(self, across, up):
+        """Press and let go at a place."""
+        self.page.mouse.click(*self.place(across, up))
+
+    def drag(self, start, end, steps=8):
+        """Drag from one place to another."""
+        self.page.mouse.move(*self.place(*start))
+        self.page.mouse.down()
+        self.page.mouse.move(*self.place(*end), steps=steps)
+        self.page.mouse.up()
+
+    def tool(self, name):
+        self.page.click(f"[data-tool={name}]")
+
+    def panel(self, name):
+        self.page.click(f"#tab-{name}")
+
+    def clear(self):
+        self.page.click("[aria-label='Clear all points']")
+
+    def preset(self, name):
+        """Take an example and wait for its fit."""
+        before = self.answers
+        self.page.select_option("#preset", name)
+        self.answered(before)
+
+    def picture(self):
+        """Return what both canvases show, as one number: equal pictures, equal numbers."""
+        return self.page.evaluate(
+            """() => [...document.querySelectorAll("#plane canvas")].map((canvas) => {
+                const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+                let sum = 0;
+                for (let i = 0; i < data.length; i += 1) sum = (sum * 31 + data[i]) % 2147483647;
+                return sum;
+            })"""
+        )
+
+    def verdict(self):
+        return self.page.inner_text("#verdict")
+
+    def fragment(self):
+        """Return the scene that the address holds, when it has caught up."""
+        found = self.page.evaluate("location.hash")
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            self.page.wait_for_timeout(500)
+            now = self.page.evaluate("location.hash")
+            if now == found and re.match(r"#s1\.", now):
+                break
+            found = now
+        return found

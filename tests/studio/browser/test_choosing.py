@@ -1,0 +1,79 @@
+"""Machines, kernels and parameters; the curve under a slider; the grid as a heat map."""
+
+
+def test_a_slider_refits_while_it_moves_and_is_one_step_of_undo(reader):
+    page = reader.page
+    before, seen = reader.answers, reader.picture()
+    slider = page.locator("[data-parameter=C]")
+    slider.focus()
+    for _ in range(5):
+        page.keyboard.press("PageUp")
+    reader.answered(before)
+    assert reader.picture() != seen
+    assert float(page.input_value("#machine-fields .exact")) > 1
+    page.click("#undo")
+    page.wait_for_function("() => document.querySelector('#machine-fields .exact').value === '1'")
+    reader.settle()
+
+
+def test_an_exact_number_may_be_typed(reader):
+    before = reader.answers
+    field = reader.page.locator("#machine-fields .exact").first
+    field.fill("inf")
+    field.press("Enter")
+    reader.page.wait_for_function("() => location.hash.length > 0")
+    reader.page.wait_for_timeout(300)
+    reader.settle()
+    assert reader.answers > before or reader.plane("refused") == "true"
+    field.fill("many")
+    field.press("Enter")
+    assert field.get_attribute("aria-invalid") == "true"
+
+
+def test_the_curve_is_drawn_under_its_slider(reader):
+    reader.page.wait_for_selector("details.curve[open] .chart .dot")
+    reader.page.wait_for_selector("details.curve[open] button.link")
+
+
+def test_a_kernel_is_typed_and_refused_in_words(reader):
+    page = reader.page
+    reader.panel("kernel")
+    page.wait_for_selector("#panel-kernel .pixels")
+    before = reader.answers
+    page.fill("#kernel-text", "linear + 2 * gaussian(0.3)")
+    reader.answered(before)
+    assert "gaussian(0.3)" in page.input_value("#kernel-text")
+    page.fill("#kernel-text", "gausian(0.3)")
+    page.wait_for_selector("#kernel-text[aria-invalid=true]")
+    assert "gausian" in page.inner_text("#kernel-refusal")
+    page.fill("#kernel-text", "gaussian(0.3)")
+    page.wait_for_selector("#kernel-text[aria-invalid=false]")
+    assert page.inner_text("#kernel-refusal") == ""
+
+
+def test_a_kernel_is_composed_by_blocks(reader):
+    page = reader.page
+    reader.panel("kernel")
+    before = reader.answers
+    page.click("text=+ add a kernel")
+    reader.answered(before)
+    page.wait_for_function("() => document.querySelectorAll('.blocks .block').length === 2")
+    assert "+" in page.input_value("#kernel-text")
+    assert page.is_visible("#panel-kernel .formula")
+
+
+def test_tuning_fills_a_heat_map_and_takes_the_best(reader):
+    page = reader.page
+    page.click("#tune")
+    page.wait_for_selector(".heat .best")
+    assert "Best" in page.inner_text("#tune-says")
+    before = reader.answers
+    page.locator(".heat button").first.click()
+    reader.answered(before)
+
+
+def test_tuning_can_be_stopped(reader):
+    page = reader.page
+    page.click("#tune")
+    page.click("#tune-stop")
+    page.wait_for_function("() => !document.getElementById('tune').disabled")

@@ -1,0 +1,93 @@
+"""Light and dark, phone and screen, keyboard and screen reader."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js.gz"
+PANELS = ("machine", "kernel", "proof", "why", "data", "learn")
+
+
+def findings(page):
+    """Return what axe-core finds wrong, serious or worse."""
+    page.evaluate(gzip.decompress(AXE.read_bytes()).decode())
+    return page.evaluate(
+        """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
+            .filter((v) => ["serious", "critical"].includes(v.impact))
+            .map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(" ")}`)"""
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_finding_of_axe_in_any_panel(new_reader, scheme):
+    reader = new_reader(color_scheme=scheme, bypass_csp=True).open()  # axe is put in from outside
+    for panel in PANELS:
+        reader.panel(panel)
+        reader.page.wait_for_timeout(350)
+        assert findings(reader.page) == [], panel
+
+
+@pytest.mark.parametrize("width", [360, 768, 1920])
+def test_nothing_sticks_out_at_any_width(new_reader, width):
+    reader = new_reader(viewport={"width": width, "height": 780}, has_touch=width < 500).open()
+    for panel in PANELS:
+        reader.panel(panel)
+        wide = reader.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, panel
+    box = reader.page.locator("#plane").bounding_box()
+    assert box["width"] > 0.45 * width
+    assert box["height"] > 250
+
+
+def test_a_finger_paints(new_reader):
+    reader = new_reader(viewport={"width": 390, "height": 780}, has_touch=True).open()
+    before = reader.points
+    reader.page.touchscreen.tap(*reader.place(0.1, 0.9))
+    assert reader.points == before + 1
+
+
+def test_the_switch_of_themes_is_kept(reader):
+    page = reader.page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    seen = reader.picture()
+    page.click("#theme")
+    assert page.evaluate(ground) != light
+    page.wait_for_timeout(200)
+    assert reader.picture() != seen
+    page.reload()
+    page.wait_for_selector("#plane[data-answers]")
+    assert page.evaluate(ground) != light
+
+
+def test_points_by_keyboard_alone(reader):
+    page = reader.page
+    reader.clear()
+    page.focus("#plane")
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    for _ in range(6):
+        page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert reader.points == 2
+    reader.settle()
+    page.wait_for_function("() => document.querySelector('#voice').innerText.includes('right on')")
+    before = reader.answers
+    page.keyboard.press("n")
+    page.keyboard.press("ArrowUp")
+    reader.answered(before)
+    assert "certified" in reader.verdict()
+    page.keyboard.press("Delete")
+    assert reader.points == 1
+
+
+def test_a_cut_link_comes_back_and_nothing_is_lost(reader):
+    reader.page.evaluate("() => 0")
+    before = reader.points
+    reader.page.context.set_offline(True)
+    reader.press(0.9, 0.95)
+    reader.page.context.set_offline(False)
+    reader.settle()
+    assert reader.points == before + 1
