@@ -112,7 +112,7 @@ class FileSource(RowSource):
         self.file, self.table = file, file.sample(random_state)
 
     @cached_property
-    def origin(self) -> tuple[str, str]:  # type: ignore[override]
+    def origin(self) -> tuple[str, str]:
         """Of the file."""
         return self.file.digest(), self.file.path
 
