@@ -5,12 +5,14 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-NEEDED = ("playwright", "starlette", "uvicorn", "wsproto", "click")
+NEEDED = ("playwright", "starlette", "uvicorn", "wsproto")
+TOKEN = "a-token-that-tests-know"
 
 
 def browser_path():
@@ -27,17 +29,23 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"tests of the studio's page: {why}"))
 
 
-@pytest.fixture(scope="session")
-def address():
-    """Run the command; return the address that it prints."""
-    command = [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", str(free_port())]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as studio:
-        try:
-            line = next(line for line in studio.stderr if "http://" in line)
-            yield line.split()[-1]
-        finally:
-            studio.terminate()
-            studio.communicate(timeout=20)
+@contextlib.contextmanager
+def studio_address():
+    """Run a studio in a process of its own; yields the address of its page."""
+    port = free_port()
+    code = f"from mercer.studio import run; run(port={port}, token={TOKEN!r}, browser=False)"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as studio:
+        while studio.poll() is None and not listens(port):
+            time.sleep(0.1)
+        assert studio.poll() is None, "the studio ended before it began"
+        yield f"http://127.0.0.1:{port}/?token={TOKEN}"
+        studio.terminate()
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 def free_port():
@@ -46,7 +54,14 @@ def free_port():
 
 
 @pytest.fixture(scope="session")
-def browser():
+def address():
+    with studio_address() as found:
+        yield found
+
+
+@contextlib.contextmanager
+def opened_browser():
+    """Open a browser without a window."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -54,6 +69,12 @@ def browser():
         opened = driver.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with opened_browser() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -33,7 +33,9 @@ export function followScene(studio, link) {
       return;
     }
     studio.set({ working: true });
-    const request = link.ask("fit", { scene: asked(scene, steps, aspect) }, (frame) => studio.set({ progress: frame }));
+    const request = link.ask("fit", { scene: asked(scene, steps, aspect) }, (frame) => {
+      if (frame.words) studio.set({ progress: frame }); // others carry steps alone
+    });
     const mine = { since: performance.now(), cancel: request.cancel };
     current = mine;
     request.done.then((frame) => {
@@ -41,6 +43,7 @@ export function followScene(studio, link) {
       if (frame.kind === "answer") studio.set({ answer: { ...frame, scene }, refusal: null });
       else if (frame.kind === "refused") studio.set({ refusal: frame });
       else if (frame.why === "time" || frame.why === "ended") studio.set({ refusal: ended(frame.why) });
+      if (frame.why === "asked") fine = true; // who stops a fit does not want its finer one
       if (current === null) studio.set({ working: false, progress: null });
       next();
     });

@@ -99,7 +99,7 @@ export function installKeyboard(plane, studio, painter, announce) {
  */
 export function installUndo(studio) {
   document.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || studio.value.tour) return;
     if (/** @type {Element} */ (event.target).closest("textarea, input[type=text]")) return;
     const key = event.key.toLowerCase();
     if (key === "z" && !event.shiftKey) studio.undo();

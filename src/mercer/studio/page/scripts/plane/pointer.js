@@ -2,12 +2,14 @@
  * Mouse, pen and finger on the plane: paint, move, erase, ask; two fingers or the wheel zoom.
  */
 
-import { added, changed, near, nearest, without } from "../state/points.js";
+import { added, changed, MOST_POINTS, near, nearest, without } from "../state/points.js";
 import { within } from "../common/numbers.js";
 import { ERASER } from "./painter.js";
 import { zoomed } from "./view.js";
 
 const GRAB = 13; // pixels around a point that take hold of it
+const NARROWEST = 1e-6; // parts of the plane, where numbers still tell places apart
+const WIDEST = 1e6;
 const APART = 15; // pixels between the points of a stroke
 
 /**
@@ -38,6 +40,10 @@ export function installPointer(plane, studio, painter) {
 
   const paint = (/** @type {{left: number, top: number}} */ p) => {
     const { x, y } = placed(p);
+    if (studio.scene.points.length >= MOST_POINTS) {
+      studio.set({ refusal: { words: `${MOST_POINTS} points are the most; erase some.`, parameter: null } });
+      return;
+    }
     studio.edit({ points: added(studio.scene.points, [{ x, y, value: studio.value.brush }]) }, gesture);
     last = p;
   };
@@ -127,7 +133,9 @@ export function installPointer(plane, studio, painter) {
     event.preventDefault();
     const { x, y } = placed(at(event));
     const factor = Math.exp(within(event.deltaY, -120, 120) * 0.0015);
-    studio.look(zoomed(painter.view.bounds, x, y, factor));
+    const seen = zoomed(painter.view.bounds, x, y, factor);
+    const width = seen[1] - seen[0];
+    if (width > NARROWEST && width < WIDEST) studio.look(seen);
   }, { passive: false });
 }
 

@@ -1,0 +1,156 @@
+"""Random actions on the studio's page for some minutes: memory stays flat, nothing is wrong.
+
+    python tests/studio/soak.py --minutes 10 --seed 1
+
+prints the heap of the page (after collection) as it goes, and ends with 1 if it grew or an error was
+written to the console. Needs playwright and a browser, as `tests/studio/browser` does.
+"""
+
+import argparse
+import random
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+MEASURED = 24  # times over the whole run
+GROWTH = 1.25  # of the heap from the second quarter to the last, more is a leak
+SLACK = 4e6  # bytes
+KERNELS = ("gaussian(0.3)", "linear", "poly(3)", "gaussian(1) + linear", "gausian(", "laplacian(0.5)")
+
+
+def actions(reader, draw):
+    """Return what a reader may do next, each with its weight."""
+    page = reader.page
+    place = lambda: (draw.uniform(0.05, 0.9), draw.uniform(0.1, 0.95))  # noqa: E731
+
+    def brush():
+        buttons = page.locator(".brushes button:visible")
+        if buttons.count():
+            buttons.nth(draw.randrange(buttons.count())).click()
+
+    def choose(selector):
+        options = page.eval_on_selector_all(
+            f"{selector} option", "all => all.map((o) => o.value).filter((v) => v !== '')"
+        )
+        if options and page.is_visible(selector):
+            page.select_option(selector, draw.choice(options))
+
+    def slide():
+        sliders = page.locator(".panel:not([hidden]) input[type=range]:visible")
+        if sliders.count():
+            sliders.nth(draw.randrange(sliders.count())).focus()
+            for _ in range(draw.randrange(1, 8)):
+                page.keyboard.press(draw.choice(["PageUp", "PageDown", "ArrowRight", "Home"]))
+
+    def kernel():
+        reader.panel("kernel")
+        if page.is_visible("#kernel-text"):
+            page.fill("#kernel-text", draw.choice(KERNELS))
+
+    def tour():
+        reader.panel("learn")
+        buttons = page.locator("[data-tour]")
+        if not buttons.count():
+            page.click("#tour-leave")
+            return
+        buttons.nth(draw.randrange(buttons.count())).click()
+        page.wait_for_selector("#tour-step")
+        for _ in range(4):
+            if page.is_enabled("#tour-step"):
+                page.click("#tour-step")
+        page.click(draw.choice(["#tour-leave", "#tour-keep"]))
+
+    def tune():
+        reader.panel("machine")
+        if page.is_visible("#tune") and page.is_enabled("#tune"):
+            page.click("#tune")
+            page.wait_for_timeout(draw.randrange(50, 900))
+            if page.is_visible("#tune-stop"):
+                page.click("#tune-stop")
+
+    def why():
+        reader.panel("why")
+        page.mouse.move(*reader.place(*place()), steps=3)
+
+    def wheel():
+        page.mouse.move(*reader.place(*place()))
+        page.mouse.wheel(0, draw.choice([-240, 240]))
+        page.click("#fit-view")
+
+    return [
+        (8, lambda: reader.drag(place(), place(), steps=12)),
+        (6, lambda: reader.press(*place())),
+        (4, brush),
+        (4, slide),
+        (3, lambda: page.keyboard.press(draw.choice(["Control+z", "Control+Shift+z"]))),
+        (3, why),
+        (2, kernel),
+        (2, lambda: choose("#machine")),
+        (2, lambda: choose("#preset")),
+        (2, lambda: reader.panel(draw.choice(["machine", "kernel", "proof", "why", "data", "learn"]))),
+        (1, lambda: choose("#task")),
+        (1, tour),
+        (1, tune),
+        (1, wheel),
+        (1, lambda: page.click("#theme")),
+        (1, reader.clear if page.is_visible("[aria-label='Clear all points']") else brush),
+        (1, lambda: page.locator("[data-tool]").nth(draw.randrange(2)).click()),
+    ]
+
+
+def heap(session):
+    """Return the bytes that the page holds, after collection."""
+    session.send("HeapProfiler.collectGarbage")
+    found = session.send("Performance.getMetrics")["metrics"]
+    return next(one["value"] for one in found if one["name"] == "JSHeapUsedSize")
+
+
+def soak(minutes, seed, address, browser):
+    """Act at random; return the heap as it was, the number of actions, and errors of the console."""
+    from studio.browser.reader import Reader
+
+    draw = random.Random(seed)
+    reader = Reader(browser.new_page(viewport={"width": 1200, "height": 760}), address).open()
+    reader.page.set_default_timeout(30_000)
+    session = reader.page.context.new_cdp_session(reader.page)
+    session.send("Performance.enable")
+    heaps, done = [], 0
+    start = time.monotonic()
+    while (gone := time.monotonic() - start) < 60 * minutes:
+        if gone >= len(heaps) * 60 * minutes / MEASURED:
+            heaps.append(heap(session))
+            print(f"{gone:6.0f} s  {done:5d} actions  {heaps[-1] / 1e6:6.1f} MB", flush=True)
+        weights, offered = zip(*actions(reader, draw), strict=True)
+        draw.choices(offered, weights)[0]()
+        done += 1
+    heaps.append(heap(session))
+    return heaps, done, reader.errors
+
+
+def main():
+    """Run a studio and a browser, and judge."""
+    from contextlib import ExitStack
+
+    from studio.browser import conftest
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with ExitStack() as stack:
+        address = stack.enter_context(conftest.studio_address())
+        browser = stack.enter_context(conftest.opened_browser())
+        heaps, done, errors = soak(given.minutes, given.seed, address, browser)
+    quarter = max(1, len(heaps) // 4)
+    early = sorted(heaps[quarter : 2 * quarter])[quarter // 2]
+    late = sorted(heaps[-quarter:])[quarter // 2]
+    print(f"{done} actions; heap {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB; {len(errors)} errors")
+    for error in errors[:20]:
+        print("  ", error)
+    return int(bool(errors) or late > GROWTH * early + SLACK)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
