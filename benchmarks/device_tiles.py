@@ -16,11 +16,11 @@ warnings.simplefilter("ignore")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from mercer.backends.torch import launch, source  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.launch import Tile  # noqa: E402
+from mercer.backends.torch.fusing import launch, source  # noqa: E402
+from mercer.backends.torch.fusing.launch import Tile  # noqa: E402
+from mercer.backends.torch.fusing.source import Reduction, Way  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.backends.torch.source import Reduction, Way  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
 CARD = Device("cuda:0")

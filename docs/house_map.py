@@ -27,6 +27,7 @@ LAST = "<!-- end of what docs/house_map.py makes -->"
 PURPOSE = {
     "command": "the command `mercer`",
     "report": "one HTML page about a fit",
+    "studio": "a local page that shows machines at work",
     "serve": "answers over HTTP",
     "plots": "pictures, in scikit-learn's manner",
     "files": "models as files that run no code; LIBSVM's files, ONNX",

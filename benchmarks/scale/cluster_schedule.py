@@ -67,7 +67,10 @@ def predicted(cluster: Cluster, work: Pass) -> tuple[float, float]:
     received = FAN_IN * w.result
     tree = within * (2 * c.latency + received / c.add)
     tree += across * (2 * c.latency + received / c.bandwidth + received / c.add)
-    start = w.shared / c.bandwidth + 2 * c.latency
+    if within + across == 0:  # one block: its result still passes a sum
+        tree = 2 * c.latency + w.result / c.add
+    # the call travels first, then blocks hear of it, each there and back
+    start = w.shared / c.bandwidth + 4 * c.latency + c.task
     moved = (c.workers - 1) * w.result + c.workers * w.shared
     return max(computing, scheduling) + tree + start, moved
 
@@ -95,7 +98,7 @@ class Simulation:
     def run(self) -> tuple[float, float]:
         """Return seconds and bytes."""
         c, w = self.cluster, self.work
-        begin = w.shared / c.bandwidth
+        begin = w.shared / c.bandwidth + 2 * c.latency + self.handled(0.0)
         waiting = [deque[int]() for _ in range(c.workers)]
         for block in range(w.blocks):
             waiting[block * c.workers // w.blocks].append(block)

@@ -29,7 +29,21 @@ def standardised(name: str) -> tuple[Any, Any, Any, Any]:
     return X[learnt], y[learnt], X[held], y[held]
 
 
-def compare(name: str, fits: dict[str, Callable[[Any, Any], Predict]]) -> None:
+def root_mean_square(predicted: Any, z: Any) -> float:
+    """Return the size of errors."""
+    return float(np.sqrt(np.mean(np.square(predicted - z))))
+
+
+def share_wrong(predicted: Any, z: Any) -> float:
+    """Return how often the sign is wrong."""
+    return float(np.mean((predicted > 0) != (z > 0)))
+
+
+def compare(
+    name: str,
+    fits: dict[str, Callable[[Any, Any], Predict]],
+    judge: Callable[[Any, Any], float] = root_mean_square,
+) -> None:
     """Fit everybody once, the rival last, and print a line for each."""
     X, y, Z, z = standardised(name)
     for title, fit in fits.items():
@@ -37,7 +51,7 @@ def compare(name: str, fits: dict[str, Callable[[Any, Any], Predict]]) -> None:
         work, wall = time.process_time(), time.perf_counter()
         predict = fit(X, y)
         work, wall = time.process_time() - work, time.perf_counter() - wall
-        error = float(np.sqrt(np.mean(np.square(predict(Z) - z))))
+        error = judge(predict(Z), z)
         print(
             f"{name}, {len(X)} rows | {title} | {error:.4f} | {work:.1f} | {wall:.1f}", flush=True
         )

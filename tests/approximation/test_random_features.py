@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from mercer.approximation import ApproximationError, RandomFeatures
 from mercer.approximation.frequencies import KINDS
 from mercer.kernels import (
     Constant,
+    Cosine,
     Gaussian,
     Laplacian,
     Linear,
@@ -103,3 +105,10 @@ def test_refusals():
         RandomFeatures(64).of(Gaussian(1.0).on(["age"]), X)
     with pytest.raises(ValueError, match="draws='best'"):
         RandomFeatures(64, "best")
+
+
+def test_features_of_its_own_are_computed_in_float64():
+    rows = np.random.default_rng(0).standard_normal((6, 11)).astype(np.float32)
+    for X in (rows, sparse.csr_array(rows)):
+        phi = RandomFeatures(20).of(Cosine(), X).phi
+        np.testing.assert_array_equal(phi(X), phi(X.astype(np.float64)))

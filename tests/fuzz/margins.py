@@ -130,6 +130,10 @@ def svr(trial):
     sizes = ROUNDING * (abs(f) + abs(y))  # what y - f is known to; a squared loss squares it
     answer.rounding += C @ (sizes * (sizes + 2 * loss) if squared else sizes)
     if machine.nu is not None:
+        # a rounding of K's diagonal moves slopes by as much times each of two multipliers of a row,
+        # which hide in their difference: together they are nu C, and a gain is at most C of a slope
+        moved = machine.certificate_.quantities.indefiniteness
+        answer.rounding += moved * machine.nu * C.sum() * C.max()
         yield from _gap(trial, answer, primal + machine.nu * C.sum() * eps, dual)
         return
     dual -= eps * abs(answer.b).sum()

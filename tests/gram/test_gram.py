@@ -321,3 +321,10 @@ def test_a_map_of_endless_features_is_never_evaluated(need, monkeypatch):
     monkeypatch.setattr(FeatureMap, "__call__", lambda *_: pytest.fail("features were evaluated"))
     gram = make_gram(AllSubsets() ** 2, X, need)
     assert gram.factor is None
+
+
+def test_products_with_nothing_need_no_rows():
+    """Coefficients that are all zero select no row, and of strings no empty set is made."""
+    gram = LazyGram(Source(Spectrum(2).expression(), np.array(["ab", "ba", "b"], dtype=object)))
+    np.testing.assert_array_equal(gram @ np.zeros(3), np.zeros(3))
+    np.testing.assert_array_equal(gram @ np.zeros((3, 2)), np.zeros((3, 2)))

@@ -33,6 +33,7 @@ LAYERS = [
         "html",
         "progress",
         "expression",
+        "foreign_arrays",
         "points",
         "sparse_format",
         "array_types",

@@ -38,8 +38,8 @@ from mercer import (
     ParameterError,
     SolverError,
     Status,
+    resources,
 )
-from mercer import resources as _resources
 from mercer.kernels import (
     Gaussian,
     Laplacian,
@@ -49,6 +49,8 @@ from mercer.kernels import (
     Sigmoid,
     Spectrum,
 )
+from mercer.resources import system
+from mercer.resources import threads as threading_of_calls
 from mercer.solvers import Cholesky, CholeskyPath, ConjugateGradient
 
 SOURCE = str(Path(mercer.__file__).parents[1])
@@ -1165,33 +1167,33 @@ def test_d5_limits_of_a_container(tmp_path, monkeypatch, version):
         (group / current).write_text(f"{used}\n")
         (group / "memory.stat").write_text(f"anon 5\n{files} 500000000\n")
     (tmp_path / "membership").write_text(membership + "\n")
-    monkeypatch.setattr(_resources, "_CGROUP", tmp_path)
-    monkeypatch.setattr(_resources, "_MEMBERSHIP", tmp_path / "membership")
-    assert _resources._container_available() == 15 * 10**8
-    assert _resources.available_memory() <= 15 * 10**8
+    monkeypatch.setattr(system, "_CGROUP", tmp_path)
+    monkeypatch.setattr(system, "_MEMBERSHIP", tmp_path / "membership")
+    assert system.container_memory() == 15 * 10**8
+    assert resources.available_memory() <= 15 * 10**8
     with pytest.raises(MemoryBudgetError, match="but the memory budget is"):
         exact = KernelRidge("loo", kernel=Gaussian(1.0), approximation=None)
         exact.fit(np.zeros((20_000, 1)), np.zeros(20_000))
     (inner.parent / limit).write_text("max\n")
-    assert _resources._container_available() > 10**14
+    assert system.container_memory() > 10**14
 
 
 def test_d5_quota_of_a_container(tmp_path, monkeypatch):
-    monkeypatch.setattr(_resources, "_CGROUP", tmp_path)
-    monkeypatch.setattr(_resources, "_MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(system, "_CGROUP", tmp_path)
+    monkeypatch.setattr(system, "_MEMBERSHIP", tmp_path / "membership")
     (tmp_path / "membership").write_text("0::/\n")
     (tmp_path / "cpu.max").write_text("50000 100000\n")
-    assert _resources.thread_limit() == 1
+    assert resources.thread_limit() == 1
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert _resources._quota() > 1000
+    assert system.cpu_quota() > 1000
     (tmp_path / "membership").write_text("1:cpu,cpuacct:/a\n")
     (tmp_path / "cpu" / "a").mkdir(parents=True)
     (tmp_path / "cpu" / "a" / "cpu.cfs_quota_us").write_text("100000\n")
     (tmp_path / "cpu" / "a" / "cpu.cfs_period_us").write_text("100000\n")
-    assert _resources._quota() == 1
+    assert system.cpu_quota() == 1
 
 
 def test_work_is_shared_without_the_compiled_core(monkeypatch):
-    monkeypatch.setattr(_resources, "_native", None)
-    assert _resources.call_threads(np.inf) == _resources.thread_limit()
-    assert _resources.call_threads(1.0) == 1
+    monkeypatch.setattr(threading_of_calls, "_native", None)
+    assert resources.call_threads(np.inf) == resources.thread_limit()
+    assert resources.call_threads(1.0) == 1

@@ -11,12 +11,15 @@ import mercer
 from mercer import (
     PCA,
     SVC,
+    BernoulliMixture,
     FisherDiscriminant,
     GaussianMixture,
     KernelRidge,
     KMeans,
     LogisticRegression,
+    MultinomialMixture,
     NaiveBayes,
+    SpectralClustering,
 )
 from mercer.approximation import Nystrom
 from mercer.blocks import ArrayBlocks
@@ -75,9 +78,45 @@ CASES = {
         1e-8,
     ),
     "naive bayes": (NaiveBayes(), LABELS, "predict_proba", 1e-12),
+    "naive bayes, counts": (NaiveBayes(kinds="count"), LABELS, "predict_proba", 1e-12),
+    "naive bayes, counted values": (
+        NaiveBayes(kinds="categorical"),
+        LABELS,
+        "predict_proba",
+        1e-12,
+    ),
     "mixture": (GaussianMixture(3), None, "score_samples", 1e-8),
+    "coins": (BernoulliMixture(2, binarize=1.5), None, "score_samples", 1e-8),
+    "coins, tied, by BIC": (
+        BernoulliMixture("bic", max_components=2, tied=True, binarize=1.5),
+        None,
+        "score_samples",
+        1e-8,
+    ),
+    "words": (MultinomialMixture(2, source="documents"), None, "score_samples", 1e-8),
+    "spectral": (SpectralClustering(3, FEATURES), None, "transform", 1e-8),
+    "spectral, plain": (
+        SpectralClustering("eigengap", FEATURES, normalization="plain"),
+        None,
+        "transform",
+        1e-8,
+    ),
+    "spectral, sign": (SpectralClustering(2, FEATURES, assign="sign"), None, "predict", 0.0),
 }
+COUNTS = np.abs(X).round()  # of words, for machines that count
 case = pytest.mark.parametrize("name", CASES)
+
+
+def rows_of(name):
+    return COUNTS if "count" in name or "words" in name else X
+
+
+def in_memory(name):
+    """Fit to rows in memory; machines without weights see rows as often as they count."""
+    machine, y, *_ = CASES[name]
+    if not isinstance(machine, SpectralClustering):
+        return fitted(machine, rows_of(name), y, sample_weight=WEIGHTS)
+    return fitted(machine, np.repeat(X, WEIGHTS.astype(int), axis=0))
 
 
 def fitted(machine, *args, **kwargs):
@@ -88,7 +127,7 @@ def fitted(machine, *args, **kwargs):
 
 def difference(name, one, other):
     method = CASES[name][2]
-    mine, theirs = (getattr(machine, method)(X) for machine in (one, other))
+    mine, theirs = (getattr(machine, method)(rows_of(name)) for machine in (one, other))
     if mine.dtype.kind in "UO":
         return float((mine != theirs).mean())
     if isinstance(one, KMeans):  # clusters have no order
@@ -99,9 +138,8 @@ def difference(name, one, other):
 @case
 def test_the_answer_is_that_of_a_fit_in_memory(name):
     machine, y, _, tol = CASES[name]
-    apart = fitted(machine, ArrayBlocks(X, y, WEIGHTS, rows=50))
-    whole = fitted(machine, X, y, sample_weight=WEIGHTS)
-    assert difference(name, apart, whole) <= tol
+    apart = fitted(machine, ArrayBlocks(rows_of(name), y, WEIGHTS, rows=50))
+    assert difference(name, apart, in_memory(name)) <= tol
     assert apart.solution_.status.ok and apart.certificate_.ok, apart.certificate_
     assert apart.n_features_in_ == 3
 
@@ -109,22 +147,32 @@ def test_the_answer_is_that_of_a_fit_in_memory(name):
 @case
 def test_block_sizes_do_not_matter(name):
     machine, y, _, tol = CASES[name]
-    one = fitted(machine, ArrayBlocks(X, y, WEIGHTS, rows=37))
-    other = fitted(machine, ArrayBlocks(X, y, rows=N), sample_weight=WEIGHTS)
+    one = fitted(machine, ArrayBlocks(rows_of(name), y, WEIGHTS, rows=37))
+    weights = {} if isinstance(machine, SpectralClustering) else {"sample_weight": WEIGHTS}
+    inside = None if weights else WEIGHTS
+    other = fitted(machine, ArrayBlocks(rows_of(name), y, inside, rows=N), **weights)
     assert difference(name, one, other) <= tol
 
 
 @case
 def test_weights_are_repetition(name):
     machine, y, _, tol = CASES[name]
-    again = np.repeat(np.arange(N), WEIGHTS.astype(int))
-    repeated = fitted(machine, ArrayBlocks(X[again], None if y is None else y[again], rows=50))
-    weighted = fitted(machine, ArrayBlocks(X, y, WEIGHTS, rows=50))
+    again, rows = np.repeat(np.arange(N), WEIGHTS.astype(int)), rows_of(name)
+    repeated = fitted(machine, ArrayBlocks(rows[again], None if y is None else y[again], rows=50))
+    weighted = fitted(machine, ArrayBlocks(rows, y, WEIGHTS, rows=50))
     assert difference(name, repeated, weighted) <= max(tol, 1e-8)
 
 
 @pytest.mark.parametrize(
-    "name", ["ridge, no penalty", "logistic, three classes", "svc, pairs", "pca, share", "k-means"]
+    "name",
+    [
+        "ridge, no penalty",
+        "logistic, three classes",
+        "svc, pairs",
+        "pca, share",
+        "k-means",
+        "coins",
+    ],
 )
 def test_sparse_and_single_rows(name):
     machine, y, _, tol = CASES[name]

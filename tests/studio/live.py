@@ -57,7 +57,7 @@ class Page:
         headers = [] if origin is None else [(b"origin", origin.encode())]
         target = path if token is None else f"{path}?token={token}"
         self.wire = socket.create_connection(("127.0.0.1", port))
-        self.wire.settimeout(30)
+        self.wire.settimeout(200)
         self.protocol = WSConnection(ConnectionType.CLIENT)
         self.wire.sendall(
             self.protocol.send(Request(host=host, target=target, extra_headers=headers))
@@ -95,9 +95,12 @@ class Page:
     def send(self, do, **fields):
         """Send a request; return its number."""
         self.number += 1
-        text = json.dumps({"id": self.number, "do": do, **fields})
-        self.wire.sendall(self.protocol.send(TextMessage(text)))
+        self.say(json.dumps({"id": self.number, "do": do, **fields}))
         return self.number
+
+    def say(self, text):
+        """Send a text as it is."""
+        self.wire.sendall(self.protocol.send(TextMessage(text)))
 
     def ask(self, do, **fields):
         """Send a request, and return what ends it and the progress on the way."""

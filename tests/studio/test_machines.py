@@ -83,10 +83,10 @@ def test_each_choice_is_one(name, parameter, choice):
 
 
 def test_surfaces_are_what_the_machine_says():
-    scene = scene_of("SVC", "classes", kernel="gaussian(2)", parameters={"C": 3.0})
+    scene = scene_of("SVC", "classes", kernel="gaussian(0.5)", parameters={"C": 3.0})
     found, _ = asked("fit", scene=scene)
     points = np.array(scene["points"])
-    machine = mercer.SVC("gaussian(2)", C=3.0).fit(points[:, :2], points[:, 2].astype(int))
+    machine = mercer.SVC("gaussian(0.5)", C=3.0).fit(points[:, :2], points[:, 2].astype(int))
     x, y = np.linspace(-1.5, 1.5, 12), np.linspace(-1.5, 1.5, 10)
     grid = np.array([[a, b] for b in y for a in x])
     truth = machine.decision_function(grid).reshape(10, 12)
@@ -182,7 +182,7 @@ def test_what_a_scene_cannot_have_is_refused_in_words(change, words):
 
 def test_where_a_text_is_no_kernel_is_told():
     with pytest.raises(RefusalError) as caught:
-        asked("kernel", scene=scene_of("SVC", "classes", kernel="gaussian(2) + matrn(1)"))
+        asked("kernel", scene=scene_of("SVC", "classes", kernel="gaussian(0.5) + matrn(1)"))
     assert caught.value.position == 14 and caught.value.parameter == "kernel"
 
 

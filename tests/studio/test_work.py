@@ -84,7 +84,7 @@ def test_why_of_several_classes_is_the_pair_that_decides(multiclass):
         assert (found["sum"] > 0) == (found["label"] == b)
         if multiclass == "ovo":
             chosen = (y == a) | (y == b)
-            two = mercer.SVC("gaussian(2)").fit(X[chosen], y[chosen])
+            two = mercer.SVC("gaussian(0.5)").fit(X[chosen], y[chosen])
             assert found["sum"] == pytest.approx(two.decision_function([at])[0], abs=5e-3)
 
 
@@ -104,7 +104,7 @@ def test_a_kernel_is_shown_with_matrix_spectrum_and_features():
     np.testing.assert_allclose(array(found["matrix"]), kernel(X[order]), rtol=1e-6)
     truth = np.linalg.eigvalsh(kernel(X))[::-1]
     np.testing.assert_allclose(found["eigenvalues"][:6], truth[:6])
-    gaussian, _ = asked("kernel", scene=scene_of("SVC", "classes", kernel="gaussian(2)"))
+    gaussian, _ = asked("kernel", scene=scene_of("SVC", "classes", kernel="gaussian(0.5)"))
     assert gaussian["dimension"] is None
     sigmoid, _ = asked("kernel", scene=scene_of("SVC", "classes", kernel="sigmoid(2, -1)"))
     assert not sigmoid["valid"] and min(sigmoid["eigenvalues"]) < 0
@@ -113,12 +113,12 @@ def test_a_kernel_is_shown_with_matrix_spectrum_and_features():
 
 
 def test_the_curve_is_that_of_leaving_out():
-    scene = scene_of("KernelRidge", "targets", 30, kernel="gaussian(2)")
+    scene = scene_of("KernelRidge", "targets", 30, kernel="gaussian(0.5)")
     found, told = asked("curve", scene=scene, parameter="penalty")
     points = np.array(scene["points"])
     assert found["how"] == "leave-one-out" and len(told) == len(found["x"]) == 15
     at = 9
-    machine = mercer.KernelRidge(found["x"][at], "gaussian(2)")
+    machine = mercer.KernelRidge(found["x"][at], "gaussian(0.5)")
     truth = cross_val_score(
         machine, points[:, :2], points[:, 2], cv=LeaveOneOut(), scoring="neg_mean_squared_error"
     )
@@ -201,7 +201,7 @@ def test_wrong_choices_of_a_table_are_refused(bench, table_scene):
 
 
 def test_exports_are_read_back(bench, table_scene, tmp_path):
-    scene = scene_of("SVC", "classes", 20, kernel="gaussian(2)")
+    scene = scene_of("SVC", "classes", 20, kernel="gaussian(0.5)")
     points = np.array(scene["points"])
 
     def exported(what, scene):
@@ -211,7 +211,7 @@ def test_exports_are_read_back(bench, table_scene, tmp_path):
     path = tmp_path / "studio.mercer"
     path.write_bytes(exported("model", scene))
     machine = mercer.load(path)
-    truth = fitted("SVC", points[:, :2], points[:, 2].astype(int), kernel="gaussian(2)")
+    truth = fitted("SVC", points[:, :2], points[:, 2].astype(int), kernel="gaussian(0.5)")
     np.testing.assert_allclose(
         machine.decision_function(points[:, :2]), truth.decision_function(points[:, :2])
     )

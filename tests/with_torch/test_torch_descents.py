@@ -7,13 +7,22 @@ import subprocess
 import numpy as np
 import pytest
 
-from mercer.backends.boxes import Box
+from mercer.backends.boxes import Box, BoxPath, PathStep
+from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.smo import low, on_stored, up
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import descents  # noqa: E402 - after the skip
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.descent_kernel import NAME, descent_text  # noqa: E402
+from mercer.backends.torch.boxes import descents, paths  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes.descent_kernel import (  # noqa: E402
+    BYTES,
+    FIXED,
+    NAME,
+    descent_text,
+)
+from mercer.backends.torch.boxes.sets import descend_in_sets  # noqa: E402
+from mercer.backends.torch.device import Device  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))
@@ -170,12 +179,74 @@ class Host:
     ],
 )
 def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
+    assert not descents.can_descend(boxes)  # too small for a card
+    monkeypatch.setattr(descents, "LEAST", 1)
+    assert descents.can_descend(boxes) == can
+
+
+def test_programmes_too_large_for_a_block_go_in_sets(monkeypatch):
     class Card:
-        shared_memory_per_block_optin = 10_000
+        shared_memory_per_block_optin = FIXED + 100 * BYTES
+
+    def small(K, boxes, tol, max_iter, poll):
+        assert all(len(box.gradient) <= 100 for box in boxes)
+        return [on_stored(K.numpy(), box, tol, max_iter, poll) for box in boxes]
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    assert not descents.can_descend(boxes, "cuda:0")  # too small for a card
-    monkeypatch.setattr(descents, "LEAST", 1)
-    assert descents.can_descend(boxes, "cuda:0") == can
-    Card.shared_memory_per_block_optin = 1100
-    assert not descents.can_descend(boxes, "cuda:0")
+    monkeypatch.setattr(descents, "descend", small)
+    found = descents.solve_boxes(torch.from_numpy(K), [pair, svc], 1e-3, 10**6, None)
+    assert [len(answer.b) for answer in found] == [60, 120]
+    assert max(answer.violation for answer in found) <= 1e-3
+
+
+@pytest.mark.parametrize("box", [svc, svr, ridge, pair], ids=["svc", "svr", "ridge", "pair"])
+@pytest.mark.parametrize("size", [8, 40])
+def test_sets(box, size):
+    def inner(small, part, tol, steps):
+        return on_stored(small.numpy(), part, tol, steps, None)
+
+    found = descend_in_sets(torch.from_numpy(K), box, 1e-4, 10**6, None, inner, size)
+    wanted = on_stored(K, box, 1e-4, 10**6, None)
+    assert found.violation <= 1e-4 and found.iterations > 0
+    assert (found.b >= box.lower).all() and (found.b <= box.upper).all()
+    assert abs(found.b.sum()) < 1e-9
+    best = objective(box, wanted.b)
+    assert objective(box, found.b) <= best + 1e-4 * max(1.0, abs(best))
+    rows = np.arange(120) if box.rows is None else box.rows
+    A = K[np.ix_(rows, rows)].astype(float)
+    shift = 0.0 if box.shift is None else box.shift * found.b
+    np.testing.assert_allclose(found.gradient, box.gradient - A @ found.b - shift, atol=1e-6)
+    stopped = descend_in_sets(torch.from_numpy(K), box, 1e-4, 10**6, lambda *_: True, inner, size)
+    assert stopped.iterations == 0 and stopped.violation > 1e-4
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("filling", [1, 128])
+def test_paths_end_where_those_of_the_reference_do(monkeypatch, filling):
+    monkeypatch.setattr(paths, "FILLING", filling)
+    matrix, tensor = HostMatrix(K.copy()), torch.from_numpy(K)
+    steps = [PathStep(bound=c, start=k - 1) for k, c in enumerate((0.1, 1.0, 5.0))]
+    seen = np.arange(0, 120, 7)
+    given = [
+        BoxPath(svc, np.zeros(1), steps, seen),
+        BoxPath(pair, np.zeros(1), steps[:2], seen),
+        BoxPath(Box(SIGN, SIGN * 0.01, svc.lower, svc.upper), np.full(1, 0.3), steps, seen),
+    ]
+
+    def descend(boxes, poll):
+        return [on_stored(K, box, 1e-4, 10**6, poll) for box in boxes]
+
+    def values(path, b):
+        return paths.values_at(tensor, path, b, Device("cpu"))
+
+    found = paths.solve_paths(matrix, given, descend, None, values)
+    for path, answer in zip(given, found, strict=True):
+        wanted = solve_path(K, path, 1e-4, 10**6, None)
+        assert (answer.violation <= 1e-4).all()
+        np.testing.assert_allclose(answer.b.sum(axis=1), wanted.b.sum(axis=1), atol=1e-9)
+        np.testing.assert_allclose(answer.values, wanted.values, atol=2e-3)
+        np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
+    stopped = paths.solve_paths(matrix, given, descend, lambda *_: True, values)
+    assert all(np.isinf(answer.violation).all() for answer in stopped)

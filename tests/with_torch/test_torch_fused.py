@@ -7,12 +7,11 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
 from mercer.backends.reference.backend import Reference  # noqa: E402
-from mercer.backends.torch import launch  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fused import split  # noqa: E402
-from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.backends.torch.source import (  # noqa: E402
+from mercer.backends.torch.fusing import launch  # noqa: E402
+from mercer.backends.torch.fusing.fused import split  # noqa: E402
+from mercer.backends.torch.fusing.source import (  # noqa: E402
     Reduction,
     Way,
     is_expressible,
@@ -20,8 +19,9 @@ from mercer.backends.torch.source import (  # noqa: E402
     pieces,
     write_kernel,
 )
+from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
-from mercer.testing.backend import _expressions  # noqa: E402
+from mercer.testing.expressions import expressions  # noqa: E402
 
 rng = np.random.default_rng(0)
 CPU = Device("cpu")
@@ -30,17 +30,11 @@ X[3] = 0.0
 GAUSSIAN = Exp(-0.5 * SqDist())
 
 
-@pytest.fixture(autouse=True)
-def sums_are_rounded(monkeypatch):
-    # the interpreter rounds sums that tensor cores cut off, so that a sample may be off by more
-    monkeypatch.setattr("mercer.backends.torch.fused._ROUNDING", 2e-6)
-
-
 def bound(expression, rows=X, columns=Y):
     return TorchPairs(expression, rows, columns, np.float32, CPU, fused=True)
 
 
-@pytest.mark.parametrize("expression", _expressions(12), ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("expression", expressions(12), ids=lambda e: type(e).__name__)
 def test_every_node(expression):
     pairs = bound(expression)
     program = lower(expression)
@@ -160,9 +154,9 @@ def test_one_text_for_all_scales():
     ]
     assert texts[0].text == texts[1].text and texts[0].constants != texts[1].constants
     launch.compiled.cache_clear()
-    for g in (0.5, 0.7, 3.0):
+    for g in (0.5, 0.7, 0.9):
         bound(Exp(-g * SqDist())).matmul(np.ones(215))
-    assert launch.compiled.cache_info().misses == 1
+    assert launch.compiled.cache_info().misses == 2  # of the sample, and of products
 
 
 def test_depths_and_pieces():
@@ -179,7 +173,7 @@ def test_what_kernels_cannot_express():
 
 
 def test_without_triton_plain_torch_runs(monkeypatch):
-    monkeypatch.setattr("mercer.backends.torch.fused.is_available", lambda: False)
+    monkeypatch.setattr("mercer.backends.torch.fusing.fused.is_available", lambda: False)
     pairs = bound(GAUSSIAN)
     assert pairs._fused is None
     K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()

@@ -147,15 +147,17 @@ class NystromFeatures(Features):
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
     def __call__(self, X: Any) -> Array:
-        """Evaluate the kernel at the landmarks, block of rows by block, and multiply by L^-1."""
+        """Evaluate the kernel at the landmarks, and multiply by L^-1."""
         points = as_points(X)
-        n, m = row_count(points), len(self.inverse)
-        out = np.empty((n, m))
+        out = np.empty((row_count(points), len(self.inverse)))
+        self.write(points, out)
+        return out
+
+    def write(self, X: Points, out: Array) -> None:
+        """Evaluate and multiply block of rows by block."""
+        n, m = out.shape
         step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
-            pairs = choose_backend().pairs(
-                self.expression, take(points, rows), self.landmarks, np.float64
-            )
-            out[rows] = dtrmm(1.0, self.inverse, pairs.dense().T, lower=1, overwrite_b=1).T
-        return out
+            K = self.raw(take(X, rows), np.float64)
+            out[rows] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T

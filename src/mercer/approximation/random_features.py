@@ -193,8 +193,9 @@ class ExactFeatures(Features):
         return self.map.dimension
 
     def __call__(self, X: Any) -> Array:
-        """Return the features."""
-        return np.asarray(to_dense(self.map(X)), dtype=np.float64)
+        """Return the features, computed in float64 whatever the rows are in."""
+        points: Any = as_points(X).astype(np.float64, copy=False)
+        return np.asarray(to_dense(self.map(points)), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,12 @@ It never sees kernels, Grams or machines. The abstract classes here are the whol
 `Features`
     rows of explicit features, dense or CSR, for solvers that work in their space.
 
-Dense factorisations of a stored matrix (`cholesky`, `band_reduce`) are verbs too, since where the
-matrix lies decides who factors it. A torch backend replaces all of them for tensors on a device;
-arrays then stay on the device until `to_host`.
+`StoredMatrix`, `Factor` (`stored.py`)
+    a symmetric matrix that is stored, and its Cholesky factor, wherever the backend keeps them.
+
+Dense factorisations of a stored matrix (`cholesky`, `band_reduce`, `eigh`) are verbs too, since
+where the matrix lies decides who factors it. A torch backend replaces all of them for tensors on a
+device, where stored matrices and their factors stay.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any, NamedTuple
 from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
 
 
@@ -71,6 +75,10 @@ class Pairs(ABC):
 
         Its rows may be some entries apart where it is `padded`: large ones are sooner written so.
         """
+
+    @abstractmethod
+    def stored(self) -> StoredMatrix:
+        """Evaluate the whole matrix of Y that is X, where the backend works with it."""
 
     @abstractmethod
     def matmul(self, V: Array) -> Array:
@@ -285,6 +293,31 @@ class Backend(ABC):
         Parts say what of V is to be read, and what of the product is wanted: the rest is no work.
         Only one triangle of K need be read. Entries of float32 may be multiplied in float32, with
         sums in float64 over tiles. Does not depend on the number of threads. Interruptible.
+        """
+
+    @abstractmethod
+    def stored(self, K: Array) -> StoredMatrix:
+        """Hold a symmetric K (float32 or float64), which nobody may write to from now on."""
+
+    def keeps(self, size: float) -> bool:
+        """Return whether a matrix of so many bytes is soon made, and has room, off the processor.
+
+        On a card entries cost so little that all of them are stored before anyone looks at some.
+        """
+        return False
+
+    @abstractmethod
+    def cholesky_factor(self, A: Array) -> Factor | None:
+        """Factor the C-ordered float64 A = L L'; None if it is not positive definite. Destroys A.
+
+        Interruptible.
+        """
+
+    @abstractmethod
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Return all eigenvalues of a symmetric float64 A, ascending, and their vectors as columns.
+
+        Raises `numpy.linalg.LinAlgError` where the algorithm gives up. Interruptible.
         """
 
     @abstractmethod

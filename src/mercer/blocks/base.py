@@ -159,6 +159,13 @@ class RowBlocks(ABC):
             What is kept now, and the sum of the results.
         """
 
+    @abstractmethod
+    def mapped(self, function: Callable[..., Any], *shared: Any) -> RowBlocks:
+        """Return rows made of these, kept where the blocks are.
+
+        ``function(block, *shared)`` gives as many rows as the block has; targets and weights stay.
+        """
+
     def with_targets(self, y: Any = None, weights: Any = None) -> RowBlocks:
         """Return the same rows with targets and weights from arrays, one entry for each row."""
         raise TypeError(
@@ -198,6 +205,11 @@ class RowBlocks(ABC):
         ):
             parts[first] = drawn[low:high] - (end - n)
         return joined([b for b in self.gather(chosen_rows, parts) if b is not None])
+
+
+def mapped_rows(block: Block, function: Callable[..., Any], shared: tuple[Any, ...]) -> Block:
+    """Return a block with other rows, made by a function."""
+    return Block(function(block, *shared), block.y, block.weights, block.first)
 
 
 def rows_that_count(block: Block) -> tuple[int, int]:

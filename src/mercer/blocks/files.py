@@ -151,7 +151,11 @@ def listed(files: Any) -> list[Any]:
 
 
 def read_head(
-    file: Any, format: str | None, kinds: Mapping[str, Any] | None, columns: list[str] | None
+    file: Any,
+    format: str | None,
+    kinds: Mapping[str, Any] | None,
+    columns: list[str] | None,
+    **reader: Any,
 ) -> Table:
     """Return the first rows of a file as a table, for what the columns hold."""
     most = min(_HEAD, max(1 << 16, memory_budget() // _HEAD_SHARE))
@@ -168,7 +172,9 @@ def read_head(
         content, rest = b"".join(pieces), data.take()
     if rest:  # the last line is not whole
         content = content[: content.rfind(b"\n") + 1] or content
-    return read(io.BytesIO(content), format=found, kinds=kinds, columns=columns)
+    beginning: Any = io.BytesIO(content)
+    beginning.name = os.fspath(file)  # for errors
+    return read(beginning, format=found, kinds=kinds, columns=columns, **reader)
 
 
 def sampled_table(tables: Iterable[Table], count: int, random_state: int) -> Table:

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mercer import deadline
-from mercer.blocks.base import Block, Kept, RowBlocks, added, owned
+from mercer.blocks.base import Block, Kept, RowBlocks, added, mapped_rows, owned
 from mercer.blocks.checks import Shape, made_block, refuse_other_shape
+from mercer.blocks.kept import KeptHere, Shelf
 from mercer.resources import rows_at_once
 
 T = TypeVar("T")
@@ -24,18 +25,12 @@ def rows_of_block(columns: int) -> int:
     return rows_at_once(columns, _QUICK, arrays=_COPIES)
 
 
-class KeptHere(Kept):
-    """Results held in a list, one for each block."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self.values = values
-
-
 class LocalBlocks(RowBlocks):
     """Blocks that come one after the other; only one of them is in memory at a time."""
 
     _shape: Shape | None = None
     _lengths: list[int] | None = None  # of the blocks, once a pass was whole
+    _shelf: Shelf | None = None
 
     @abstractmethod
     def parts(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -85,22 +80,53 @@ class LocalBlocks(RowBlocks):
         return [function(block, *shared) for block in self]
 
     def start(self, function: Callable[..., Any], *shared: Any) -> KeptHere:
-        """Hold the results in a list."""
-        return KeptHere(self.gather(function, *shared))
+        """Keep the results in memory, or in a file where the budget is less."""
+        kept = self.shelf.empty()
+        for block in self:
+            kept.append(function(block, *shared))
+        return kept
 
     def step(self, kept: Kept, function: Callable[..., Any], *shared: Any) -> tuple[KeptHere, Any]:
-        """Change the list."""
+        """Make new results of the old ones."""
         assert isinstance(kept, KeptHere)
-        values, total = [], None
+        new, total = self.shelf.empty(), None
         for number, block in enumerate(self):
-            value, result = function(block, kept.values[number], *shared)
-            values.append(value)
+            value, result = function(block, kept[number], *shared)
+            new.append(value)
             total = added(total, result) if number else owned(result)
-        return KeptHere(values), total
+        return new, total
+
+    def mapped(self, function: Callable[..., Any], *shared: Any) -> MappedBlocks:
+        """Keep rows made of rows."""
+        return MappedBlocks(self.start(mapped_rows, function, shared))
+
+    @property
+    def shelf(self) -> Shelf:
+        """The room for what is kept of these blocks."""
+        if self._shelf is None:
+            self._shelf = Shelf()
+        return self._shelf
 
     def with_targets(self, y: Any = None, weights: Any = None) -> RowBlocks:
         """Return the same rows with targets and weights from arrays, one entry for each row."""
         return self if y is None and weights is None else Beside(self, y, weights)
+
+
+class MappedBlocks(LocalBlocks):
+    """Rows made of other rows, as they were kept; see `RowBlocks.mapped`."""
+
+    def __init__(self, kept: KeptHere) -> None:
+        self.kept = kept
+        self._shelf = kept.shelf
+        self.n_rows = None
+        some: Block = kept[0]
+        self.n_columns, self.dtype = int(some.X.shape[1]), np.dtype(some.X.dtype)
+
+    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Take what was kept."""
+        for number in range(len(self.kept)):
+            block: Block = self.kept[number]
+            yield block.X, block.y, block.weights
 
 
 class Beside(LocalBlocks):

@@ -44,13 +44,23 @@ def as_blocks(source: Any, y: Any = None, weights: Any = None, **options: Any) -
     if is_dask(source):
         return dask_blocks(source, y, weights, **options)
     if isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".npy"):
-        return ArrayBlocks(np.load(source, mmap_mode="r"), y, weights, **options)
+        return ArrayBlocks(mapped_array(source), y, weights, **options)
     if isinstance(source, str | os.PathLike) or _are_paths(source):
         return FileBlocks(source, target=y, weights=weights, **options)
     if callable(source) or hasattr(source, "__next__"):
         made = blocks_of(source)
         return made if y is None and weights is None else made.with_targets(y, weights)
     return ArrayBlocks(source, y, weights, **options)
+
+
+def mapped_array(path: Any) -> Any:
+    """Map an array from its file; one that is cut short, or no array, is refused in words."""
+    try:
+        return np.load(path, mmap_mode="r")
+    except ValueError as error:
+        raise ValueError(
+            f"{os.fspath(path)} is no array of numbers, or was cut short: {error}"
+        ) from error
 
 
 def _are_paths(source: Any) -> bool:

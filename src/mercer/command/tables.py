@@ -112,6 +112,15 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
     return table
 
 
+def read_or_large(source: str, **arguments: Any) -> Any:
+    """Read a table, or leave a file that exceeds the memory budget to be read block by block."""
+    from mercer.fitting.large import LargeFile, exceeds_memory  # noqa: PLC0415
+
+    if source != "-" and exceeds_memory(source):
+        return LargeFile(source, **arguments)
+    return read_table(source, **arguments)
+
+
 def read_labelled(source: str, model: TableModel, **arguments: Any) -> Table:
     """Read rows with a target as the columns that a model knows, whatever is in them."""
     from mercer.data import Kind, read_blocks  # noqa: PLC0415  help needs none of it

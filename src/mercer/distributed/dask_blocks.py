@@ -14,6 +14,7 @@ from mercer.distributed.client import running_client
 from mercer.distributed.errors import ClusterError
 from mercer.distributed.reading import block_size, placed_at, read_block, with_targets
 from mercer.distributed.sending import Sending
+from mercer.distributed.tasks import Held
 from mercer.distributed.waiting import GONE, LostError, refuse_closed, result_of
 
 T = TypeVar("T")
@@ -81,8 +82,12 @@ class DaskBlocks(RowBlocks):
         chunks = row_chunks(X, y, weights)
         self.n_columns, self.dtype, self.names = chunks.n_columns, chunks.dtype, chunks.names
         self.chunks = chunks
-        self.round = 0
-        self.sending = Sending(self.client)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with nothing sent, and have the blocks made."""
+        self.round, self.sending = 0, Sending(self.client)
+        self.sent: list[Any] = []  # what the blocks themselves were made with
         self.read()
 
     # --- rows ------------------------------------------------------------------------------------
@@ -107,21 +112,30 @@ class DaskBlocks(RowBlocks):
     def hold(self, blocks: list[Any]) -> None:
         """Keep the blocks, and look where they are."""
         self.blocks = blocks
-        self.groups = groups_of(self.client, blocks)
+        self.holders, self.groups = groups_of(self.client, blocks)
 
-    def with_targets(self, y: Any = None, weights: Any = None) -> DaskBlocks:
+    def with_targets(self, y: Any = None, weights: Any = None) -> DerivedBlocks:
         """Return the same rows with targets and weights, one entry for each row."""
-        new = object.__new__(DaskBlocks)
-        new.__dict__.update(self.__dict__)
-        blocks = self.blocks
-        targets = aligned(y, "y", blocks, self.sizes)
-        counts = aligned(weights, "sample_weight", blocks, self.sizes)
-        cut = [self.client.compute(v) if v[0] is not None else v for v in (targets, counts)]
-        new.hold(
-            self.client.map(
-                with_targets, blocks, *cut, list(range(len(blocks))), pure=False, key="mercer-with"
-            )
-        )
+        targets = aligned(y, "y", self.blocks, self.sizes)
+        counts = aligned(weights, "sample_weight", self.blocks, self.sizes)
+
+        def made(source: DaskBlocks) -> tuple[list[Any], list[Any]]:
+            compute, blocks = source.client.compute, source.blocks
+            cut = [compute(v) if v[0] is not None else v for v in (targets, counts)]
+            numbers = list(range(len(blocks)))
+            return source.at_blocks(with_targets, blocks, *cut, numbers, key="mercer-with"), []
+
+        return DerivedBlocks(self, made)
+
+    def mapped(self, function: Callable[..., Any], *shared: Any) -> DerivedBlocks:
+        """Let the workers make other rows of theirs, and keep them."""
+
+        def made(source: DaskBlocks) -> tuple[list[Any], list[Any]]:
+            return source.parts(tasks.mapped, function, shared)
+
+        new = DerivedBlocks(self, made)
+        new.n_columns, new.dtype = new.gather(row_form)[0]
+        new.names = None
         return new
 
     # --- verbs -----------------------------------------------------------------------------------
@@ -142,7 +156,7 @@ class DaskBlocks(RowBlocks):
 
     def start(self, function: Callable[..., Any], *shared: Any) -> KeptThere:
         """Leave the results on the workers."""
-        made, sent = self.parts(tasks.kept, function, shared)
+        made, sent = self.parts(tasks.applied, function, shared)
         return KeptThere(made, [(function, *shared)], self.round, sent)
 
     def step(self, kept: Kept, function: Callable[..., Any], *shared: Any) -> tuple[KeptThere, Any]:
@@ -152,8 +166,8 @@ class DaskBlocks(RowBlocks):
         def attempt() -> tuple[KeptThere, Any]:
             old = self.renewed(kept)
             pairs, sent = self.parts(tasks.changed, function, shared, old.futures)
-            new = self.client.map(tasks.state_of, pairs, pure=False, key="mercer-state")
-            results = self.client.map(tasks.result_of, pairs, pure=False, key="mercer-result")
+            new = self.at_blocks(tasks.state_of, pairs, key="mercer-state")
+            results = self.at_blocks(tasks.result_of, pairs, key="mercer-result")
             sent = [*old.sent, *sent]
             total = self.added(results, sent)
             return KeptThere(new, [*old.calls, (function, *shared)], self.round, sent), total
@@ -168,40 +182,49 @@ class DaskBlocks(RowBlocks):
         """Start a task for each block; return their futures, and those of what was sent."""
         refuse_closed(self.client)
         call, large = self.sending.send(function, shared)
-        made = self.client.map(
-            task,
-            self.blocks,
-            *own,
-            call=call,
-            large=large,
-            pure=False,
-            key=f"mercer-{getattr(function, '__name__', 'call')}",
-        )
-        return made, large
+        key = f"mercer-{getattr(function, '__name__', 'call')}"
+        made = self.at_blocks(task, self.blocks, *own, key=key, call=call, large=large)
+        return made, [*self.sent, *large]
+
+    def at_blocks(self, task: Any, *columns: list[Any], key: str, **shared: Any) -> list[Any]:
+        """Start a task for each block, on the worker that holds it.
+
+        Dask by itself would count the worker that has the call as near to every block, and give it
+        more than its share. Others take the tasks of a worker that is gone.
+        """
+        made: list[Any] = [None] * len(self.blocks)
+        for holder, group in zip(self.holders, self.groups, strict=True):
+            own = [[column[b] for b in group] for column in columns]
+            futures = self.client.map(
+                task, *own, pure=False, key=key, **shared, **placed_on(holder)
+            )
+            for b, future in zip(group, futures, strict=True):
+                made[b] = future
+        return made
 
     def added(self, parts: list[Any], sent: list[Any]) -> Any:
         """Add results in a tree, those of one worker first, and bring the sum here."""
-        made = list(parts)
+        made, holders = list(parts), self.holders
         own = [[parts[b] for b in group] for group in self.groups]
         while len(own) > 1 or len(own[0]) > _FAN_IN:
             if all(len(one) == 1 for one in own):  # one sum of each worker: now across them
-                own = [[one for (one,) in own]]
+                own, holders = [[one for (one,) in own]], [""]
                 continue
-            cuts = [cut(one) for one in own]
-            sums = self.client.map(
-                tasks.sum_of, [part for one in cuts for part in one], pure=False, key="mercer-sum"
-            )
-            made += sums
-            left = iter(sums)
-            own = [[next(left) for _ in one] for one in cuts]
+            own = [
+                self.client.map(
+                    tasks.sum_of, cut(one), pure=False, key="mercer-sum", **placed_on(holder)
+                )
+                for holder, one in zip(holders, own, strict=True)
+            ]
+            made += [one for some in own for one in some]
         top = self.client.submit(tasks.sum_of, own[0], pure=False, key=None)
-        return result_of(self.client, top, made, sent)
+        return result_of(self.client, top, made, sent).value
 
     def wait_for_all(self, futures: list[Any], others: list[Any], sent: list[Any]) -> list[Any]:
         """Bring small results here, one for each block, in order."""
         together = self.client.submit(list, futures, pure=False)
-        found: list[Any] = result_of(self.client, together, [*futures, *others], sent)
-        return found
+        found: list[Held] = result_of(self.client, together, [*futures, *others], sent)
+        return [one.value for one in found]
 
     def attempted(self, attempt: Callable[[], T]) -> T:
         """Run, and run again with everything sent anew where Dask could not make it anew."""
@@ -220,7 +243,7 @@ class DaskBlocks(RowBlocks):
         """Forget what was sent, and read blocks that are gone."""
         self.round += 1
         self.sending = Sending(self.client)
-        if any(future.status in GONE for future in self.blocks):
+        if any(future.status in GONE for future in [*self.blocks, *self.sent]):
             self.read()
 
     def renewed(self, kept: KeptThere) -> KeptThere:
@@ -231,10 +254,41 @@ class DaskBlocks(RowBlocks):
         new = self.start(function, *shared)
         for function, *shared in steps:
             pairs, sent = self.parts(tasks.changed, function, tuple(shared), new.futures)
-            states = self.client.map(tasks.state_of, pairs, pure=False, key="mercer-state")
+            states = self.at_blocks(tasks.state_of, pairs, key="mercer-state")
             new = KeptThere(states, kept.calls, self.round, [*new.sent, *sent])
         kept.futures, kept.round, kept.sent = new.futures, new.round, new.sent
         return kept
+
+
+class DerivedBlocks(DaskBlocks):
+    """Blocks made of other blocks, where these are: with targets, or with other rows.
+
+    Parameters
+    ----------
+    source : DaskBlocks
+        The other blocks.
+    made : callable
+        Starts the tasks: futures of the blocks, and of what was sent for them. It is called again
+        where workers were lost with all that they held.
+    """
+
+    def __init__(self, source: DaskBlocks, made: Callable[[DaskBlocks], Any]) -> None:
+        self.__dict__.update(source.__dict__)
+        self.source, self.made = source, made
+        self.begin()
+
+    def read(self) -> None:
+        """Have the blocks made, each where the one is that it is made of."""
+        source = self.source
+        if self.round or any(future.status in GONE for future in source.blocks):
+            source.renew()
+        self.blocks, self.sent = self.made(source)
+        self.holders, self.groups = source.holders, source.groups
+
+
+def row_form(block: Any) -> tuple[int, Any]:
+    """Return columns and type of the rows of a block."""
+    return int(block.X.shape[1]), np.dtype(block.X.dtype)
 
 
 def read_chunks(client: Any, chunks: Chunks) -> list[Any]:
@@ -256,10 +310,15 @@ def cut(parts: list[Any]) -> list[list[Any]]:
     return [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
 
 
-def groups_of(client: Any, blocks: list[Any]) -> list[list[int]]:
-    """Return the numbers of the blocks that each worker holds."""
+def placed_on(holder: str) -> dict[str, Any]:
+    """Return the options of tasks for a worker; others may have them when it is gone."""
+    return {"workers": [holder], "allow_other_workers": True} if holder else {}
+
+
+def groups_of(client: Any, blocks: list[Any]) -> tuple[list[str], list[list[int]]]:
+    """Return the workers that hold blocks, and the numbers of the blocks of each."""
     holders = client.who_has(blocks)
     groups: dict[str, list[int]] = {}
     for b, block in enumerate(blocks):
         groups.setdefault(min(holders.get(block.key) or [""]), []).append(b)
-    return list(groups.values())
+    return list(groups), list(groups.values())

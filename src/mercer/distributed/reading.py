@@ -56,9 +56,9 @@ def read_block(
     return Held(made_block(rows.astype(dtype, copy=False), targets, counts, first, number))
 
 
-def block_size(block: Held) -> int:
+def block_size(block: Held) -> Held:
     """Return how many rows a block has."""
-    return len(block.value)
+    return Held(len(block.value))
 
 
 def placed_at(block: Held, first: int) -> Held:

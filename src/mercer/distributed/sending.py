@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mercer.distributed.tasks import Placed, as_call, serialised_bytes
+from mercer.blocks.kept import serialised_bytes
+from mercer.distributed.tasks import Placed, as_call
 from mercer.resources import get_config
 
 # Bytes up to which an argument is part of a task, which the scheduler keeps and so can repeat; Dask

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 from dask.sizeof import sizeof
 
-from mercer.blocks.base import added, owned
+from mercer.blocks.base import added, mapped_rows, owned
+from mercer.blocks.kept import serialised_bytes
 from mercer.resources import config
 
 
@@ -27,13 +27,6 @@ class Held:
 def held_bytes(held: Held) -> int:
     """Count the bytes of what is held."""
     return serialised_bytes(held.value)
-
-
-def serialised_bytes(value: Any) -> int:
-    """Count the bytes that a value has on its way to another process; arrays are not copied."""
-    buffers: list[Any] = []
-    head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    return len(head) + int(sum(buffer.raw().nbytes for buffer in buffers))
 
 
 class Placed:
@@ -89,14 +82,14 @@ def as_call(function: Callable[..., Any], arguments: Any, settings: Any) -> Call
     return Call(function, arguments, settings)
 
 
-def applied(block: Held, call: Call, large: list[Any]) -> Any:
-    """Return the function of a block."""
-    return call.on(large, block.value)
-
-
-def kept(block: Held, call: Call, large: list[Any]) -> Held:
-    """Return the function of a block, to be kept where it is."""
+def applied(block: Held, call: Call, large: list[Any]) -> Held:
+    """Return the function of a block: a result, or what is kept where the block is."""
     return Held(call.on(large, block.value))
+
+
+def mapped(block: Held, call: Call, large: list[Any]) -> Held:
+    """Return a block with other rows, made by the function."""
+    return Held(mapped_rows(block.value, lambda rows: call.on(large, rows), ()))
 
 
 def changed(block: Held, state: Held, call: Call, large: list[Any]) -> Held:
@@ -109,14 +102,14 @@ def state_of(pair: Held) -> Held:
     return Held(pair.value[0])
 
 
-def result_of(pair: Held) -> Any:
+def result_of(pair: Held) -> Held:
     """Return the result of a pair of state and result."""
-    return pair.value[1]
+    return Held(pair.value[1])
 
 
-def sum_of(parts: list[Any]) -> Any:
+def sum_of(parts: list[Held]) -> Held:
     """Add results in their order; what came from other tasks is not changed."""
-    total = owned(parts[0])
+    total = owned(parts[0].value)
     for part in parts[1:]:
-        total = added(total, part)
-    return total
+        total = added(total, part.value)
+    return Held(total)

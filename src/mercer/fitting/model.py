@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mercer.array_types import Array
 from mercer.fitting.evaluating import Decider
@@ -128,8 +132,9 @@ class TableModel:
 
         Parameters
         ----------
-        table : Table, or anything `Table.of` takes
-            Columns by name, in any order; a column too many, such as the target, is left aside.
+        table : Table, anything `Table.of` takes, or path
+            Columns by name, in any order; a column too many, such as the target, is left aside. A
+            file is read block by block.
 
         Returns
         -------
@@ -137,15 +142,19 @@ class TableModel:
             Labels or numbers.
         """
         decider = self._decider()
-        scores = None if self.threshold is None else decider.scores(self.pipeline, table)
-        return decider.predictions(self.pipeline, table, scores)
+
+        def ask(rows: Any) -> Array:
+            scores = None if self.threshold is None else decider.scores(self.pipeline, rows)
+            return decider.predictions(self.pipeline, rows, scores)
+
+        return self._answers(table, ask)
 
     def predict_proba(self, table: Any) -> Array:
         """Estimate the probability of each class at new rows; for calibrated classifiers.
 
         Parameters
         ----------
-        table : Table, or anything `Table.of` takes
+        table : Table, anything `Table.of` takes, or path
             Columns by name.
 
         Returns
@@ -153,20 +162,20 @@ class TableModel:
         (n, classes) array
             In the order of `classes`.
         """
-        found = self._decider().probabilities(self.pipeline, table)
-        if found is None:
+        if self.task == "regression" or not hasattr(self.pipeline, "predict_proba"):
             raise AttributeError(
                 "predict_proba: the model gives no probabilities; fit a classifier with "
                 "calibrate=True"
             )
-        return found
+        decider = self._decider()
+        return self._answers(table, partial(decider.probabilities, self.pipeline))
 
     def decision_function(self, table: Any) -> Array:
         """Evaluate the decision at new rows; for classifiers.
 
         Parameters
         ----------
-        table : Table, or anything `Table.of` takes
+        table : Table, anything `Table.of` takes, or path
             Columns by name.
 
         Returns
@@ -174,10 +183,22 @@ class TableModel:
         (n,) or (n, classes) array
             For two classes positive where `positive` is predicted (without a threshold).
         """
-        found = self._decider().scores(self.pipeline, table)
-        if found is None:
+        if self.task == "regression" or not hasattr(self.pipeline, "decision_function"):
             raise AttributeError("decision_function: the model has no decision values")
-        return found
+        decider = self._decider()
+        return self._answers(table, partial(decider.scores, self.pipeline))
+
+    def _answers(self, table: Any, ask: Callable[[Any], Any]) -> Array:
+        """Ask about rows, those of a file block by block."""
+        if not isinstance(table, str | os.PathLike):
+            return np.asarray(ask(table))
+        from mercer.data import read_blocks  # noqa: PLC0415  only where a file is asked about
+
+        blocks = read_blocks(table, self.schema.without_identifiers())
+        parts = [np.asarray(ask(rows)) for rows in blocks]
+        if not parts:
+            raise ValueError(f"{table}: there are no rows")
+        return np.concatenate(parts)
 
     def _decider(self) -> Decider:
         return Decider(self.task, self.classes, self.threshold)

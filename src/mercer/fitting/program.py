@@ -112,6 +112,29 @@ def model_program(
     return "\n".join(lines) + "\n"
 
 
+def file_program(path: str, target: str, given: Mapping[str, str]) -> str:
+    """Write the call that fits a model to a file read block by block.
+
+    Parameters
+    ----------
+    path, target : str
+        The file, and the column to predict.
+    given : mapping of str to str
+        Other arguments of the call, as Python.
+
+    Returns
+    -------
+    str
+        It ends with a fitted `model`.
+    """
+    arguments = "".join(f", {name}={value}" for name, value in given.items())
+    names = sorted({name for value in given.values() for name in _NAME.findall(value)})
+    known = [name for name in names if hasattr(mercer, name)]
+    imports = [f"from mercer import {', '.join(known)}"] if known else []
+    call = f"model = mercer.fit({path!r}, {target!r}{arguments})"
+    return "\n".join(["import mercer", *imports, "", call]) + "\n"
+
+
 def table_imports(source: str) -> list[str]:
     """Return the lines that import what reads and prepares a table."""
     return ["from mercer.data import TablePreparation" + (", read" if source else "")]

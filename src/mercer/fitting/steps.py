@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -11,10 +10,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
-from mercer.data import Finding, Findings, Kind, Table, TablePreparation, check, read
+from mercer.data import Finding, Findings, Table, check
 from mercer.fitting.evaluating import (
     Decider,
     bounds_of,
@@ -26,10 +23,10 @@ from mercer.fitting.evaluating import (
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.model import Settings, TableModel
 from mercer.fitting.phases import Phases
-from mercer.fitting.program import model_program
+from mercer.fitting.sources import read_table, source_of
 from mercer.fitting.splitting import Split, split
 from mercer.fitting.targets import Target, read_target, target_values
-from mercer.fitting.training import Trained, Training, threshold_of, train
+from mercer.fitting.training import Trained, Training, threshold_of
 
 _FEWEST_HELD_OUT = 20  # rows: a share of fewer says next to nothing
 _PACKAGES = ("mercer", "numpy", "scipy", "scikit-learn")
@@ -90,8 +87,8 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
     """Take all steps of `fit`."""
     seed = options.random_state
     with phases.phase("check", "the table is checked"):
-        whole = read_table(table, options.kinds, options.drop)
-        wanted = read_target(whole, target, options.task)
+        source = source_of(table, options)
+        wanted = read_target(source.table, target, options.task)
         other = _test_table(wanted, options)
         lost = [Finding("warning", "left-out", (target,), said) for said in wanted.left_out]
         findings = Findings([*lost, *check(wanted.table, target, other)])
@@ -101,7 +98,8 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
     with phases.phase("split", "rows are held out"):
         parts, share, said = _parts(wanted, options, other)
     notes += said
-    trained = train(parts.train, parts.train_target, wanted.task, _training(options), phases)
+    trained = source.trained(parts, wanted, _training(options), phases)
+    learnt = source.learnt
     decider, said = _decider(wanted.task, classes, trained, parts, options)
     notes += [*trained.notes, *said]
     with phases.phase("certify", "the answer is certified"):
@@ -109,24 +107,20 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
     evaluation = _evaluation(trained, parts, share, decider, options, phases)
     rows, y = trained.rows, parts.train_target
     bounds = bounds_of(trained.pipeline[-1], rows, y, evaluation, trained.points)
-    pipeline, learnt = trained.pipeline, len(parts.train)
+    pipeline = trained.pipeline
     if options.refit and share > 0:
         with phases.phase("train", "the machine is fitted to all rows"):
-            pipeline, share = _refitted(trained.pipeline, wanted, seed), 0.0
-            certificate, learnt = certificate_of(pipeline[-1]), len(wanted.table)
+            pipeline, share = source.refitted(pipeline, wanted, seed), 0.0
+            certificate = certificate_of(pipeline[-1])
         notes.append(
-            f"In the end the same settings were fitted to all {learnt} rows; the figures are "
-            f"those of the fit to {len(parts.train)} of them."
+            f"In the end the same settings were fitted to all {source.learnt} rows; the figures "
+            f"are those of the fit to {learnt} of them."
         )
-    program = model_program(
-        pipeline[-1], source=whole.source, kinds=words_of(options.kinds),
-        drop=options.drop, target=target, task=wanted.task, test=share, random_state=seed,
-        threshold=decider.threshold, labels=classes,
-    )  # fmt: skip
+    program = source.program(pipeline[-1], wanted, share, options, decider.threshold, classes)
     held_out = 0 if evaluation.kind == "cross-validated" else len(evaluation.rows)
     settings = Settings(
-        seed, versions(), whole.digest, whole.source, len(wanted.table), learnt, held_out,
-        options.given(), dict(phases.seconds),
+        seed, versions(), *source.origin, source.rows_in_all(wanted, held_out), source.learnt,
+        held_out, options.given(), dict(phases.seconds),
     )  # fmt: skip
     choice = None if trained.choice is None else replace(trained.choice, machine=pipeline)
     return TableModel(
@@ -137,27 +131,12 @@ def run(table: Any, target: str, options: Options, phases: Phases) -> TableModel
     )  # fmt: skip
 
 
-def read_table(table: Any, kinds: Mapping[str, Any], drop: Sequence[str]) -> Table:
-    """Return a table from whatever is given, with the kinds that were asked for."""
-    if isinstance(table, str | os.PathLike) or hasattr(table, "read"):
-        table = read(table)
-    found = Table.of(table)
-    if kinds:
-        found = found.with_kinds(dict(kinds))
-    return found.drop(*drop) if drop else found
-
-
 def versions() -> dict[str, str]:
     """Return the versions of what computes."""
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
     }
-
-
-def words_of(kinds: Mapping[str, Any]) -> dict[str, str]:
-    """Return kinds as words."""
-    return {name: one.value if isinstance(one, Kind) else str(one) for name, one in kinds.items()}
 
 
 def certificate_of(machine: Any) -> Any:
@@ -269,9 +248,3 @@ def _evaluation(
         answers, kind=kind, rows=rows, decider=decider, train_target=parts.train_target,
         choice=trained.choice, scoring=options.scoring, seed=seed, importance=matters,
     )  # fmt: skip
-
-
-def _refitted(pipeline: Pipeline, wanted: Target, seed: int) -> Pipeline:
-    parts = split(wanted.table, wanted.name, task=wanted.task, test=0.0, random_state=seed)
-    made = Pipeline([("prepare", TablePreparation()), ("machine", clone(pipeline[-1]))])
-    return made.fit(parts.train, parts.train_target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,7 +72,15 @@ class Trained:
     notes: tuple[str, ...]
 
 
-def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Trained:
+def train(
+    table: Any,
+    y: Array,
+    task: str,
+    how: Training,
+    phases: Phases,
+    blocks_of: Callable[[TablePreparation], tuple[Any, list[str]]] | None = None,
+    default: Callable[[str, int], tuple[Any, str]] = default_machine,
+) -> Trained:
     """Prepare, compare and fit.
 
     Parameters
@@ -87,6 +95,10 @@ def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Tra
         The options.
     phases : Phases
         The clock.
+    blocks_of : callable, optional
+        Gives rows in blocks, prepared, to fit to in place of these, and sentences about them.
+    default : callable
+        Gives the machine for a task and so many rows where none is given, and says why.
 
     Returns
     -------
@@ -97,7 +109,7 @@ def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Tra
         preparation = TablePreparation()
         rows = preparation.fit_transform(table)
         notes = list(preparation.describe())
-    machine, why = _machine(how.machine, task, len(y))
+    machine, why = _machine(how.machine, task, len(y), default)
     _take_approximation(machine, how.approximation)
     notes.append(why)
     choice = None
@@ -112,7 +124,12 @@ def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Tra
             "a fifth of the training rows."
         )
     with phases.phase("train", "the machine is fitted"), within(phases.left, "fit"):
-        machine.fit(rows, y)
+        if blocks_of is None:
+            machine.fit(rows, y)
+        else:
+            blocks, more = blocks_of(preparation)
+            machine.fit(blocks)
+            notes += more
     notes += _approximated(machine)
     pipeline = Pipeline([("prepare", preparation), ("machine", machine)])
     if choice is not None:
@@ -122,9 +139,9 @@ def train(table: Any, y: Array, task: str, how: Training, phases: Phases) -> Tra
     return Trained(pipeline, rows, None, 1, tuple(notes))
 
 
-def _machine(machine: Any, task: str, rows: int) -> tuple[Any, str]:
+def _machine(machine: Any, task: str, rows: int, default: Any) -> tuple[Any, str]:
     if machine is None:
-        return default_machine(task, rows)
+        return default(task, rows)  # type: ignore[no-any-return]
     if isinstance(machine, type) or not hasattr(machine, "get_params"):
         raise TypeError(f"fit: machine={machine!r} must be an estimator, such as SVC()")
     if is_classifier(machine) != (task == "classification"):

@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
+from mercer.backends.stored import Factor
 from mercer.resources import rows_at_once
 
 if TYPE_CHECKING:
@@ -137,6 +138,28 @@ class Gram(ABC):
     def push(self, W: Array) -> Array:
         """Return F W, where K is held by features."""
         raise TypeError(f"{type(self).__name__} holds no features")
+
+    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+        """Factor diag(scale) K diag(scale) + diag(shift), in float64, where the backend works.
+
+        Parameters
+        ----------
+        shift : (n,) array
+            Added to the diagonal.
+        scale : (n,) array, optional
+            Factors of rows and columns; ones when not given.
+
+        Returns
+        -------
+        Factor or None
+            None where the matrix is not positive definite.
+        """
+        A = written_out(self)
+        if scale is not None and not (scale == 1.0).all():
+            A *= scale[:, None]
+            A *= scale[None, :]
+        A.flat[:: len(A) + 1] += shift
+        return choose_backend().cholesky_factor(A)
 
     def exact(self) -> Gram:
         """Return K evaluated anew in float64, from the points where it was made from points.

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
+from mercer.backends.stored import StoredMatrix
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
@@ -78,6 +80,7 @@ def make_gram(
     copies: int = 1,
     cost: float = 0.0,
     remedy: str = _PRODUCTS,
+    numbers: Array | None = None,
 ) -> Gram:
     """Choose how the Gram matrix of `kernel` on `X` is held.
 
@@ -102,6 +105,8 @@ def make_gram(
         For box programmes: the largest bound of a coefficient.
     remedy : str
         What a refusal names first, of the choices that the machine has.
+    numbers : (n,) int array, optional
+        What refusals call the rows of X, where these were taken from a larger table.
 
     Returns
     -------
@@ -127,7 +132,7 @@ def make_gram(
         return PrecomputedGram(X, rows)
     X = X if rows is None else take(X, rows)
     gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, remedy)
-    refuse_overflow(gram, kernel, rows)
+    refuse_overflow(gram, kernel, numbers if rows is None else rows)
     return gram
 
 
@@ -170,6 +175,7 @@ def _choose(
         needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
         needed += _panel_bytes(n)
+    kept = need is Need.BOX and choose_backend().keeps(dense_bytes(n, dtype))
     fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
     if factored is not None:
@@ -179,7 +185,7 @@ def _choose(
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
         return LazyGram(source)
-    if fits and not (need is Need.BOX and _looks_first(source)):
+    if kept or (fits and not (need is Need.BOX and _looks_first(source))):
         return DenseGram(source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)
@@ -276,7 +282,7 @@ def descent_bytes(variables: int, dtype: Any) -> int:
     return int(DESCENT_COPIES * dense_bytes(variables, dtype))
 
 
-def descents_at_once(K: Array, variables: int) -> int:
+def descents_at_once(K: StoredMatrix, variables: int) -> int:
     """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
     each, threads = descent_bytes(variables, K.dtype), thread_limit()
     if within_budget(K.nbytes + threads * each):
@@ -441,6 +447,8 @@ def _too_far(gram: Gram) -> Array:
     """Return the row of the largest entry of X if its distances to others make no kernel values."""
     X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
     if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
+        return np.zeros(0, dtype=int)
+    if not is_sparse(X) and not max(float(X.max()), -float(X.min())) > _FAR:
         return np.zeros(0, dtype=int)
     sizes = abs(X).max(axis=1)
     sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)

@@ -44,7 +44,7 @@ STIFF = 1e4
 
 # Rows of a box programme whose K is stored, where it fits the budget, without a look at how many of
 # them matter. Beyond, a solver finds that out on a sample, and stores K if many do.
-STORED_UNSEEN = 8_000
+STORED_UNSEEN = 5_000
 
 # Rows up to which it stores K at once then. Beyond, storing costs more than it saves (fresh pages
 # alone: a second for each 20000 rows squared), until entries have been evaluated twice over.

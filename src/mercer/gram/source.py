@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
+from mercer.backends.stored import Factor
 from mercer.expression import Expression
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.points import row_count, take
@@ -174,18 +175,23 @@ class DenseGram(SourceGram):
         Kernel, points and type of the matrix.
     matrix : (n, n) array, optional
         The matrix, if it has been evaluated already.
+
+    Attributes
+    ----------
+    stored : StoredMatrix
+        The matrix, where the backend works with it.
     """
 
     def __init__(self, source: Source, matrix: Array | None = None) -> None:
         super().__init__(source)
-        self._matrix = source.pairs().dense() if matrix is None else matrix
-        self._matrix.setflags(write=False)
+        made = matrix is None
+        self.stored = source.pairs().stored() if made else choose_backend().stored(matrix)
         self._diag: Array | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the matrix."""
-        return int(self._matrix.nbytes)
+        return self.stored.nbytes
 
     def diag(self) -> Array:
         """Evaluate the diagonal, once; in float64 whatever the matrix is stored in."""
@@ -196,15 +202,19 @@ class DenseGram(SourceGram):
 
     def rows(self, index: Index) -> Array:
         """Read rows."""
-        return self._matrix[index]
+        return self.stored.rows(index)
 
     def __matmul__(self, V: Array) -> Array:
-        product = choose_backend().symmetric_product(self._matrix, columns_of(V))
+        product = self.stored.product(columns_of(V))
         return product[:, 0] if V.ndim == 1 else product
+
+    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+        """Factor where the matrix lies."""
+        return self.stored.cholesky(shift, scale)
 
     def dense(self) -> Array:
         """Return the stored matrix, read-only."""
-        return self._matrix
+        return self.stored.dense()
 
 
 # --- k never stored: products are made tile by tile ----------------------------------------------
@@ -243,6 +253,8 @@ class LazyGram(SourceGram):
     def _product(self, V: Array) -> Array:
         """Multiply; rows of V that are zero (points that support nothing) cost nothing."""
         used = np.flatnonzero(V.any(axis=1))
+        if not len(used):
+            return np.zeros(V.shape)
         if 2 * len(used) > len(V):
             return self._pairs.matmul(V)
         return self.source.against(used).matmul(V[used])

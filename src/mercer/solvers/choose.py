@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
+from mercer.backends import choose_backend
 from mercer.gram import (
     CachedGram,
     FactoredGram,
@@ -100,8 +101,10 @@ def _is_penalised(problem: LinearSystem) -> bool:
 def _(problem: RidgePath) -> Solver:
     if isinstance(problem.gram, FactoredGram):
         return PrimalPath()
-    small = problem.gram.shape[0] <= _SMALL_PATH
-    return CholeskyPath() if small or len(problem.penalties) <= _FEW_PENALTIES else BandPath()
+    n = problem.gram.shape[0]
+    # on a card factors are soon made where K lies, and a reduction would have to bring it here
+    factored = n <= _SMALL_PATH or choose_backend().keeps(8.0 * n * n)
+    return CholeskyPath() if factored or len(problem.penalties) <= _FEW_PENALTIES else BandPath()
 
 
 @choose.register

@@ -10,13 +10,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import deadline
 from mercer.array_types import Array
-from mercer.blocks import Block, RowBlocks
+from mercer.blocks import Block, LocalBlocks, RowBlocks
 from mercer.certificates import certify
 from mercer.machines.base.certificate import LazyDataCertificate
 from mercer.machines.base.targets import class_weights, refuse_targets
 from mercer.problems.blocks import counted
 from mercer.problems.blocks.questions import ClassCodes
+from mercer.resources import format_bytes, within_budget
 from mercer.solvers import Solution, Status, Watch
+
+_LABELS = 0.25  # of the budget: more labels than that stay with their rows
 
 
 def remember_columns(machine: Any, blocks: RowBlocks) -> None:
@@ -48,6 +51,26 @@ def certified(machine: Any, problem: Any, value: Any, **options: Any) -> None:
     if not deadline.is_over():
         with deadline.cut_short():
             machine._judgement = later.compute()
+
+
+def labels_here(machine: Any, blocks: RowBlocks, function: Any, *shared: Any) -> Array:
+    """Set `labels_` where they fit beside everything else; else they stay with their rows."""
+    machine.__dict__.pop("labels_", None)
+    none = np.empty(0, dtype=np.int64)
+    if not isinstance(blocks, LocalBlocks):
+        return none
+    size = none.itemsize * blocks.count()
+    if not within_budget(2 * size / _LABELS):  # the parts, and all together
+        warnings.warn(
+            f"{type(machine).__name__}: labels_ of {blocks.count()} rows take "
+            f"{format_bytes(size)}, too much beside the memory budget, and are not set; "
+            "mercer.streaming.predict(machine, blocks, out='labels.npy') writes them",
+            UserWarning,
+            stacklevel=4,
+        )
+        return none
+    machine.labels_ = np.concatenate(blocks.gather(function, *shared))
+    return np.asarray(machine.labels_)
 
 
 # --- targets --------------------------------------------------------------------------------------

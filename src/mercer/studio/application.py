@@ -122,7 +122,7 @@ class Answering:
         try:
             yield
         finally:
-            self.workers.close()
+            await self.workers.close()
 
     async def page(self, request: Request) -> Response:
         """Show the page."""

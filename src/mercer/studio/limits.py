@@ -25,6 +25,8 @@ class StudioLimits:
         Tables that are kept; the oldest goes when there are more.
     pages : int
         Pages that are open at the same time.
+    spare : bool
+        Whether a process is kept warm for the next page, so that it need not wait for imports.
     seconds : float
         Time for a fit.
     long_seconds : float
@@ -44,5 +46,6 @@ class StudioLimits:
     frame: int = 4 << 20
     tables: int = 8
     pages: int = 8
+    spare: bool = True
     seconds: float = 30.0
     long_seconds: float = 600.0

@@ -42,6 +42,12 @@ class Worker:
         self.send({"limits": asdict(self.limits)})
         return self
 
+    async def ready(self) -> Worker:
+        """Wait until the process has imported what it needs, or ended."""
+        assert self.process is not None and self.process.stdout is not None
+        await self.process.stdout.readline()
+        return self
+
     def send(self, message: dict[str, Any]) -> None:
         """Send a message; one to a process that has ended is lost, as the process is."""
         assert self.process is not None and self.process.stdin is not None
@@ -72,6 +78,15 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
 
+    async def gone(self) -> None:
+        """Wait until the process has ended, and its pipes are closed."""
+        if self.process is not None:
+            await self.process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+                with contextlib.suppress(ConnectionError):
+                    await self.process.stdin.wait_closed()
+
 
 class Workers:
     """Processes in stock: one is always warm, so that nobody waits for imports.
@@ -86,32 +101,47 @@ class Workers:
         self.limits = limits
         self.spare: asyncio.Task[Worker] | None = None
         self.all: set[Worker] = set()
+        self.ending: set[Worker] = set()
+        self.closed = False
 
     async def take(self) -> Worker:
         """Return a process, and start the next one."""
-        spare, self.spare = self.spare, None
-        found = await (spare or asyncio.ensure_future(self._new()))
+        task, self.spare = self.spare or asyncio.ensure_future(self._new()), None
+        try:
+            found = await asyncio.shield(task)
+        except asyncio.CancelledError:  # the page is gone: the next one takes it
+            if self.spare is None:
+                self.spare = task
+            else:
+                task.add_done_callback(lambda done: self.give_up(done.result()))
+            raise
         self.warm()
         return found
 
     def warm(self) -> None:
         """Start a process if none is in stock."""
-        if self.spare is None:
+        if self.spare is None and self.limits.spare and not self.closed:
             self.spare = asyncio.ensure_future(self._new())
 
     async def _new(self) -> Worker:
         worker = await Worker(self.limits).start()
         self.all.add(worker)
-        return worker
+        return await worker.ready()
 
     def give_up(self, worker: Worker) -> None:
         """End a process."""
         worker.end()
-        self.all.discard(worker)
+        if worker in self.all:
+            self.all.discard(worker)
+            self.ending.add(worker)
+            done = asyncio.ensure_future(worker.gone())
+            done.add_done_callback(lambda _: self.ending.discard(worker))
 
-    def close(self) -> None:
-        """End all processes."""
-        if self.spare is not None:
-            self.spare.cancel()
+    async def close(self) -> None:
+        """End all processes, and wait until they are gone."""
+        self.closed = True
         for worker in list(self.all):
             self.give_up(worker)
+        if self.spare is not None:  # it may have been about to start
+            self.give_up(await self.spare)
+        await asyncio.gather(*(worker.gone() for worker in list(self.ending)))

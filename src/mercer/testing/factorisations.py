@@ -1,4 +1,4 @@
-"""Conformance of dense factorisations: Cholesky factors, band reductions."""
+"""Conformance of dense factorisations: Cholesky factors, eigenpairs, band reductions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends.contract import Backend
+from mercer.backends.stored import Factor
 
 
 def check_factorisations(backend: Backend) -> None:
@@ -16,6 +17,11 @@ def check_factorisations(backend: Backend) -> None:
         B = rng.standard_normal((n, n))
         A = B @ B.T / n + 0.1 * np.eye(n)
         _check_cholesky(backend, A)
+        _check_stored(backend, A)
+        values, vectors = backend.eigh(A.copy())
+        np.testing.assert_allclose((vectors * values) @ vectors.T, A, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), rtol=0, atol=1e-10)
+        assert (np.diff(values) >= 0).all()
         for width in (1, 4, 16):
             _check_band(backend, A, width)
 
@@ -29,6 +35,44 @@ def _check_cholesky(backend: Backend, A: Array) -> None:
     middle = len(A) // 2
     indefinite[middle, middle] = -1.0
     assert backend.cholesky(indefinite) == middle + 1
+
+
+def _check_stored(backend: Backend, A: Array) -> None:
+    """Compare a stored matrix, and its factors with and without scales, with arrays."""
+    n, rng = len(A), np.random.default_rng(9)
+    scale, shift = rng.uniform(0.5, 2.0, n), rng.uniform(0.1, 1.0, n)
+    right, points = rng.standard_normal((n, 3)), rng.integers(0, n, 7)
+    for dtype, atol in ((np.float64, 1e-11), (np.float32, 1e-5)):
+        given = A.astype(dtype)
+        K, entries = backend.stored(given.copy()), given.astype(np.float64)
+        assert K.shape == (n, n) and K.dtype == dtype and K.nbytes == given.nbytes
+        np.testing.assert_array_equal(K.dense(), given)
+        assert not K.dense().flags.writeable
+        np.testing.assert_array_equal(K.rows(points), given[points])
+        np.testing.assert_array_equal(K.diagonal(), entries.diagonal())
+        np.testing.assert_allclose(K.product(right), entries @ right, atol=n * atol)
+        summed = K.combination(points, np.arange(7.0))
+        np.testing.assert_allclose(summed, np.arange(7.0) @ entries[points], atol=n * atol)
+        for s in (None, scale):
+            C = entries * (1.0 if s is None else np.outer(s, s)) + np.diag(shift)
+            _check_factor(K.cholesky(shift, s), C, right)
+        assert K.cholesky(shift - 1e3) is None
+    _check_factor(backend.cholesky_factor(A.copy()), A, right)
+    whole = backend.cholesky_factor(A.copy())
+    assert whole is not None
+    np.testing.assert_allclose(whole.inverse(), linalg.inv(A), atol=1e-9)
+    assert backend.cholesky_factor(-A) is None
+
+
+def _check_factor(factor: Factor | None, C: Array, right: Array) -> None:
+    assert factor is not None
+    inverse = linalg.inv(C)
+    np.testing.assert_allclose(factor.solve(right), inverse @ right, atol=1e-9)
+    np.testing.assert_allclose(factor.solve(right[:, 0]), inverse @ right[:, 0], atol=1e-9)
+    L = factor.lower().copy()
+    np.testing.assert_allclose(L, linalg.cholesky(C, lower=True), atol=1e-10)
+    np.testing.assert_allclose(factor.diagonal(), L.diagonal(), atol=1e-10)
+    np.testing.assert_allclose(factor.inverse_diagonal(), inverse.diagonal(), rtol=1e-8)
 
 
 def _check_band(backend: Backend, A: Array, width: int) -> None:

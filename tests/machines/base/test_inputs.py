@@ -6,7 +6,7 @@ import pytest
 
 from mercer import SVC, KernelRidge
 from mercer.kernels import Gaussian
-from mercer.machines.base import inputs
+from mercer.machines.base.inputs import reading
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = np.arange(40) % 2
@@ -32,7 +32,7 @@ def test_plain_arrays_take_the_short_way(monkeypatch):
     def long_way(*args, **kwargs):
         raise AssertionError("scikit-learn was asked")
 
-    monkeypatch.setattr(inputs, "validate_data", long_way)
+    monkeypatch.setattr(reading, "validate_data", long_way)
     machine = KernelRidge(kernel=Gaussian(1.0)).fit(X, TARGETS)
     assert machine.predict(X).shape == (40,)
     with pytest.raises(AssertionError):

@@ -320,3 +320,13 @@ def test_near_copies_are_judged_beside_a_row_far_away(width, kernel, kind):
     asked = Nearest(exact(source), points=np.arange(60), count=5)
     assert certify(asked, value).ok
     assert not certify(asked, Neighbourhoods(wrong)).ok
+
+
+def test_labels_are_those_of_decision_values_at_the_smallest_numbers():
+    """Half of the smallest number is zero: the label is that of the value, not of its double."""
+    Z = np.array([[0.0], [5e-324], [0.0], [0.0], [0.0]])
+    with pytest.warns(ConvergenceWarning, match="the same to rounding"):
+        machine = NearestMean(approximation=None).fit(Z, ["no", "yes", "no", "yes", "no"])
+    for rows in (Z, 3 * Z + 1):
+        label = np.where(machine.decision_function(rows) > 0, "yes", "no")
+        np.testing.assert_array_equal(machine.predict(rows), label)

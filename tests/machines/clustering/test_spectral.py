@@ -760,3 +760,15 @@ def test_components_that_hang_on_rounding_are_judged_within_the_fit() -> None:
         ended = machine.solution_.status
         assert machine.certificate_.ok or ended is not Status.SOLVED
         assert machine.solution_.status is ended
+
+
+def test_a_loop_of_one_is_not_lost_beside_a_negative_rounding() -> None:
+    """Row sums without k(x, x) of 1e100 are rounding, which may be below zero."""
+    K = np.diag([1e22, 1e40, 1e84, 1e80, 1e100]) + 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DisconnectedWarning)
+        machine = SpectralClustering(1, kernel="precomputed", self_loops=False).fit(K)
+    assert (machine.degrees_ > 0).all()
+    assert machine.solution_.status is not mercer.Status.SOLVED or machine.certificate_.ok

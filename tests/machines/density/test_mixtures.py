@@ -854,3 +854,16 @@ def test_a_part_of_share_zero_takes_no_row(far):
     )
     np.testing.assert_array_equal(taken, [[1.0, 0.0]])
     assert density[0] < -4e6
+
+
+def test_documents_of_huge_counts_have_topics():
+    """Counts of 1e292 of words that hardly any topic has."""
+    words = np.eye(12)[np.random.default_rng(654111).integers(0, 12, 22)]
+    weights = (np.arange(22) < 2).astype(float)
+    one, huge = (
+        MultinomialMixture(n_init=1, random_state=4).fit(words * size, sample_weight=weights)
+        for size in (1e3, 1e292)
+    )
+    for machine, size in ((one, 1e3), (huge, 1e292)):
+        for answer in (machine.predict_proba, machine.score_samples, machine.transform):
+            assert np.isfinite(answer(words * size)).all()

@@ -18,6 +18,7 @@ from mercer.kernels import (
     FromCallable,
     Gaussian,
     Linear,
+    Matern,
     Precomputed,
     RationalQuadratic,
     exp,
@@ -274,3 +275,15 @@ def test_a_nu_below_the_smallest_number_is_refused_in_words():
         pytest.raises(ValueError, match="no margin at this nu"),
     ):
         SVC(nu=5e-324).fit(X, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("nu", [None, 0.5])
+@pytest.mark.parametrize("size", [1.0, 1e-8, 1e-100])
+def test_a_gap_that_is_asked_for_is_judged_within_the_fit(nu, size):
+    """K is the identity; a gap of programmes in which nothing is at a bound is hard to reach."""
+    rng = np.random.default_rng(164208)
+    X, y = rng.standard_normal((36, 1)) * 1e300, size * rng.standard_normal(36)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = SVR(nu=nu, criterion="gap", kernel=Matern(0.5, 0.112)).fit(X, y)
+    assert machine.certificate_.ok == (machine.solution_.status is Status.SOLVED)

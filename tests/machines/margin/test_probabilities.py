@@ -223,3 +223,8 @@ def test_a_stop_during_calibration_is_said_and_leaves_usable_probabilities():
     assert machine.solution_.status.ok
     p = machine.predict_proba(rows)
     assert p.max() > 0.8 and (p.argmax(axis=1) == machine.predict(rows)).all()
+
+
+def test_values_of_the_smallest_numbers_have_probabilities():
+    values, signs = np.repeat([-4e-323, 4e-323], 20), np.repeat([-1.0, 1.0], 20)
+    assert np.isfinite(slopes_of(HeldOut(values, signs, np.ones(40)))).all()

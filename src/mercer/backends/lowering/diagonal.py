@@ -11,7 +11,8 @@ from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.backends.lowering.inputs import operand
-from mercer.backends.lowering.lower import Code, Op, Program, lower
+from mercer.backends.lowering.lower import lower
+from mercer.backends.lowering.program import Code, Op, Program
 from mercer.backends.reference import evaluate
 from mercer.expression import (
     AbsDist,

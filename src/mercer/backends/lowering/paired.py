@@ -11,7 +11,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.backends.lowering.diagonal import row_values
 from mercer.backends.lowering.inputs import operand
-from mercer.backends.lowering.lower import Code, Op, Program
+from mercer.backends.lowering.program import Code, Op, Program
 from mercer.expression import SqDist, Statistic
 from mercer.points import to_dense
 

@@ -23,9 +23,12 @@ from mercer.backends.contract import (
     Poll,
     RowParts,
 )
+from mercer.backends.host_matrix import HostFactor, HostMatrix
+from mercer.backends.lapack import interruptible
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.inputs import operand, stays_sparse
-from mercer.backends.lowering.lower import Program, lower
+from mercer.backends.lowering.lower import lower
+from mercer.backends.lowering.program import Program
 from mercer.backends.native.boxes import box_paths, box_qps
 from mercer.backends.native.features import features
 from mercer.backends.native.neighbours import Exact, neighbours
@@ -33,6 +36,7 @@ from mercer.backends.native.online import perceptron_pass
 from mercer.backends.native.partition import partition
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.reference.evaluate import evaluate, matern_profile
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -125,6 +129,10 @@ class NativePairs(Pairs):
         for part in self._parts():
             out[part] = self.rows(part)
         return out
+
+    def stored(self) -> StoredMatrix:
+        """Keep the matrix in memory."""
+        return HostMatrix(self.dense())
 
     def matmul(self, V: Array) -> Array:
         """Multiply by V, each tile dropped after use; sums over tiles in float64."""
@@ -315,6 +323,19 @@ class Native(Backend):
         threads = call_threads(float(K.size) * (1 + V.shape[1]))
         ends, reads, writes = parts or (None, None, None)
         return _native.symmetric_product(K, V, ends, reads, writes, threads)
+
+    def stored(self, K: Array) -> StoredMatrix:
+        """Keep the array."""
+        return HostMatrix(K)
+
+    def cholesky_factor(self, A: Array) -> Factor | None:
+        """Factor in place."""
+        return HostFactor(A) if self.cholesky(A) == 0 else None
+
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Leave it to LAPACK."""
+        values, vectors = interruptible(np.linalg.eigh, A)
+        return values, vectors
 
     def cholesky(self, A: Array) -> int:
         """Factor in place, interruptible."""

@@ -25,6 +25,8 @@ from mercer.backends.contract import (
     Poll,
     RowParts,
 )
+from mercer.backends.host_matrix import HostFactor, HostMatrix
+from mercer.backends.lapack import interruptible
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.cholesky import cholesky_in_place
@@ -34,6 +36,7 @@ from mercer.backends.reference.features import ReferenceFeatures
 from mercer.backends.reference.partition import partition
 from mercer.backends.reference.perceptron import perceptron_pass
 from mercer.backends.reference.smo import on_stored
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
 from mercer.points import row_count, take
 from mercer.resources import rows_at_once
@@ -65,6 +68,10 @@ class ReferencePairs(Pairs):
         if self._symmetric:
             _mirror(out)
         return out
+
+    def stored(self) -> StoredMatrix:
+        """Keep the matrix in memory."""
+        return HostMatrix(self.dense())
 
     def matmul(self, V: Array) -> Array:
         """Multiply block by block."""
@@ -140,6 +147,19 @@ class Reference(Backend):
                 deadline.check()
                 out[i : i + height] = K[i : i + height] @ V
         return out
+
+    def stored(self, K: Array) -> StoredMatrix:
+        """Keep the array."""
+        return HostMatrix(K)
+
+    def cholesky_factor(self, A: Array) -> Factor | None:
+        """Factor in place."""
+        return HostFactor(A) if self.cholesky(A) == 0 else None
+
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Leave it to LAPACK."""
+        values, vectors = interruptible(np.linalg.eigh, A)
+        return values, vectors
 
     def cholesky(self, A: Array) -> int:
         """Factor panel by panel."""

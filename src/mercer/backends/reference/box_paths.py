@@ -6,6 +6,7 @@ here is the specification of the compiled one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -32,16 +33,11 @@ def solve_path(
     """Solve the steps of a path in turn."""
     own = np.arange(len(K)) if path.box.rows is None else path.box.rows
     cross = K[np.ix_(path.evaluation_rows, own)].astype(np.float64)
-    steps, m = len(path.steps), len(own)
-    answer = BoxPathAnswer(
-        np.zeros((steps, m)),
-        np.zeros((steps, m)),
-        np.zeros((steps, len(path.totals))),
-        np.zeros((steps, len(path.evaluation_rows))),
-        np.zeros(steps, dtype=np.int64),
-        np.full(steps, np.inf),
-    )
+    answer = empty_answer(path)
     stopped = False
+
+    def product(b: Array) -> Array:
+        return np.asarray(K[np.ix_(own, own)].astype(np.float64) @ b)
 
     def asked(steps: int, violation: float) -> bool:
         nonlocal stopped
@@ -49,23 +45,52 @@ def solve_path(
         return stopped
 
     for s, step in enumerate(path.steps):
-        box = _box(K, own, path, step, answer.b)
+        box = step_box(path, step, answer.b, product)
         done = on_stored(K, box, tol, max_iter, asked)
         answer.b[s], answer.gradient[s] = done.b, done.gradient
         answer.iterations[s] = done.iterations
         if stopped:
             break
         answer.violation[s] = done.violation
-        answer.offsets[s] = _offsets(box, done, len(path.totals))
+        answer.offsets[s] = offsets_of(box, done, len(path.totals))
         answer.values[s] = cross @ done.b
     return answer
 
 
-def _box(K: Array, own: Array, path: BoxPath, step: PathStep, earlier: Array) -> Box:
+def empty_answer(path: BoxPath) -> BoxPathAnswer:
+    """Return the answer to a path of which no step was taken."""
+    steps, m = len(path.steps), len(path.box.gradient)
+    return BoxPathAnswer(
+        np.zeros((steps, m)),
+        np.zeros((steps, m)),
+        np.zeros((steps, len(path.totals))),
+        np.zeros((steps, len(path.evaluation_rows))),
+        np.zeros(steps, dtype=np.int64),
+        np.full(steps, np.inf),
+    )
+
+
+def step_box(
+    path: BoxPath, step: PathStep, earlier: Array | None, product: Callable[[Array], Array]
+) -> Box:
+    """Return one programme of a path and where it starts.
+
+    Parameters
+    ----------
+    path : BoxPath
+        The path.
+    step : PathStep
+        Which programme.
+    earlier : (steps, m) array or None
+        Variables of the steps that were solved; None to start where the path does.
+    product : callable
+        Multiplies K between the rows of the path by variables.
+    """
     base = path.box
     lower, upper = _times(step.bound, base.lower), _times(step.bound, base.upper)
-    start = base.start if step.start < 0 else earlier[step.start]
-    if step.start >= 0:
+    start = base.start
+    if step.start >= 0 and earlier is not None:
+        start = earlier[step.start]
         before = path.steps[step.start].bound
         low_end, high_end = _times(before, base.lower), _times(before, base.upper)
         used = start != 0
@@ -74,12 +99,12 @@ def _box(K: Array, own: Array, path: BoxPath, step: PathStep, earlier: Array) ->
             start = np.where(at_low, lower, start * (step.bound / before))
             start = np.where(at_high, upper, start)
     start = np.clip(start, lower, upper)
-    groups = np.zeros(len(own), dtype=np.int64) if base.group is None else base.group
+    groups = np.zeros(len(start), dtype=np.int64) if base.group is None else base.group
     for g, total in enumerate(path.totals):
         m = np.flatnonzero(groups == g)
         start[m] = with_sum(start[m], lower[m], upper[m], step.total * float(total))
     shift = None if base.shift is None else step.shift * base.shift
-    F = base.gradient - K[np.ix_(own, own)].astype(np.float64) @ start
+    F = base.gradient - product(start)
     return replace(
         base,
         gradient=F if shift is None else F - shift * start,
@@ -95,7 +120,8 @@ def _times(factor: float, bounds: Array) -> Array:
     return np.asarray(factor * bounds)
 
 
-def _offsets(box: Box, done: BoxAnswer, groups: int) -> Array:
+def offsets_of(box: Box, done: BoxAnswer, groups: int) -> Array:
+    """Return the multipliers of the sums where a descent ended."""
     epsilon = np.zeros(len(done.b)) if box.epsilon is None else box.epsilon
     rising = done.gradient + up(done.b, box.upper, epsilon)
     falling = done.gradient + low(done.b, box.lower, epsilon)

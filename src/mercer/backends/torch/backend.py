@@ -19,12 +19,23 @@ from mercer.backends.contract import (
     Poll,
     RowParts,
 )
+from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
-from mercer.backends.torch.descents import can_descend, descend
+from mercer.backends.stored import Factor, StoredMatrix
+from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
 from mercer.backends.torch.device import choose_device
+from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.features import TorchFeatures
-from mercer.backends.torch.fused import is_available
-from mercer.backends.torch.matrices import cholesky, kept_on_device, symmetric_product
+from mercer.backends.torch.fusing.fused import is_available
+from mercer.backends.torch.matrices import (
+    band_inverse_diagonals,
+    band_reduce,
+    cholesky,
+    cholesky_factor,
+    eigh,
+    kept_on_device,
+    symmetric_product,
+)
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
@@ -78,22 +89,42 @@ class Torch(Backend):
         """Factor on the device."""
         return cholesky(A, self.device)
 
+    def stored(self, K: Array) -> StoredMatrix:
+        """Send it to the device; keep it on the host where that has no room."""
+        if not self.device.has_room(K.nbytes):
+            return HostMatrix(K)
+        there = self.device.put(K)
+        K.setflags(write=False)
+        return DeviceMatrix(there, self.device, K)
+
+    def keeps(self, size: float) -> bool:
+        """Ask the card."""
+        return self.device.is_card and self.device.has_room(size)
+
+    def cholesky_factor(self, A: Array) -> Factor | None:
+        """Factor on the device, where the factor stays."""
+        return cholesky_factor(A, self.device)
+
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Decompose on the device."""
+        return eigh(A, self.device)
+
     def band_reduce(self, A: Array, width: int) -> Band:
-        """Reduce on the host."""
-        return self._host.band_reduce(A, width)
+        """Reduce to a diagonal on the device: eigenvectors are what a card finds soonest."""
+        return band_reduce(A, width, self.device)
 
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
-        """Solve on the host."""
-        return self._host.band_inverse_diagonals(band, shifts)
+        """Add up squares of eigenvectors on the device."""
+        return band_inverse_diagonals(band, shifts, self.device)
 
     def box_qps(
         self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
     ) -> list[BoxAnswer]:
         """Descend on the card, all programmes at once, where K stays there; else on the host."""
-        if K.dtype == np.float32 and self.device.is_card and can_descend(boxes, self.device.name):
+        if K.dtype == np.float32 and self.device.is_card and can_descend(boxes):
             held = kept_on_device(K, self.device)
             if held is not None:
-                return descend(held, boxes, tol, max_iter, poll)
+                return solve_boxes(held, boxes, tol, max_iter, poll)
         return self._host.box_qps(K, boxes, tol, max_iter, poll)
 
     def box_paths(

@@ -118,6 +118,14 @@ def parts(count: int, height: int) -> Iterator[slice]:
         yield slice(start, min(count, start + max(1, height)))
 
 
+def into_float32_range(V: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scale columns by powers of two so that their largest entries are near 1; in float32."""
+    largest = V.abs().amax(dim=0) if len(V) else V.new_zeros(V.shape[1])
+    finite = (largest > 0) & largest.isfinite()
+    scales = torch.ldexp(torch.ones_like(largest), torch.where(finite, largest, 1.0).frexp()[1])
+    return (V / scales).to(torch.float32), scales
+
+
 def choose_device(name: str | None) -> Device:
     """Return the device of a name; the first card, or the CPU without one, where none is named.
 

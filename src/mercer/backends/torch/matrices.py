@@ -1,4 +1,4 @@
-"""Stored matrices that are sent to a device: products and Cholesky factors."""
+"""Matrices of the host that are sent to a device: products, factors, eigenvectors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
-from mercer.backends.contract import RowParts
+from mercer.backends.contract import Band, RowParts
 from mercer.backends.lapack import interruptible
+from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.backends.torch.pairs import into_float32_range
-from mercer.resources import MemoryBudgetError, format_bytes
+from mercer.backends.torch.device_matrix import DeviceFactor, factored, multiply, require_room
 
 Tensor: TypeAlias = torch.Tensor
 
-_FLOAT32_COLUMNS = 1 << 14  # whose products float32 adds up before float64 takes over
 _KEPT: dict[tuple[int, str], tuple[ref[Array], Tensor]] = {}
 
 
@@ -28,23 +27,17 @@ def symmetric_product(K: Array, V: Array, rows: RowParts | None, device: Device)
         read = np.where(np.repeat(rows.reads, sizes, axis=0), V, 0.0)
         product = symmetric_product(K, read, None, device)
         return np.where(np.repeat(rows.writes, sizes, axis=0), product, 0.0)
-    right = device.put(V, np.float64)
-    scales = torch.ones(right.shape[1], dtype=torch.float64, device=right.device)
-    if K.dtype == np.float32:
-        right, scales = into_float32_range(right)
-
     held = kept_on_device(K, device)
+    if held is not None:
+        return multiply(held, V, device)
 
-    def multiply(entries: int) -> Array:
-        out = device.empty((len(K), right.shape[1]), torch.float64)
+    def in_blocks(entries: int) -> Array:
+        out = np.empty((len(K), V.shape[1]))
         for part in parts(len(K), entries // max(1, len(K))):
-            block = device.put(K[part]) if held is None else held[part]
-            for across in parts(len(K), _FLOAT32_COLUMNS if K.dtype == np.float32 else len(K)):
-                product = block[:, across] @ right[across]
-                out[part] = product if across.start == 0 else out[part] + product
-        return to_host(out * scales)
+            out[part] = multiply(device.put(K[part]), V, device)
+        return out
 
-    return device.in_blocks(multiply, f"a block of a matrix of {len(K)} rows")
+    return device.in_blocks(in_blocks, f"a block of a matrix of {len(K)} rows")
 
 
 def kept_on_device(K: Array, device: Device) -> Tensor | None:
@@ -71,23 +64,63 @@ def kept_on_device(K: Array, device: Device) -> Tensor | None:
 
 def cholesky(A: Array, device: Device) -> int:
     """Factor A = L L' in place; see `Backend.cholesky`."""
-    if device.is_card and not device.has_room(2.0 * A.nbytes):  # of a half: L beside A
-        raise MemoryBudgetError(
-            f"the Cholesky factor of {len(A)} rows needs {format_bytes(2.0 * A.nbytes)} on the "
-            f"device {device.name!r}, where {format_bytes(device.free())} are free. Use "
-            "solver=ConjugateGradient(), which stores no matrix, or backend='native'."
-        )
-
-    def factor(matrix: Array) -> tuple[Tensor, int]:
-        L, info = torch.linalg.cholesky_ex(device.put(matrix))
-        return L, int(info)
-
-    L, info = interruptible(factor, A)
-    if info == 0 and bool(L.diagonal().isfinite().all()):
+    require_room(device, len(A))
+    L, info = factored(device.put(A), device)
+    if info == 0:
         for part in parts(len(A), max(1, (1 << 24) // max(1, len(A)))):
             rows = to_host(L[part, : part.stop])
             A[part, : part.start] = rows[:, : part.start]
             lower = np.tri(len(rows), dtype=bool)
             np.copyto(A[part, part], rows[:, part.start :], where=lower)
-        return 0
-    return int(info) or 1 + int(np.argmin(np.isfinite(to_host(L.diagonal()))))
+    return info
+
+
+def cholesky_factor(A: Array, device: Device) -> Factor | None:
+    """Factor A = L L', L kept on the device; see `Backend.cholesky_factor`."""
+    require_room(device, len(A))
+    L, info = factored(device.put(A), device)
+    return None if info else DeviceFactor(L, device)
+
+
+def eigh(A: Array, device: Device) -> tuple[Array, Array]:
+    """Decompose a symmetric matrix; see `Backend.eigh`."""
+    require_room(device, len(A), 5, "the eigendecomposition")
+
+    def decompose(matrix: Array) -> tuple[Array, Array]:
+        values, vectors = torch.linalg.eigh(device.put(matrix, np.float64))
+        return to_host(values), to_host(vectors)
+
+    try:
+        values, vectors = interruptible(decompose, A)
+    except torch.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(str(error)) from error
+    return values, vectors
+
+
+# --- bands: on a card the narrowest band, of half-width 0, is found by `eigh` --------------------
+
+
+def band_reduce(A: Array, width: int, device: Device) -> Band:
+    """Return A = Q B Q' with B diagonal; see `Backend.band_reduce`."""
+    values, vectors = eigh(A, device)
+    lower = np.zeros((len(A), width + 1))
+    lower[:, 0] = values
+    Qt = np.ascontiguousarray(vectors.T)
+    Qt.setflags(write=False)  # so that it may stay on the card
+    return Band(Qt, lower, width)
+
+
+def band_inverse_diagonals(band: Band, shifts: Array, device: Device) -> Array:
+    """Return diag((A + shift)^-1) of such a band; see `Backend.band_inverse_diagonals`."""
+    values = band.lower[:, :1] + shifts
+    weights = device.put(np.where(values > 0, 1.0 / np.where(values > 0, values, 1.0), np.nan))
+    held = kept_on_device(band.Qt, device)
+
+    def add_up(entries: int) -> Array:
+        out = device.empty((len(band.Qt), len(shifts)), torch.float64).zero_()
+        for part in parts(len(band.Qt), entries // max(1, len(band.Qt))):
+            rows = device.put(band.Qt[part]) if held is None else held[part]
+            out += rows.square().T @ weights[part]
+        return to_host(out.T)
+
+    return device.in_blocks(add_up, f"a block of a matrix of {len(band.Qt)} rows")

@@ -13,16 +13,26 @@ import torch
 from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends.contract import Pairs
+from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.lower import lower
-from mercer.backends.torch.device import Device, parts, tensor_type, to_host
+from mercer.backends.stored import StoredMatrix
+from mercer.backends.torch.device import (
+    Device,
+    into_float32_range,
+    parts,
+    tensor_type,
+    to_host,
+)
+from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.externals import External
-from mercer.backends.torch.fused import FusedPairs, fuse
+from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import bind
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
 from mercer.expression import Expression
 from mercer.points import row_count
+from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
 _WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
@@ -100,12 +110,33 @@ class TorchPairs(Pairs):
         """Evaluate the whole matrix; a symmetric one from the half above its diagonal."""
         if not self._symmetric:
             return self.rows(slice(0, self.shape[0]))
+        there = self._evaluated()
+        if there is not None:
+            return to_host(there)
+        out = np.empty(self.shape, dtype=self.dtype)
+        self._fill(torch.from_numpy(out))
+        return out
+
+    def stored(self) -> StoredMatrix:
+        """Keep the matrix on the device; on the host where it has no room."""
+        there = self._evaluated()
+        return HostMatrix(self.dense()) if there is None else DeviceMatrix(there, self._device)
+
+    def _evaluated(self) -> Tensor | None:
+        """Evaluate the symmetric matrix on the device; None where it has no room for it."""
+        if not self._device.has_room(math.prod(self.shape) * self.dtype.itemsize):
+            return None
+        try:
+            K = self._device.empty(self.shape, self._type)
+            self._fill(K)
+        except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
+            return None
+        return K
+
+    def _fill(self, K: Tensor) -> None:
         n = self.shape[0]
-        out = np.empty((n, n), dtype=self.dtype)
-        there = self._device.is_card and self._device.has_room(out.nbytes)
 
         def fill(entries: int) -> None:
-            K = self._device.empty((n, n), self._type) if there else torch.from_numpy(out)
             for part in parts(n, entries // max(1, n)):
                 if self._fused is not None:
                     block = self._fused.rows(part)[:, part.start :]
@@ -117,11 +148,8 @@ class TorchPairs(Pairs):
                 square.copy_(square.triu() + square.triu(1).T)
             if self._fused is not None:  # of products: not exactly what a row has with itself
                 K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
-            if there:
-                out[:] = to_host(K)
 
         self._device.in_blocks(fill, f"the kernel matrix of {n} points")
-        return out
 
     def _diagonal(self) -> Array:
         with np.errstate(all="ignore"):
@@ -181,14 +209,6 @@ class TorchPairs(Pairs):
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
         like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
         return run(self._program, Block(leaves, terms, externals, like)).to(self._type)
-
-
-def into_float32_range(V: Tensor) -> tuple[Tensor, Tensor]:
-    """Scale columns by powers of two so that their largest entries are near 1; in float32."""
-    largest = V.abs().amax(dim=0) if len(V) else V.new_zeros(V.shape[1])
-    finite = (largest > 0) & largest.isfinite()
-    scales = torch.ldexp(torch.ones_like(largest), torch.where(finite, largest, 1.0).frexp()[1])
-    return (V / scales).to(torch.float32), scales
 
 
 def _plain_index(index: Index, n: int) -> Index:

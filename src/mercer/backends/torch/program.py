@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import torch
 
-from mercer.backends.lowering.lower import Code, Op, Program
+from mercer.backends.lowering.program import Code, Op, Program
 
 Tensor: TypeAlias = torch.Tensor
 

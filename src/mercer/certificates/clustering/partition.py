@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
 from mercer.gram.definite import NEGATIVE
+from mercer.points import is_sparse
 from mercer.problems import Clusters, Partition
 
 _TOL = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
 _SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains are shares; smaller ones are rounding
+_AT_ONCE = 1 << 16  # distances that are looked at together: three such arrays stay in the cache
 
 
 @dataclass(frozen=True)
@@ -103,51 +109,108 @@ def checked_labels(problem: Partition, labels: Array) -> Array:
 
 
 def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantities:
-    w, diagonal, every = problem.weights, problem.gram.diag(), np.arange(len(labels))
+    w, diagonal = problem.weights, problem.gram.diag()
     W = problem.cluster_weights(labels)
-    sums, within, filled = *_sums(problem, labels), W > 0
+    sums, filled = _sums(problem, labels), W > 0
     trace = float(w @ diagonal)
-    objective = problem.above_rounding(trace - float((within[filled] / W[filled]).sum()))
-    scatter = max(trace - float((w @ sums).sum()) / float(W.sum()), 0.0)
+    within = sums.within[filled] / W[filled]
+    objective = problem.above_rounding(trace - float(within.sum()))
+    scatter = max(trace - sums.grand / float(W.sum()), 0.0)
     size = max(abs(objective), _SCATTER * scatter, _TRACE * abs(trace), np.finfo(float).tiny)
-    safe = np.where(filled, W, 1.0)
-    D = diagonal[:, None] - 2.0 * sums / safe + within / safe**2
-    D[:, ~filled] = np.inf
     longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
-    least = float(D.min(initial=0.0)) / longest
-    D = np.maximum(D, 0.0)
-    # what may be rounding of sums over a cluster is no gain: each term may leave one
-    rounding = (16 + len(labels)) * _EPS * np.abs(diagonal)
-    excess = np.maximum(D[every, labels] - D.min(axis=1) - rounding, 0.0)
-    # leaving a pair counts a distance twice, joining another cluster once
-    gains = _move_gains(D, labels, w, W) - 3 * w * rounding
+    found = [_look(rows, sums, labels, w, W, diagonal, tol) for rows in _parts(labels, W)]
     return PartitionQuantities(
         objective,
         1.0 - objective / scatter if scatter > 0 else 1.0,
         int((~filled).sum()),
         float(W.min()),
-        int((excess > tol * D[every, labels] + _TRACE * np.abs(diagonal)).sum()),
-        float(w @ excess) / size,
-        float(gains.max(initial=0.0)) / size,
-        least,
+        sum(part.misplaced for part in found),
+        sum(part.excess for part in found) / size,
+        max(0.0, *(part.gain for part in found)) / size,
+        min(0.0, *(part.least for part in found)) / longest,
     )
 
 
-def _sums(problem: Partition, labels: Array) -> tuple[Array, Array]:
-    """Return K S Z and diag(Z'S K S Z), by the features where there are any."""
-    if problem.gram.factor is not None:
+class _Looked(NamedTuple):
+    """What some points say: rows misplaced, what moving them gains, one of them, least distance."""
+
+    misplaced: int
+    excess: float
+    gain: float
+    least: float
+
+
+def _look(
+    rows: slice, sums: _Sums, labels: Array, w: Array, W: Array, diagonal: Array, tol: float
+) -> _Looked:
+    """Look at some points: the nearest means, and what moves would gain."""
+    here, w, own, filled = labels[rows], w[rows], diagonal[rows], W > 0
+    every, safe = np.arange(len(here)), np.where(filled, W, 1.0)
+    D = sums.of(rows) * (-2.0 / safe)[:, None]  # a row for each mean: minima of columns are quick
+    D += own
+    D += (sums.within / safe**2)[:, None]
+    D[~filled] = np.inf
+    least = float(D.min(initial=0.0))
+    np.maximum(D, 0.0, out=D)
+    at = D[here, every]
+    # what may be rounding of sums over a cluster is no gain: each term may leave one
+    rounding = (16 + len(labels)) * _EPS * np.abs(own)
+    excess = np.maximum(at - D.min(axis=0) - rounding, 0.0)
+    misplaced = int((excess > tol * at + _TRACE * np.abs(own)).sum())
+    # leaving a pair counts a distance twice, joining another cluster once
+    gains = _move_gains(D, here, w, W, sums.sizes) - 3 * w * rounding
+    return _Looked(misplaced, float(w @ excess), float(gains.max(initial=0.0)), least)
+
+
+def _parts(labels: Array, W: Array) -> Iterator[slice]:
+    """Cover all points by blocks whose distances to all means stay in the cache."""
+    step = max(1, _AT_ONCE // len(W))
+    for first in range(0, len(labels), step):
+        deadline.check()
+        yield slice(first, first + step)
+
+
+class _Sums(NamedTuple):
+    """(K S Z)' by blocks of rows, diag(Z'S K S Z), w'K w, and the points of each cluster."""
+
+    of: Callable[[slice], Array]
+    within: Array
+    grand: float
+    sizes: Array
+
+
+def _sums(problem: Partition, labels: Array) -> _Sums:
+    """Add up over clusters, by the features where there are any."""
+    sizes, F = np.bincount(labels, minlength=problem.count), problem.gram.factor
+    if F is not None:
         total = problem.feature_sums(labels)
-        return np.asarray(problem.gram.factor @ total.T), np.square(total).sum(axis=1)
+        grand = float(np.square(total.sum(axis=0)).sum())
+        of = partial(_product_of, F, total)
+        return _Sums(of, np.square(total).sum(axis=1), grand, sizes)
     columns = problem.indicator(labels)
     sums = np.asarray(exact(problem.gram) @ columns)
-    return sums, (columns * sums).sum(axis=0)
+    within, grand = (columns * sums).sum(axis=0), float((problem.weights @ sums).sum())
+    return _Sums(partial(_part_of, sums), within, grand, sizes)
 
 
-def _move_gains(D: Array, labels: Array, w: Array, W: Array) -> Array:
+def _product_of(F: Any, V: Array, rows: slice) -> Array:
+    part = F[rows]
+    return np.asarray((part @ V.T).T if is_sparse(part) else V @ part.T)
+
+
+def _part_of(sums: Array, rows: slice) -> Array:
+    return np.ascontiguousarray(sums[rows].T)
+
+
+def _move_gains(D: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:
     """Return what each point gains by its best move, both means following it."""
-    every, alone = np.arange(len(labels)), np.bincount(labels, minlength=len(W))[labels] < 2
+    if len(W) < 2:
+        return np.zeros(len(w))
+    every, alone = np.arange(len(labels)), sizes[labels] < 2
     rest = np.where(alone, 1.0, W[labels] - w)
-    leave = np.where(alone, 0.0, w * W[labels] / rest * D[every, labels])
-    join = w[:, None] * W / (W + w[:, None]) * np.where(W > 0, D, 0.0)
-    join[every, labels] = np.inf
-    return np.asarray(leave - join.min(axis=1)) if len(W) > 1 else np.zeros(len(w))
+    leave = np.where(alone, 0.0, w * W[labels] / rest * D[labels, every])
+    join = W[:, None] * w
+    join /= W[:, None] + w
+    join *= np.where(W[:, None] > 0, D, 0.0)
+    join[labels, every] = np.inf
+    return np.asarray(leave - join.min(axis=0))

@@ -15,7 +15,15 @@ import click
 from mercer.command.names import refuse_overwriting, stem_of
 from mercer.command.results import fit_text, fit_values, refuse_uncertified
 from mercer.command.session import Session
-from mercer.command.tables import DATA, column_of, kinds_of, read_arguments, read_table, reading
+from mercer.command.tables import (
+    DATA,
+    column_of,
+    kinds_of,
+    read_arguments,
+    read_or_large,
+    read_table,
+    reading,
+)
 from mercer.command.text import printable
 from mercer.command.work import APPROXIMATION, KERNEL, SCORE, Work, python, seed, strict, time_limit
 
@@ -125,7 +133,7 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     from mercer.selection import JournalError  # noqa: PLC0415
 
     reader = read_arguments(options)
-    table = read_table(data, **reader)
+    table = read_or_large(data, **reader)
     column_of(table.columns, options["target"], "--target")
     for name in options["drop"]:
         column_of(table.columns, name, "--drop")

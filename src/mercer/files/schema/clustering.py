@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+from mercer.certificates.blocks.cut import CutQuantities
 from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import record
 from mercer.machines import (
@@ -31,6 +32,14 @@ record(
     "\n".join(f"{each.name}: number" for each in fields(StochasticQuantities)),
     group="quantities",
 )
+record(
+    CutQuantities,
+    "\n".join(
+        f"{each.name}: {'int' if each.name == 'without_degree' else 'number'}"
+        for each in fields(CutQuantities)
+    ),
+    group="quantities",
+)
 record(CutValues, "cut, ratio, normalized: number")
 record(FeatureLengths, "features: @features{d=d} | function", group="lengths")
 record(KernelDiagonal, "expression: expression", group="lengths")
@@ -56,11 +65,11 @@ machine(
     FITTED
     + """
     _store?: none
-    degrees_: F[n]
+    degrees_?: F[n]
     n_connected_: int
     eigenvalues_: f8[_]
     eigengaps_?: F[_]
-    embedding_: f8[n,_]
+    embedding_?: f8[n,_]
     _grouping: @grouping
     n_clusters_: int=k
     _norm: @normalization
@@ -69,7 +78,7 @@ machine(
     graph_?: csr[n,n]
     scaling_?: F[n]
     _scaling_ended?: Status
-    labels_: i8[n]<k
+    labels_?: i8[n]<k
     """,
 )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 
 _ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
@@ -36,6 +38,11 @@ class PrecomputedGram(Gram):
         self.shape = (len(self._rows), len(self._rows))
         self.dtype = self._matrix.dtype
 
+    @cached_property
+    def stored(self) -> StoredMatrix:
+        """The matrix, where the backend works with it."""
+        return choose_backend().stored(self._matrix)
+
     @property
     def nbytes(self) -> int:
         """Bytes of the matrix."""
@@ -50,8 +57,12 @@ class PrecomputedGram(Gram):
         return self._matrix[index]
 
     def __matmul__(self, V: Array) -> Array:
-        product = choose_backend().symmetric_product(self._matrix, columns_of(V))
+        product = self.stored.product(columns_of(V))
         return product[:, 0] if V.ndim == 1 else product
+
+    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+        """Factor where the matrix lies."""
+        return self.stored.cholesky(shift, scale)
 
     def exact(self) -> PrecomputedGram:
         """Return the same matrix with products in float64, whatever it is stored in."""

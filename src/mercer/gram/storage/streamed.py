@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends.blas import one_blas_thread
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
@@ -44,6 +45,10 @@ class RowMap(ABC):
     @abstractmethod
     def __call__(self, X: Any) -> Array:
         """Return the features of rows, float64."""
+
+    def write(self, X: Points, out: Array) -> None:
+        """Write the features of rows to an array (n, dimension)."""
+        out[...] = self(X)
 
     def raw(self, X: Points, dtype: Any) -> Array:
         """Return the rows b(x) of points, in float64 or float32."""
@@ -80,19 +85,30 @@ class StreamedGram(FactoredGram):
         The training points.
     held : (n, p) array, optional
         Where the rows b of all points are kept after the first pass over them.
+    is_filled : bool
+        Whether they are there already.
     """
 
     def __init__(
-        self, features: FeatureFunction, rows: RowMap, X: Points, held: Array | None = None
+        self,
+        features: FeatureFunction,
+        rows: RowMap,
+        X: Points,
+        held: Array | None = None,
+        is_filled: bool = False,
     ) -> None:
         self.features, self.map, self.X = features, rows, X
-        self._held, self._filled = held, False
+        self._held, self._filled = held, is_filled
         self.shape = (row_count(X),) * 2
         self.dtype = np.dtype(np.float64)
 
     @cached_property
     def factor(self) -> Any:
-        """Write out the features."""
+        """Write out the features, and keep them."""
+        return self.write_out()
+
+    def write_out(self, origin: Array | None = None) -> Array:
+        """Write out the features, less those of an origin, for the caller to change or keep."""
         n, m = self.shape[0], self.rank
         require_memory(
             _COPIES * 8 * n * m,
@@ -102,7 +118,9 @@ class StreamedGram(FactoredGram):
         with np.errstate(over="ignore", invalid="ignore"):
             F = np.empty((n, m))
             for rows in self.parts(m):
-                F[rows] = self.map(take(self.X, rows))
+                self.map.write(take(self.X, rows), F[rows])
+                if origin is not None:
+                    np.subtract(F[rows], origin, out=F[rows])
         return F
 
     @property
@@ -158,9 +176,10 @@ class StreamedGram(FactoredGram):
         """Return F'g(F W) in one pass, g given for blocks of rows."""
         R = self.map.mixing
         U, total = W if R is None else R @ W, None
-        for rows, B in self.blocks():
-            part = _product(B.T, change(rows, _product(B, U)))
-            total = part if total is None else total + part
+        with one_blas_thread():  # thin products, between calls that need all cores
+            for rows, B in self.blocks():
+                part = _product(B.T, change(rows, _product(B, U)))
+                total = part if total is None else total + part
         assert total is not None  # no fit has no rows
         return np.asarray(total if R is None else R.T @ total)
 
@@ -169,8 +188,9 @@ class StreamedGram(FactoredGram):
         W = columns_of(W)
         R, out = self.map.mixing, np.empty((self.shape[0], W.shape[1]))
         U = W if R is None else R @ W
-        for rows, B in self.blocks():
-            out[rows] = _product(B, U)
+        with one_blas_thread():
+            for rows, B in self.blocks():
+                out[rows] = _product(B, U)
         return out
 
     def absolute_pull(self, V: Array) -> Array:
@@ -185,6 +205,10 @@ class StreamedGram(FactoredGram):
     def sampled(self, index: Array) -> Array:
         """Write out the features of some rows."""
         return np.asarray(self.map(take(self.X, index)))
+
+    def sampled_raw(self, index: Index) -> Array:
+        """Evaluate the rows b of some points, in float64."""
+        return self.map.raw(take(self.X, index), np.float64)
 
     def made_for(self) -> Array | None:
         """Return the features of landmarks."""

@@ -15,6 +15,7 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of, written_out
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
+from mercer.gram.storage.streamed import StreamedGram
 from mercer.points import is_sparse, to_dense
 
 
@@ -154,9 +155,18 @@ def centered(gram: Gram, weights: Array | None = None) -> Gram:
 
 @centered.register
 def _(gram: FactoredGram, weights: Array | None = None) -> Gram:
-    if is_sparse(gram.factor):  # the mean would fill in every zero
+    if is_sparse(gram.written):  # the mean would fill in every zero
         return CenteredGram(gram, weights)
     n = gram.shape[0]
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    mean = (w / w.sum()) @ gram.factor  # not np.average, which writes all weighted features out
-    return FactoredGram.of(CenteredFeatures(gram.features, mean), gram.factor - mean)
+    written = gram.written
+    F = gram.write_out() if isinstance(gram, StreamedGram) and written is None else written
+    mean = (w / w.sum()) @ F  # not np.average, which writes all weighted features out
+    # features that were written out for this alone need no copy
+    F = np.subtract(F, mean, out=F if written is None else None)
+    return FactoredGram.of(CenteredFeatures(gram.features, mean), F)
+
+
+def about(gram: StreamedGram, origin: Array) -> FactoredGram:
+    """Write features out less an origin: differences do not care, and digits are saved near it."""
+    return FactoredGram.of(CenteredFeatures(gram.features, origin), gram.write_out(origin))

@@ -96,6 +96,7 @@ def used_kernel(
     X: Points,
     weights: Array | None = None,
     names: Sequence[str] | None = None,
+    numbers: Array | None = None,
 ) -> UsedKernel:
     """Return the kernel that a machine works with, and how far that is from the given one.
 
@@ -114,6 +115,8 @@ def used_kernel(
         How often each counts.
     names : list of str, optional
         Names of the columns.
+    numbers : (n,) int array, optional
+        What refusals call the rows, where these are the distinct ones of a table, each once.
     """
     chosen, why = approximation_of(machine), ""
     if chosen == "auto":
@@ -127,11 +130,14 @@ def used_kernel(
             "pass the rows and their kernel"
         )
     ones = np.ones(row_count(X)) if weights is None else weights
-    rows = distinct_rows(X, np.zeros(len(ones), dtype=np.intp), ones)
-    used = take(X, rows.first)
+    if numbers is None:
+        rows = distinct_rows(X, np.zeros(len(ones), dtype=np.intp), ones)
+        used, ones, numbers = take(X, rows.first), rows.weight, rows.first
+    else:
+        used = X
     formula = bind_columns(kernel.expression(), None if names is None else list(names))
-    refuse_overflow_of(Source(formula, used), kernel, rows.first)
-    found = chosen.of(kernel, used, rows.weight, names)
+    refuse_overflow_of(Source(formula, used), kernel, numbers)
+    found = chosen.of(kernel, used, ones, names)
     if found.phi.dimension == 0:  # the kernel is zero on the rows: there is nothing to save
         return UsedKernel(kernel)
     error = found.stated_error(used)

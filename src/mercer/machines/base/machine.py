@@ -195,9 +195,13 @@ class NestedKernels(Machine, BaseEstimator):
         *,
         view: str = "kernel_",
         store: Store | None = None,
+        numbers: Array | None = None,
     ) -> None:
-        """Keep the kernel of a fit to rows, exact or by features, and how far these are from it."""
-        make = partial(used_kernel, self, kernel, X, weights, names)
+        """Keep the kernel of a fit to rows, exact or by features, and how far these are from it.
+
+        Rows that have `numbers` are the distinct ones of a table, in the order of their merging.
+        """
+        make = partial(used_kernel, self, kernel, X, weights, names, numbers)
         used = make() if store is None else store.once(view, make)
         self.__dict__.pop(ERRORS[view], None)
         setattr(self, view, used.kernel)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
+from mercer.foreign_arrays import METHODS, answering_in_kind
+
 Method = Callable[..., Any]
 
 
@@ -15,7 +17,12 @@ def offered_if(check: Callable[[Any], bool]) -> Callable[[Method], Any]:
     scikit-learn's `available_if` does the same, but keeps the reason to itself: here the
     AttributeError that `check` raises is what people read. `hasattr` is false all the same.
     """
-    return lambda method: _Offered(method, check)
+
+    def offered(method: Method) -> _Offered:
+        rows = method.__name__ in METHODS
+        return _Offered(answering_in_kind(method) if rows else method, check)
+
+    return offered
 
 
 class _Offered:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mercer.arguments import NamedArguments, arguments_of, first_argument
+from mercer.foreign_arrays import answer_in_kind
 from mercer.kernels import Kernel
 from mercer.kernels.language.names import KERNELS, plain
 from mercer.machines.base.notebook import Displayed
@@ -230,7 +231,14 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 class Machine(Displayed, NamedArguments):
-    """Base of machines: constructors answer other libraries' names with the ones here."""
+    """Base of machines: constructors answer other libraries' names with the ones here.
+
+    Methods that take rows take arrays of other libraries, too, and answer in their kind.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        answer_in_kind(cls)
 
     @classmethod
     def what_stands_for(cls, name: str) -> str | None:

@@ -184,11 +184,14 @@ class DistinctRows:
         Total weight of each distinct row.
     group : (n,) int array
         For each row, which distinct row it is; -1 for rows of weight zero.
+    merged : bool
+        Whether equal rows were looked for, so that there are none.
     """
 
     first: Array
     weight: Array
     group: Array
+    merged: bool = True
 
     def total(self, values: Array) -> Array:
         """Add up values of rows over their copies; the order of rows changes no bit of it."""
@@ -215,7 +218,7 @@ class DistinctRows:
         place = np.empty(len(order) + 1, dtype=np.intp)
         place[order] = np.arange(len(order))
         place[-1] = -1  # so that rows of weight zero stay what they are
-        return DistinctRows(self.first[order], self.weight[order], place[self.group])
+        return DistinctRows(self.first[order], self.weight[order], place[self.group], self.merged)
 
 
 def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
@@ -226,7 +229,7 @@ def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
     """
     kept = np.flatnonzero(weights > 0)
     key, number = _projection(X), np.zeros(len(weights), dtype=np.intp)
-    order = kept[np.lexsort((key[kept], labels[kept]))]
+    order = kept[_sorted_by(key[kept], labels[kept])]
     alike = _repeats(key[order]) & _repeats(labels[order])
     if alike.any():  # equal, or projected to one point by chance: only these are looked at closely
         close = order[np.append(alike, False) | np.append(False, alike)]
@@ -240,13 +243,20 @@ def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
     return DistinctRows(merged.first, merged.total(weights), group)
 
 
+def _sorted_by(key: Array, labels: Array) -> Array:
+    """Sort by label, then by key; equal ones in any order."""
+    if len(labels) and (labels == labels[0]).all():
+        return np.argsort(key)  # of one key: several times as fast
+    return np.lexsort((key, labels))
+
+
 def rows_as_they_are(labels: Array, weights: Array) -> DistinctRows:
     """Sort rows by label and drop those of weight zero, without comparing them: given matrices."""
     kept = np.flatnonzero(weights > 0)
     first = kept[np.argsort(labels[kept], kind="stable")]
     group = np.full(len(weights), -1, dtype=np.intp)
     group[first] = np.arange(len(first))
-    return DistinctRows(first, weights[first], group)
+    return DistinctRows(first, weights[first], group, merged=False)
 
 
 def _repeats(values: Array) -> Array:

@@ -160,8 +160,9 @@ class NearestMean(Certified, ClassifierMixin, KernelMachine):
         array of shape (n_samples,)
             Labels.
         """
-        scores = self._values(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        scores = self.decision_function(X)
+        best = scores > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[np.asarray(best, dtype=np.intp)])
 
 
 def _means(gram: Gram, codes: Array, weights: Array, count: int) -> ClassMeans:

@@ -17,7 +17,7 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
-from mercer.gram.build import matrix_gram
+from mercer.gram.build import matrix_gram, refuse_overflow_of
 from mercer.gram.graphs.neighbours import is_exact
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate
@@ -304,7 +304,10 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             return of_matrix(gram.dense(), rows.first, X.shape[0])
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         of_rows = {"distance": RowSearch, "similarity": RowSimilarity}[self.by]
-        return of_rows(Source(expression, take(X, rows.first)))
+        source = Source(expression, take(X, rows.first))
+        if (self.votes, self.by) != ("plain", "distance"):  # which compare rows without k(x, z)
+            refuse_overflow_of(source, self.kernel_, rows.first)
+        return of_rows(source)
 
     def _promise(self, X: Points, rows: DistinctRows) -> None:
         n, started = len(rows.first), time.perf_counter()

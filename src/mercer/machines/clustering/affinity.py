@@ -28,7 +28,7 @@ _ROUNDING = 1e-12  # of the largest entry
 _ENTRIES_AT_ONCE = 1 << 22
 _SAMPLE = 16  # rows that tell what single precision is worth
 
-_FAINT = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)  # below, digits are lost
+FAINT = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)  # below, digits are lost
 
 
 def sparse_matrix(machine: Any, X: Any, *, reset: bool) -> Points:
@@ -173,9 +173,10 @@ def loops(gram: Gram, *, counted: bool, positive: bool) -> tuple[Array, Array]:
     own = gram.diag()
     shift = np.zeros(len(own)) if counted else -own
     degrees = np.asarray(gram @ np.ones(len(own)), dtype=np.float64) + shift
-    alone = degrees < _FAINT
+    alone = degrees < FAINT
     added = np.where(alone, 1.0 - degrees, 0.0)
     if positive:
         bare = ~alone & (own + shift <= 0)
         added = np.where(bare, degrees / 2, added)
-    return shift + added, degrees + added
+    # one where alone, exactly: added to a large negative sum, which is rounding, it would be lost
+    return shift + added, np.where(alone, 1.0, degrees + added)

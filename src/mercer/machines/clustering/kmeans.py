@@ -211,8 +211,13 @@ class KMeans(
         unit = 1.0 if self.balanced else _unit(weights)
         merge = partial(repeated_rows, self) if self.balanced else self._merged
         rows = merge(X, weights / unit)
-        self._use_kernel(self._resolved(X, rows), X, weights, self._column_names(), store=store)
-        gram = store.once(len(rows.first), partial(self._gram, X, rows))
+        merged = X if self._is_precomputed() else take(X, rows.first)
+        kernel, names = self._resolved(merged, rows), self._column_names()
+        if rows.merged:
+            self._use_kernel(kernel, merged, rows.weight, names, store=store, numbers=rows.first)
+        else:
+            self._use_kernel(kernel, X, weights, names, store=store)
+        gram = store.once(len(rows.first), partial(self._gram, X, merged, rows))
         asks = BalancedPartition if self.balanced else Partition
         problem = asks(gram, int(self.n_clusters), rows.weight)
         solution = self._solve(problem, X, rows)
@@ -352,16 +357,18 @@ class KMeans(
     def _resolved(self, X: Points, rows: DistinctRows) -> Kernel:
         if not isinstance(self.kernel, str):
             return kernel_of(self.kernel)
-        return kernel_of(self.kernel, take(X, rows.first), rows.weight, self._column_names())
+        return kernel_of(self.kernel, X, rows.weight, self._column_names())
 
-    def _gram(self, X: Points, rows: DistinctRows) -> Gram:
-        options: dict[str, Any] = {"rows": rows.first, "names": self._column_names()}
+    def _gram(self, X: Points, merged: Points, rows: DistinctRows) -> Gram:
+        options: dict[str, Any] = {"numbers": rows.first, "names": self._column_names()}
+        if self._is_precomputed():
+            options["rows"] = rows.first
 
         def scattered() -> bool:
             return not self._is_precomputed() and self._spread(X, rows) > FLOAT32_SCATTER
 
         dtype = stored_dtype(len(rows.first), scattered)
-        gram = make_gram(self.kernel_, X, Need.PRODUCTS, dtype=dtype, **options)
+        gram = make_gram(self.kernel_, merged, Need.PRODUCTS, dtype=dtype, **options)
         near = about_the_mean(gram, rows.weight)
         if near is gram and isinstance(self.kernel_, Linear) and self._spread(X, rows) < _LOST:
             warnings.warn(

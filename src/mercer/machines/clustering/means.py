@@ -73,8 +73,10 @@ class Means:
 
 def means_of(problem: Partition, labels: Array, kernel: Kernel, names: list[str] | None) -> Means:
     """Collect the means of a partition."""
-    W, within = problem.cluster_weights(labels), problem.within(labels)
-    closeness = problem.expand_means(labels).plus(-within / W**2 / 2)
+    W = problem.cluster_weights(labels)
+    sums = None if problem.gram.factor is None else problem.feature_sums(labels)
+    within = problem.within(labels, sums)
+    closeness = problem.expand_means(labels, sums).plus(-within / W**2 / 2)
     return Means(closeness, _own(problem.gram, kernel, names), problem.objective(labels, within))
 
 

@@ -37,4 +37,4 @@ def repeated_rows(machine: Any, X: Points, weights: Array) -> DistinctRows:
     own = weights[order].astype(np.int64)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[order] = np.cumsum(own) - own  # rows of one group stand side by side, as copies do
-    return DistinctRows(np.repeat(rows.first, counts), np.ones(total), group)
+    return DistinctRows(np.repeat(rows.first, counts), np.ones(total), group, merged=False)

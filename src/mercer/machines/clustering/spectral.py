@@ -299,7 +299,10 @@ class SpectralClustering(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+        if hasattr(self, "embedding_"):
+            return int(self.embedding_.shape[1])
+        held: Any = self._expansion  # of rows in blocks: weights of the places, and of the degree
+        return int(held.weights.shape[1]) - 1
 
     def _places(self, X: Any) -> Array:
         precomputed = isinstance(self.kernel_, Precomputed)

@@ -25,6 +25,7 @@ from mercer.solvers.base import Watch
 
 _FLATTEST = 1e-6  # per typical value: for sides on which more rows are wrong than right
 _STEEPEST = 1e3
+_LARGEST = float(np.finfo(np.float64).max)  # a slope, where values are below 1e-305
 _TIE = 1e-12
 
 
@@ -46,7 +47,8 @@ class Calibration:
     def __call__(self, values: Array) -> Array:
         """Return probabilities (n, classes) from values of all parts (n, parts)."""
         slopes = np.where(values > 0, self.slopes[:, 1], self.slopes[:, 0])
-        mixed = self.scheme.couple(expit(slopes * values))
+        with np.errstate(over="ignore"):  # infinite products have probability one
+            mixed = self.scheme.couple(expit(slopes * values))
         return in_order(mixed, self.scheme.decide(values))
 
 
@@ -91,10 +93,12 @@ def _slope(held_out: HeldOut, side: Array, sign: float, typical: float) -> float
         return float((weights * size) @ (right - 1.0 + wrong)) + prior
 
     if not gain(_FLATTEST) > 0:
-        return _FLATTEST / typical
-    if gain(_STEEPEST) >= 0:
-        return _STEEPEST / typical
-    return float(brentq(gain, _FLATTEST, _STEEPEST, rtol=1e-12)) / typical
+        slope = _FLATTEST
+    elif gain(_STEEPEST) >= 0:
+        slope = _STEEPEST
+    else:
+        slope = float(brentq(gain, _FLATTEST, _STEEPEST, rtol=1e-12))
+    return min(slope / typical, _LARGEST)
 
 
 def in_order(probabilities: Array, decision: Array) -> Array:

@@ -188,8 +188,8 @@ def _kept(question: Centred, modes: Modes) -> Modes:
     top = float(modes.values.max(initial=0.0))
     kept = modes.values > question.rounding(top)
     values, vectors = modes.values[kept], modes.vectors[:, kept]
-    signs = signs_of(vectors / np.sqrt(question.weights)[:, None])
-    return Modes(values, vectors * signs)
+    vectors *= signs_of(vectors / np.sqrt(question.weights)[:, None])  # a copy already
+    return Modes(values, vectors)
 
 
 def judge_nothing(
@@ -214,8 +214,9 @@ def judge_nothing(
 def dual_coefficients(modes: Modes, weights: Array, count: int) -> Array:
     """Return coefficients of the centred training points: (n, count), zero beyond the rank."""
     coef = np.zeros((len(weights), count))
-    directions = modes.vectors * (np.sqrt(weights)[:, None] / np.sqrt(modes.values))
-    coef[:, : len(modes.values)] = directions
+    found = coef[:, : len(modes.values)]
+    np.divide(modes.vectors, np.sqrt(modes.values), out=found)
+    found *= np.sqrt(weights)[:, None]
     return coef
 
 

@@ -246,7 +246,7 @@ class MultinomialMix(TableMix):
         return max(found, simplex_fault(parts.table)) if np.isfinite(found) else found
 
 
-def frequencies(sums: Array, smoothing: float) -> Array:
+def frequencies(sums: Array, smoothing: float | Array) -> Array:
     """Turn sums of words (k, d) into chances; a part that has seen nothing knows nothing."""
     raised = sums + smoothing
     totals = raised.sum(axis=1, keepdims=True)

@@ -177,19 +177,31 @@ def folded(
     """
     topics = np.ascontiguousarray(table.T)
     proportions = np.full((X.shape[0], len(table)), 1.0 / len(table))
-    moving, rows = np.arange(X.shape[0]), X
+    moving, (rows, prior) = np.arange(X.shape[0]), _near_one(X, smoothing)
     live = np.ones(len(moving), dtype=bool)
     for _ in range(max_iter):
         part = proportions[moving]
         ratio, _ = ratios(rows, topics, part)
-        after = frequencies(part * (ratio @ topics), smoothing)
+        after = frequencies(part * (ratio @ topics), prior)
         proportions[moving[live]] = after[live]  # who is done stays: others must not matter
         live &= np.abs(after - part).max(axis=1, initial=0.0) > tol
         if not live.any():
             break
         if live.sum() < 0.8 * len(live):  # leave out those that are done, now and then
-            moving, rows, live = moving[live], rows[live], live[live]
+            moving, rows, prior, live = moving[live], rows[live], prior[live], live[live]
     return proportions, ratios(X, topics, proportions)[1]
+
+
+def _near_one(X: Any, smoothing: float) -> tuple[Any, Array]:
+    """Return documents whose counts are near one, and smoothing (n, 1) divided by the same.
+
+    Proportions are the same, and counts of 1e300 over small frequencies are numbers. Powers of two
+    round nothing.
+    """
+    size = np.maximum(X.max(axis=1).toarray().ravel(), 1.0)
+    size = np.exp2(np.floor(np.log2(size)))
+    data = X.data / np.repeat(size, np.diff(X.indptr))
+    return csr_array((data, X.indices, X.indptr), shape=X.shape), smoothing / size[:, None]
 
 
 def as_counts(X: Points) -> Any:

@@ -111,7 +111,7 @@ def _answers(gram: Gram, groups: Groups, poll: Poll) -> list[GroupAnswer]:
     if isinstance(gram, FactoredGram):
         return choose_backend().features(gram.factor, None).partition(groups, poll)
     if isinstance(gram, DenseGram | PrecomputedGram):
-        return choose_backend().partition(gram.dense(), groups, poll)
+        return gram.stored.partition(groups, poll)
     return partition(_Asked(gram), groups, poll)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.gram import FactoredGram, Gram, ShiftedGram
+from mercer.backends.stored import Factor
+from mercer.gram import FactoredGram, Gram
 from mercer.problems import Correlation
 from mercer.problems.correlation import Squared
 from mercer.resources import require_memory
@@ -24,8 +24,6 @@ from mercer.solvers.correlation.sparse_view import SparseView, sparse_features
 from mercer.solvers.correlation.views import View, correlate, has_features, view_of_features
 
 SMALLEST = 1e-8  # penalty over trace: below, a Cholesky factor holds noise
-_PANEL = 512  # columns of the inverse at a time; LAPACK's own inverse cannot be interrupted
-_AT_ONCE = 5000  # rows: up to here it takes a second
 _INVERSES = 3  # matrices beside those of the views: two inverses, and the factor of the second
 
 
@@ -97,7 +95,7 @@ class CholeskyCorrelation(Solver):
             "Use CCA(rank=...).",
             held=sum(gram.nbytes for gram, _ in problem.views),
         )
-        x, y = (_view(gram, penalty, watch) for gram, penalty in problem.views)
+        x, y = (_view(gram, penalty) for gram, penalty in problem.views)
         return correlate(self, problem, x, y, watch, self.tol)
 
 
@@ -113,52 +111,23 @@ def _size(gram: Gram) -> int:
     return gram.shape[0] if features is None else min(features.factor.shape)
 
 
-def _view(gram: Gram, penalty: float, watch: Watch) -> View:
+def _view(gram: Gram, penalty: float) -> View:
     if has_features(gram):
         return view_of_features(cast(FactoredGram, gram), Squared(), penalty)
     features = sparse_features(gram)
     if features is not None and features.factor.shape[1] < gram.shape[0]:
         A = np.ascontiguousarray(features.squared())
         A.flat[:: len(A) + 1] += penalty
-        return SparseView(features, _inverted(A, watch), penalty)
-    A = ShiftedGram(gram, penalty).dense()
-    A = A if A.dtype == np.float64 else A.astype(np.float64)
-    return InverseView(_inverted(A, watch), penalty)
+        return SparseView(features, _inverted(choose_backend().cholesky_factor(A)), penalty)
+    return InverseView(_inverted(gram.cholesky(np.full(gram.shape[0], penalty))), penalty)
 
 
-def _inverted(A: Array, watch: Watch) -> Array:
-    """Invert a positive definite matrix, which is overwritten."""
-    if choose_backend().cholesky(A) != 0:
+def _inverted(factor: Factor | None) -> Array:
+    """Invert a positive definite matrix."""
+    if factor is None:
         raise ValueError(
             "CCA: a centred kernel matrix plus its penalty is not positive definite, so the kernel "
             "is not positive semidefinite. Use a valid kernel (mercer.kernels.is_valid tells), or "
             "a larger penalty"
         )
-    return _inverse(A, watch)
-
-
-def _mirrored(lower: Array) -> Array:
-    """Fill the upper half of a matrix with the lower one, in place."""
-    n = len(lower)
-    for first in range(0, n, _PANEL):
-        last = min(first + _PANEL, n)
-        square = lower[first:last, first:last]
-        square[:] = np.tril(square) + np.tril(square, -1).T
-        lower[first:last, last:] = lower[last:, first:last].T
-    return lower
-
-
-def _inverse(L: Array, watch: Watch) -> Array:
-    """Invert L L' from its lower factor, which is overwritten."""
-    n = len(L)
-    if n <= _AT_ONCE:
-        upper, _ = linalg.lapack.dpotri(L.T, lower=0, overwrite_c=1)
-        return _mirrored(upper.T)
-    inverse = np.empty_like(L)
-    for first in range(0, n, _PANEL):
-        right = np.zeros((n, min(_PANEL, n - first)), order="F")
-        right[first : first + right.shape[1]] = np.eye(right.shape[1])
-        inverse[first : first + right.shape[1]] = linalg.cho_solve(
-            (L.T, False), right, overwrite_b=True, check_finite=False
-        ).T
-    return inverse
+    return factor.inverse()

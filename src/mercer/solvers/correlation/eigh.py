@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mercer.backends.lapack import interruptible
+from mercer.backends import choose_backend
 from mercer.gram import FactoredGram, Gram
 from mercer.problems import Correlation
 from mercer.problems.correlation import Shrinkage
@@ -54,7 +54,7 @@ def view_by_eigh(gram: Gram, form: Shrinkage, penalty: float, cut: float) -> Bas
         "Use a low rank (CCA(rank=...)), or a form and penalty that allow a Cholesky factor.",
         held=2 * gram.nbytes,
     )
-    s, U = interruptible(np.linalg.eigh, np.asarray(gram.dense(), dtype=np.float64))
+    s, U = choose_backend().eigh(np.asarray(gram.dense(), dtype=np.float64))
     # what centring leaves of a constant view is rounding of means, alike in all n^2 entries
     noise = 4 * n**1.5 * float(np.finfo(float).eps) * _size(gram)
     kept = s > max(cut * s.max(initial=0.0), noise)

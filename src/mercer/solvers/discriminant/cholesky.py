@@ -8,11 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
 from mercer.gram.build import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory
@@ -124,12 +122,11 @@ def _inverse(problem: Discriminant, solve: Callable[[Array], Array], b: Array, K
 def _factored(problem: Discriminant, means: Array) -> tuple[Callable[[Array], Array], Status]:
     """Return G^-1; of an indefinite G the nearest semidefinite scatter is taken, and we say so."""
     A = centred_matrix(problem, means)
-    if choose_backend().cholesky(A) == 0:
-        return lambda right: linalg.cho_solve(
-            (A.T, False), right, check_finite=False
-        ), Status.SOLVED
+    factor = choose_backend().cholesky_factor(A)
+    if factor is not None:
+        return factor.solve, Status.SOLVED
     A = centred_matrix(problem, means)
-    values, V = interruptible(np.linalg.eigh, A)
+    values, V = choose_backend().eigh(A)
     rounding = len(A) * np.finfo(float).eps * float(np.abs(values).max())
     valid = float(values[0]) >= problem.penalty - rounding
     kept = np.maximum(values, problem.penalty)

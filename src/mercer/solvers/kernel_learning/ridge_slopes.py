@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
@@ -14,9 +11,7 @@ from mercer.gram import Source
 from mercer.kernels.slopes import columns_of_distance, slope
 from mercer.problems.kernel_learning.relevance import Inverted, Relevance, Scaled
 from mercer.problems.process.evidence import Evidence
-from mercer.solvers.ridge.cholesky_path import _invert_triangle
 
-_SHORT = 1500  # rows; LAPACK is done with them before anyone could press a key
 _PANEL = 1024  # rows of one product between two chances to hear Ctrl-C
 _LARGE = 1e100  # slopes beyond are those of a square root at zero, where the distance is zero
 
@@ -73,10 +68,11 @@ def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverte
     A = np.array(K, dtype=np.float64)
     A *= root[:, None] * root
     A.flat[:: len(A) + 1] += penalty
-    if choose_backend().cholesky(A) != 0:
+    factor = choose_backend().cholesky_factor(A)
+    if factor is None:
         return None
-    log_determinant = 2.0 * float(np.sum(np.log(A.diagonal())))
-    G = inverse_of(A)
+    log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
+    G = factor.inverse()
     G *= root[:, None] * root
     if problem.bias:
         u = G.sum(axis=1)
@@ -86,20 +82,6 @@ def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverte
         log_determinant += float(np.log(total))
         G -= np.outer(u / total, u)
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
-
-
-def inverse_of(L: Array) -> Array:
-    """Return the inverse of L L'; what is above the diagonal of L is not looked at. Destroys L."""
-    if len(L) <= _SHORT:
-        # the lower triangle by rows is the upper one by columns, as LAPACK counts
-        half, _ = linalg.lapack.dpotri(L.T, lower=0, overwrite_c=1)
-        G = np.triu(half)
-        return np.asarray(G + np.triu(G, 1).T)
-    _invert_triangle(L)
-    G = np.empty_like(L)
-    for first, last in pairwise([*range(0, len(L), _PANEL), len(L)]):
-        G[first:last] = L[first:, first:last].T @ L[first:]
-    return G
 
 
 def by_scales(A: Array, raw: Array, scales: Array, leaf: Statistic) -> Array:

@@ -41,7 +41,9 @@ def fall_back(
     alone = problem.group is not None and bool((problem.group < 0).any())
     # K, and room for the copies that are made of parts of it
     if not alone and max(n, points) <= LARGEST_STORED and within_budget(2 * 8 * points * points):
-        engine = StoredEngine(base.dense(), watch, most or max(_STEPS, _STEPS_PER_ROW * n))
+        engine = StoredEngine(
+            choose_backend().stored(base.dense()), watch, most or max(_STEPS, _STEPS_PER_ROW * n)
+        )
         part = begin(engine, problem, b)
         answer(engine, [part], criterion, tol)
         return part.b, part.steps

@@ -184,10 +184,17 @@ class _InteriorPointRun:
     def _narrowed(
         self, P: FeatureProgramme, at: SmoothPoint, width: float, end: float
     ) -> tuple[SmoothPoint, float]:
-        """Round corners over ever less, until that is `end`, or so little that few rows feel it."""
+        """Round corners over ever less, until that is `end`, or so little that few rows feel it.
+
+        Of few rows none may be left that feels it: then the last rounding has to do.
+        """
         most = 0 if end else max(len(at.t) // _FEW_OF, _ROWS_PER_UNKNOWN * P.rows.width)
+        descended = False
         while True:
             found = descend_rounded(P, at, width, self._tick)
+            if descended and not found.ok:
+                return at, width / _NARROWER
+            descended = True
             near = np.count_nonzero(P.duals_at(found.t).distance_to_corner <= _BAND * width)
             if not found.ok or self.stopped or width <= end or near <= most:
                 return found, width
@@ -270,7 +277,7 @@ class _InteriorPointRun:
     def _size(self, P: FeatureProgramme, t: Array) -> float:
         """Return the size of residuals: what is asked, what is there, or what b makes."""
         asked = float(np.abs(P.linear).mean()) or float(np.abs(t).mean())
-        return asked or P.rows.length() ** 2 * self.coef_size or 1.0
+        return asked or P.even_residuals() or P.rows.length() ** 2 * self.coef_size or 1.0
 
     def _descend(
         self, v: Array, t: Array, v_new: Array, t_new: Array, value: float

@@ -149,6 +149,20 @@ class FeatureProgramme:
         """Return the residuals t = p - A v."""
         return np.asarray(self.linear - self.rows.matvec(v))
 
+    def even_residuals(self) -> float:
+        """Return the spread of residuals where all variables of a group have equal shares of it.
+
+        Where nothing is asked of rows, as in one-class machines, this is the only size there is: it
+        grows with the number of rows, as the sums do.
+        """
+        group, box = self.rows.group, np.isfinite(self.upper) & (self.upper > 0)
+        room = np.where(box & (group >= 0), self.upper, 0.0)
+        sums = self.rows.sums(room)
+        shares = np.append(self.totals / np.where(sums > 0, sums, np.inf), 0.0)
+        reached = self.rows.features.matvec(self.rows.features.rmatvec(room * shares[group]))
+        spread = float(reached.std()) if len(reached) else 0.0
+        return spread if np.isfinite(spread) else 0.0
+
     def value(self, v: Array, t: Array, b: Array) -> float:
         """Return the primal objective at v, where t and b belong to it."""
         w = v[: len(v) - len(self.totals)]

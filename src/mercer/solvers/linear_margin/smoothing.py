@@ -78,7 +78,7 @@ def descend_rounded(P: FeatureProgramme, at: SmoothPoint, width: float, tick: Ti
     """
     Q = rounded(P, width)
     offset = Q.linear - P.linear
-    newton = _Newton(Q, at.v, at.t + offset)
+    newton = _Newton(Q, at.v, at.t + offset, width)
     for _ in range(_STEPS):
         step, promised = newton.direction()
         size = abs(newton.value)
@@ -93,8 +93,8 @@ def descend_rounded(P: FeatureProgramme, at: SmoothPoint, width: float, tick: Ti
 
 
 class _Newton:
-    def __init__(self, Q: FeatureProgramme, v: Array, t: Array) -> None:
-        self.Q, self.v, self.t = Q, v, t
+    def __init__(self, Q: FeatureProgramme, v: Array, t: Array, width: float) -> None:
+        self.Q, self.v, self.t, self.width = Q, v, t, width
         self.ridge = np.ones(len(v))
         self.ridge[len(v) - len(Q.totals) :] = 0.0
         self.pull = Q.pull_of_totals()
@@ -112,7 +112,10 @@ class _Newton:
         return max(0.1 * width * float(box.sum()), floor)
 
     def direction(self) -> tuple[Array | None, float]:
-        """Return the step to the lowest point of the present pieces, and what it promises."""
+        """Return the step to the lowest point of the present pieces, and what it promises.
+
+        None where there is nothing to hold on to.
+        """
         Q, curved = self.Q, np.flatnonzero(self.piece.curved)
         gradient = self.ridge * self.v - self.pull - Q.rows.rmatvec(self.piece.b)
         bent = np.zeros(len(self.t))
@@ -120,8 +123,11 @@ class _Newton:
         part = Q.rows if 2 * len(curved) > len(bent) else Q.rows.take(curved)
         H = part.gram(bent if part is Q.rows else bent[curved])
         H.flat[:: len(H) + 1] += self.ridge
-        if not (H.diagonal() > 0).all():
-            return None, np.inf
+        flat = ~(H.diagonal() > 0)
+        if flat.any():  # no row of a group is near its corner: the offset goes where some are
+            step = np.where(flat, -np.sign(gradient) * self.width, 0.0)
+            promised = -float(gradient @ step)
+            return (step if promised > 0 else None), promised
         step = factor_spd(H)(-gradient)
         return step, -0.5 * float(gradient @ step)
 

@@ -19,7 +19,7 @@ SMALLEST = 256
 GROWTH, LEAST_JOINING = 2.0, 256  # times the support vectors known: how many join, at least
 SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
 SAMPLED, ONE_IN = 128, 8  # points of a sample: at least, and one in so many
-NEAR = 32  # one in so many: variables nearest to deciding
+LEAST_NEAR, NEAR = 64, 128  # variables nearest to deciding: at least, and one in so many
 STRONGEST = 8  # one in so many that join is among the worst; the others are evenly spaced
 
 
@@ -145,29 +145,30 @@ def _largest(index: Array, value: Array, count: int) -> Array:
     return np.asarray(index[np.argpartition(-value, count)[:count]])
 
 
-def sample_points(n: int, blocks: list[Block]) -> Array:
-    """Return which of n points are a fair sample, one in eight of each block, some of small ones.
+def sample_points(n: int, blocks: list[Block], one_in: int) -> Array:
+    """Return which of n points are a fair sample: one in so many of each block, some of small ones.
 
     Points of one block are those that the same programmes have: a class, where these are pairs.
     """
     chosen = np.zeros(n, dtype=bool)
     for block in blocks:
         points = np.arange(n)[block.points]
-        count = min(len(points), max(SAMPLED, len(points) // ONE_IN))
+        count = min(len(points), max(SAMPLED, len(points) // one_in))
         chosen[points[np.linspace(0, len(points) - 1, count).astype(np.int64)]] = True
     return chosen
 
 
-def near_points(parts: Iterable[tuple[BoxState, Standing]], n: int) -> Array | None:
-    """Return which of n points are in use by a programme, or nearest to it; None if many matter."""
+def near_points(parts: Iterable[tuple[BoxState, Standing]], n: int) -> Array:
+    """Return which of n points are in use, violate a condition of a programme, or are near to that.
+
+    Programmes get all of these that they have: rows near in one of them are often so in another.
+    """
     chosen = np.zeros(n, dtype=bool)
     for part, now in parts:
         wrong = np.maximum(now.rising - now.level, now.level - now.falling)
         used = part.b != 0
         matter = int(np.count_nonzero(used | (wrong > 0)))
-        if matter > max(SAMPLED, len(used) // ONE_IN):
-            return None
         wrong[used] = np.inf
-        near = _largest(np.arange(len(used)), wrong, max(SAMPLED, len(used) // NEAR, 2 * matter))
-        chosen[part.points(near)] = True
+        count = max(LEAST_NEAR, len(used) // NEAR, int(SPARE * matter))
+        chosen[part.points(_largest(np.arange(len(used)), wrong, count))] = True
     return chosen

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
 from mercer.backends.boxes import BoxPath, BoxPathAnswer, PathStep
 from mercer.gram import DenseGram, PrecomputedGram
 from mercer.problems import BoxQP, MarginPath, PathDuals, PathSetting
@@ -69,7 +68,7 @@ class SMOPath(Solver):
             return report(self, _unsolved(problem), Status.STOPPED, 0, watch)
         settings, starts, place = warm_starts(problem)
         limit = self.max_iter or limit_of(problem.problems)
-        engine = StoredEngine(problem.base.dense(), watch, limit)
+        engine = StoredEngine(problem.base.stored, watch, limit)
         aim = self.tol * min([1.0, *(one.scale for one in problem.problems if one.scale)])
         ends = _descend(engine, problem, settings, starts, SHARE * aim)
         state = PathState(problem, settings, ends, self.tol)
@@ -173,7 +172,7 @@ def _descend(
         BoxPath(_begun(engine, one).box(), one.totals, steps, problem.evaluation_rows)
         for one in problem.problems
     ]
-    return choose_backend().box_paths(engine.K, paths, tol, engine.limit, engine.watch.tick)
+    return engine.K.box_paths(paths, tol, engine.limit, engine.watch.tick)
 
 
 def _begun(engine: StoredEngine, problem: BoxQP) -> BoxState:
@@ -187,7 +186,7 @@ def _begun(engine: StoredEngine, problem: BoxQP) -> BoxState:
 def _matrix_of(engine: StoredEngine, copy: Float64Matrix | None) -> Float64Matrix:
     """Return what gives K in float64: K itself where it is, or the copy that others share."""
     if engine.K.dtype == np.float64:
-        return lambda work: engine.K
+        return lambda work: engine.K.dense()
     return copy or (lambda work: None)
 
 

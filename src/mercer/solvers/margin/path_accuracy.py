@@ -125,7 +125,7 @@ def inaccurate(engine: StoredEngine, state: PathState, matrix: Float64Matrix) ->
     least = float(limits.min())
     wrong = ~(np.array([end.violation for end in state.ends]).T <= limits)
     rates = np.zeros(2)
-    if engine.rounding > EXACT or _seen_in_float64(engine.K, sizes, least):
+    if engine.rounding > EXACT or _seen_in_float64(engine.K.diagonal(), sizes, least):
         order = np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1]
         looks = [divmod(int(at), len(state.ends)) for at in order[:_LOOKS]]
         K = matrix(sum(2 * _SAMPLE * state.used(s, k) + _ASKING for s, k in looks))
@@ -185,9 +185,9 @@ def _mend_on(K: Array, engine: StoredEngine, state: PathState, found: Sequence[M
         state.keep(s, k, part, end.offsets[0], end.values[0])
 
 
-def _seen_in_float64(K: Array, sizes: Array, tol: float) -> bool:
+def _seen_in_float64(diagonal: Array, sizes: Array, tol: float) -> bool:
     """Return whether rounding of float64, of K times the coefficients, could be seen."""
-    entries = float(np.abs(K.diagonal()).max(initial=0.0))
+    entries = float(np.abs(diagonal).max(initial=0.0))
     return DOUBLE * entries * float(sizes.max(initial=0.0)) > _ALLOWED * tol
 
 

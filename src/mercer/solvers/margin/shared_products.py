@@ -106,7 +106,7 @@ class SharedProducts:
         X = take(self.source.X, points)
         columns, height = self.source.only(moved), row_count(X)
         self.entries += float(height) * len(moved)
-        at_once = rows_at_once(coef.shape[1], _MOST_ROWS, arrays=3)
+        at_once = rows_at_once(coef.shape[1], min(_MOST_ROWS, max(1, height)), arrays=3)
         sums = np.empty((height, coef.shape[1])) if height > at_once else None
         for first in range(0, height, at_once):
             rows = slice(first, first + at_once)

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer import deadline
 from mercer.array_types import Array
-from mercer.backends import choose_backend
+from mercer.backends.stored import StoredMatrix
 from mercer.gram import DenseGram, PrecomputedGram
 from mercer.gram.build import descents_at_once
 from mercer.problems import BoxQP, Dual, Duals, Many
@@ -80,7 +79,7 @@ class SMO(Solver):
             parts = [resting(p, b) for p, b in zip(problems, begins, strict=True)]
             return conclude(self, problem, parts, [Status.STOPPED] * len(parts), watch)
         base: Any = problems[0].unwrapped.base
-        engine = StoredEngine(base.dense(), watch, limit)
+        engine = StoredEngine(base.stored, watch, limit)
         parts = [begin(engine, p, b) for p, b in zip(problems, begins, strict=True)]
         ends = answer(engine, parts, self.criterion, self.tol)
         return conclude(self, problem, parts, ends, watch)
@@ -220,15 +219,13 @@ def resting(problem: BoxQP, start: Array | None) -> BoxState:
 
 # --- the engine on a stored K: compiled pair steps, all parts at once ----------------------------
 
-_ROWS_AT_ONCE = 256  # summed in the type of K before float64 takes over
-
 
 class StoredEngine(Engine):
     """Pair steps on a matrix.
 
     Parameters
     ----------
-    K : (n, n) array
+    K : StoredMatrix
         float32 or float64.
     watch : Watch
         Told the steps of all runs together.
@@ -236,7 +233,7 @@ class StoredEngine(Engine):
         Pair steps allowed for each programme.
     """
 
-    def __init__(self, K: Array, watch: Watch, limit: int) -> None:
+    def __init__(self, K: StoredMatrix, watch: Watch, limit: int) -> None:
         super().__init__(watch, limit, float(np.finfo(K.dtype).eps))
         self.K = K
 
@@ -252,8 +249,7 @@ class StoredEngine(Engine):
         if not parts:
             return
         left = self.limit - max(part.steps for part in parts)
-        answers = choose_backend().box_qps(
-            self.K,
+        answers = self.K.box_qps(
             [part.box() for part in parts],
             tol,
             left,
@@ -267,26 +263,8 @@ class StoredEngine(Engine):
     def applied(self, part: BoxState, changed: Array, step: Array) -> Array:
         """Read the rows of the variables that moved; sums are in float64."""
         held = part.unwrapped
-        product = rows_times(self.K, *part.on_base(changed, step))
+        product = self.K.combination(*part.on_base(changed, step))
         product = product if held.index is None else product[held.index]
         if held.shift is not None:
             product[changed] += held.shift[changed] * step
         return product
-
-
-def rows_times(K: Array, points: Array, coef: Array) -> Array:
-    """Return the rows `points` of K, each times its coefficient, summed in float64 over blocks.
-
-    Row by row, so that none is copied; and by NumPy's own loops, because the threads of a BLAS
-    wait for one another longer than such a sum takes when other work runs beside.
-    """
-    total, term = np.zeros(K.shape[1]), np.empty(K.shape[1], dtype=K.dtype)
-    for first in range(0, len(points), _ROWS_AT_ONCE):
-        deadline.check()
-        few = slice(first, first + _ROWS_AT_ONCE)
-        part = np.zeros(K.shape[1], dtype=K.dtype)
-        for i, c in zip(points[few].tolist(), coef[few].astype(K.dtype), strict=True):
-            np.multiply(K[i], c, out=term)
-            np.add(part, term, out=part)
-        total += part
-    return total

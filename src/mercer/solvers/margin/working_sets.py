@@ -12,7 +12,7 @@ memory budget, it is stored, and pair steps go on there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Box
+from mercer.backends.boxes import Box, BoxAnswer
 from mercer.gram import CachedGram, LazyGram
 from mercer.gram.build import box_bytes, largest_set
 from mercer.gram.policy import LARGEST_STORED
@@ -29,6 +29,7 @@ from mercer.problems import BoxQP, Many
 from mercer.resources import within_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
 from mercer.solvers.margin.choose_set import (
+    ONE_IN,
     Standing,
     choose_set,
     near_points,
@@ -50,13 +51,18 @@ from mercer.solvers.margin.smo import (
 
 _INNER = 0.1  # of the violation: how far a set is solved, ...
 _INNER_SMALL, _SMALL = 0.01, 1024  # ... and one of so few variables, where pair steps cost nothing
+_AT_ONCE = 4096  # points: K of so few costs less than to choose among them
 _LEAST_SAMPLED = 4096  # points: with fewer no sample is worth its rounds
 _LOOSE = 0.025  # of the spread of F at the start: what the violation on a sample may be
-_MANY = 0.25  # of a sample in use: then all of K is worth storing, where it fits
+# Of a sample in use, and of one an eighth as large, where more are: then all of K is worth storing,
+# where it fits.
+_MANY, _MANY_OF_FEW = 0.4, 0.6
+_PROBE = 4  # times as many rows a sample must have for a smaller one to be worth its time
 _ENOUGH = 2.0  # times all entries of K evaluated: then it is stored, where it fits
 # Entries of K for each programme that cost no more than the sets of that programme: with fewer K is
 # stored at once, as for many pairs of small classes.
-_ENTRIES_PER_PART = 1e7
+_ENTRIES_PER_PART = 1e6
+_NEARER = 4  # one in so many, at most, is near enough to look at first
 _LOOKS = 6  # at all rows, from answers on few of them
 _LEAST = 16  # variables of a set, however small the memory budget
 # Sets for each row, when nobody says: five times as many as the slowest that ended took. One is
@@ -136,6 +142,7 @@ class Sets(Engine):
         super().__init__(watch, limit, float(np.finfo(source.dtype).eps))
         self.source = source
         self._largest = max(_LEAST, largest_set(source.dtype))
+        self._few = min(_AT_ONCE, self._largest)
         self._entries = 0.0  # of K, evaluated so far
         self._stored: StoredEngine | None = None
 
@@ -161,23 +168,47 @@ class Sets(Engine):
         if not parts:
             return
         products = SharedProducts(self.source, [part.unwrapped.index for part in parts])
+        if self._stored is None and products.points <= self._few:
+            self._at_once(parts, tol)
+            return
         cold = all(not part.b.any() for part in parts)
         if self._stored is None and cold and products.points >= _LEAST_SAMPLED:
             self._on_a_sample(parts, tol, products)
-        for _ in range(_LOOKS):
-            if self._stored is not None or self.watch.stopped:
-                break
-            stands = {k: standing(part) for k, part in enumerate(parts)}
-            left = {k: now for k, now in stands.items() if now.violation > tol}
-            few = near_points([(parts[k], left[k]) for k in left], self.source.n)
-            if not left or few is None or 2 * np.count_nonzero(few) > self.source.n:
-                break
-            if any(self.is_spent(parts[k]) for k in left):
-                break
-            some = self._some({k: parts[k] for k in left}, few)
-            self._rounds([one for one, _ in some.values()], 0.5 * tol)
-            self._adopt(parts, some, products)
+        if self._stored is None and self._looks(parts, tol, products):
+            return
         self._rounds(parts, tol, products)
+
+    def _looks(self, parts: list[BoxState], tol: float, products: SharedProducts) -> bool:
+        """Solve among the points near to deciding, a few times; return whether all are settled."""
+        left = list(range(len(parts)))
+        for _ in range(_LOOKS):
+            stands = {k: standing(parts[k]) for k in left}
+            for k, stand in stands.items():
+                parts[k].violation = stand.violation
+            left = [k for k in left if parts[k].violation > tol]
+            if not left:
+                return True
+            if self.watch.stopped or any(self.is_spent(parts[k]) for k in left):
+                return False
+            near = near_points([(parts[k], stands[k]) for k in left], self.source.n)
+            count = np.count_nonzero(near)
+            if count > max(self._few, products.points // _NEARER):
+                return False
+            some = _among({k: parts[k] for k in left}, near)
+            solve = self._at_once if count <= self._few else self._rounds
+            solve([one for one, _ in some.values()], 0.5 * tol)
+            self._adopt(parts, some, products)
+        return False
+
+    def _at_once(self, parts: list[BoxState], tol: float) -> None:
+        """Descend on K of all points that the parts have, where these are few."""
+        sets = [np.arange(len(part.b)) for part in parts]
+        levels = [_level(part) for part in parts]
+        _, ends = self._pair_steps(parts, sets, levels, range(len(parts)), tol)
+        for part, level, end in zip(parts, levels, ends.values(), strict=True):
+            part.b, part.F, part.violation = end.b, end.gradient + level, end.violation
+            part.error, part.steps = np.inf, part.steps + end.iterations
+            part.rounds += 1
 
     def _on_a_sample(self, parts: list[BoxState], tol: float, products: SharedProducts) -> None:
         """Start all parts from the answer to a fair sample of the rows, or store K at once.
@@ -189,32 +220,37 @@ class Sets(Engine):
         if whole and self.source.n**2 < _ENTRIES_PER_PART * len(parts):
             self._store()
             return
-        some = self._some(dict(enumerate(parts)), sample_points(self.source.n, products.blocks))
-        few = [one for one, _ in some.values()]
-        spread = max(float(np.ptp(part.F)) for part in parts)
-        self.descend(few, max(tol, _LOOSE * spread))
-        used = np.zeros(self.source.n, dtype=bool)
-        seen = np.zeros(self.source.n, dtype=bool)
-        for one in few:
-            seen[one.points(slice(None))] = True
-            used[one.points(np.flatnonzero(one.b))] = True
-        many = np.count_nonzero(used) > _MANY * np.count_nonzero(seen)
-        if whole and many and not self.watch.stopped:
-            for k, part in enumerate(parts):
-                part.steps, part.rounds = few[k].steps, few[k].rounds
-            self._store()
-        else:
+        loose = max(tol, _LOOSE * max(float(np.ptp(part.F)) for part in parts))
+        fair = sample_points(self.source.n, products.blocks, ONE_IN)
+        if 2 * np.count_nonzero(fair) > products.points:  # of so many classes that none has many
+            return
+        if whole:
+            small = sample_points(self.source.n, products.blocks, ONE_IN**2)
+            if _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
+                few, _ = self._solved_among(parts, small, loose)
+                if self._stores(parts, few, _MANY_OF_FEW):
+                    return
+        few, some = self._solved_among(parts, fair, loose)
+        if not (whole and self._stores(parts, few, _MANY)):
             self._adopt(parts, some, products)
 
-    def _some(self, parts: dict[int, BoxState], chosen: Array) -> dict[int, tuple[BoxState, Array]]:
-        """Return the programmes in the variables at some points, and which variables these are."""
-        some = {}
-        for k, part in parts.items():
-            rows = np.flatnonzero(chosen[part.points(slice(None))])
-            one = BoxState(part.problem.among(rows, part.b), part.b[rows], part.F[rows])
-            one.steps, one.rounds = part.steps, part.rounds
-            some[k] = (one, rows)
-        return some
+    def _solved_among(
+        self, parts: list[BoxState], chosen: Array, tol: float
+    ) -> tuple[list[BoxState], dict[int, tuple[BoxState, Array]]]:
+        """Return the answers at some points alone, and which variables these are."""
+        some = _among(dict(enumerate(parts)), chosen)
+        few = [one for one, _ in some.values()]
+        self.descend(few, tol)
+        return few, some
+
+    def _stores(self, parts: list[BoxState], few: list[BoxState], many: float) -> bool:
+        """Store K if more than a share of a sample is in use; return whether it was."""
+        if self.watch.stopped or _share_in_use(few, self.source.n) <= many:
+            return False
+        for part, one in zip(parts, few, strict=True):
+            part.steps, part.rounds = one.steps, one.rounds
+        self._store()
+        return True
 
     def _adopt(
         self,
@@ -246,7 +282,7 @@ class Sets(Engine):
         return within_budget(box_bytes(self.source.n, variables, self.source.dtype))
 
     def _store(self) -> None:
-        self._stored = StoredEngine(self.source.pairs().dense(), self.watch, self.limit)
+        self._stored = StoredEngine(self.source.pairs().stored(), self.watch, self.limit)
 
     def _on_stored(self, stored: StoredEngine, parts: list[BoxState], tol: float) -> None:
         stored.limit, stored.steps = self.limit, self.steps
@@ -324,24 +360,9 @@ class Sets(Engine):
         products: SharedProducts,
     ) -> set[int]:
         """Solve in the variables of the sets alone; return the parts that did not move."""
-        taken = np.zeros(self.source.n, dtype=bool)
-        for k in batch:
-            taken[parts[k].points(sets[k])] = True
-        points = np.flatnonzero(taken)
-        place = np.cumsum(taken) - 1
-        K = self.source.only(points).pairs().dense()
-        boxes = [_box(parts[k], sets[k], stands[k].level, place) for k in batch]
-        before, worst = self.steps, max(parts[k].violation for k in batch)
-        found = choose_backend().box_qps(
-            K,
-            boxes,
-            tol,
-            self.limit - max(parts[k].steps for k in batch),
-            lambda n, _: self.watch.tick(before + n, worst),
-        )
-        del K  # its pages are those of the next
-        self._entries += 0.5 * len(points) ** 2
-        ends = dict(zip(batch, found, strict=True))
+        levels = [stand.level for stand in stands]
+        points, ends = self._pair_steps(parts, sets, levels, batch, tol)
+        self._entries += 0.5 * points**2
         steps = {k: _moved(sets[k], end.b - parts[k].b[sets[k]]) for k, end in ends.items()}
         changes = self._times(products, parts, steps)
         for k, end in ends.items():
@@ -352,8 +373,61 @@ class Sets(Engine):
             part.violation = stands[k].violation
             part.error, part.steps = np.inf, part.steps + end.iterations
             part.rounds += 1
-            self.steps += end.iterations
         return {k for k in batch if not len(steps[k][0])}
+
+    def _pair_steps(
+        self,
+        parts: list[BoxState],
+        sets: list[Array],
+        levels: list[Array],
+        batch: Sequence[int],
+        tol: float,
+    ) -> tuple[int, dict[int, BoxAnswer]]:
+        """Descend on K between the points of some sets; return how many, and where it ended."""
+        taken = np.zeros(self.source.n, dtype=bool)
+        for k in batch:
+            taken[parts[k].points(sets[k])] = True
+        points = np.flatnonzero(taken)
+        place = np.cumsum(taken) - 1
+        K = self.source.only(points).pairs().dense()
+        boxes = [_box(parts[k], sets[k], levels[k], place) for k in batch]
+        before, worst = self.steps, max(parts[k].violation for k in batch)
+        found = choose_backend().box_qps(
+            K,
+            boxes,
+            tol,
+            self.limit - max(parts[k].steps for k in batch),
+            lambda n, _: self.watch.tick(before + n, worst),
+        )
+        self.steps += sum(end.iterations for end in found)
+        return len(points), dict(zip(batch, found, strict=True))
+
+
+def _among(parts: dict[int, BoxState], chosen: Array) -> dict[int, tuple[BoxState, Array]]:
+    """Return the programmes in the variables at some points, and which variables these are."""
+    some = {}
+    for k, part in parts.items():
+        rows = np.flatnonzero(chosen[part.points(slice(None))])
+        one = BoxState(part.problem.among(rows, part.b), part.b[rows], part.F[rows])
+        one.steps, one.rounds = part.steps, part.rounds
+        some[k] = (one, rows)
+    return some
+
+
+def _level(part: BoxState) -> Array:
+    """Return the multiplier of the sum of each variable; before the first step none is known."""
+    if not part.b.any():
+        return np.zeros(len(part.b))
+    return part.problem.spread(part.problem.offsets(part.b, part.F))
+
+
+def _share_in_use(parts: list[BoxState], n: int) -> float:
+    """Return which share of the points that parts have is in use in some of them."""
+    seen, used = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    for part in parts:
+        seen[part.points(slice(None))] = True
+        used[part.points(np.flatnonzero(part.b))] = True
+    return float(np.count_nonzero(used) / max(1, np.count_nonzero(seen)))
 
 
 def _box(part: BoxState, chosen: Array, level: Array, place: Array) -> Box:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
@@ -15,7 +14,6 @@ from mercer.problems.multitask.regression import TaskEvidence, readings_of, task
 from mercer.problems.process.evidence import LogParameters
 from mercer.solvers.base import Solution, Solver, Watch, report
 from mercer.solvers.kernel_learning.bounded_descent import bounded_descent
-from mercer.solvers.kernel_learning.ridge_slopes import inverse_of
 from mercer.solvers.multitask.posterior import kronecker, readings_matrix
 from mercer.solvers.process.evidence import contracted
 
@@ -115,13 +113,15 @@ def _readings(problem: TaskEvidence, K: Array, B: Array, noise: float) -> _Slope
     task, row, r = readings.task, readings.row, len(readings.row)
     C = readings_matrix(K, B, readings)
     C.flat[:: r + 1] += noise / s[row]
-    if choose_backend().cholesky(C) != 0:
+    factor = choose_backend().cholesky_factor(C)
+    if factor is None:
         return None
     y = problem.targets[row, task]
-    a = linalg.cho_solve((C.T, False), y, check_finite=False)
-    log_determinant = 2.0 * float(np.sum(np.log(C.diagonal()))) + float(np.sum(np.log(s[row])))
+    a = factor.solve(y)
+    log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
+    log_determinant += float(np.sum(np.log(s[row])))
     value = task_log_likelihood(float(a @ y), log_determinant, readings, s, noise)
-    M = 0.5 * (np.outer(a, a) - inverse_of(C))
+    M = 0.5 * (np.outer(a, a) - factor.inverse())
     copies = float(s[row].sum()) - r
     by_noise = float(np.sum(M.diagonal() / s[row])) - 0.5 * copies / noise
     # sums over the readings of a task, and of a row

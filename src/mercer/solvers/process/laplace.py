@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.gram import Source
 from mercer.gram.base import written_out
 from mercer.problems.process.classification import (
@@ -24,7 +24,6 @@ from mercer.problems.process.evidence import LogParameters
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.kernel_learning.bounded_descent import bounded_descent
-from mercer.solvers.kernel_learning.ridge_slopes import inverse_of
 from mercer.solvers.process.evidence import contracted
 
 _HALVINGS = 40
@@ -44,8 +43,8 @@ class Mode:
         Its values.
     root : (n,) array
         Root of the curvature of the likelihood.
-    factor : (n, n) array
-        Lower Cholesky factor of I + W^1/2 K W^1/2; what is above the diagonal means nothing.
+    factor : Factor or None
+        Of I + W^1/2 K W^1/2; None where K is so far from positive semidefinite that it has none.
     log_likelihood : float
         The logarithm of the approximate evidence.
     left : float
@@ -58,7 +57,7 @@ class Mode:
     coef: Array
     f: Array
     root: Array
-    factor: Array
+    factor: Factor | None
     log_likelihood: float
     left: float
     steps: int
@@ -90,7 +89,7 @@ class LaplaceMode(Solver):
             "Use LogisticRegression, or fewer rows.",
             held=problem.gram.nbytes,
         )
-        K, indefinite = written_out(problem.gram), False
+        K, indefinite = choose_backend().stored(written_out(problem.gram)), False
         factors = np.empty((c, n, n))
         modes: list[Mode] = []
         for t in range(c):
@@ -99,7 +98,7 @@ class LaplaceMode(Solver):
             if not np.isfinite(mode.log_likelihood) and not problem.gram.valid:
                 K, indefinite = _nearest(K), True  # said by the status
                 mode = newton(K, *asked)
-            factors[t] = np.tril(mode.factor)
+            factors[t] = np.nan if mode.factor is None else mode.factor.lower()
             modes.append(mode)
             if watch.tick(sum(m.steps for m in modes), mode.left) and t + 1 < c:
                 deadline.check()
@@ -121,13 +120,13 @@ class LaplaceMode(Solver):
 
 
 def newton(
-    K: Array, signs: Array, s: Array, tol: float, max_iter: int, start: Array | None = None
+    K: StoredMatrix, signs: Array, s: Array, tol: float, max_iter: int, start: Array | None = None
 ) -> Mode:
     """Return the mode of sum s log(1 / (1 + exp(-sign f))) - f'K^-1 f / 2.
 
     Parameters
     ----------
-    K : (n, n) array
+    K : StoredMatrix
         Covariance.
     signs : (n,) array
         1 or -1.
@@ -141,31 +140,33 @@ def newton(
         Coefficients to start from.
     """
     a = np.zeros(len(s)) if start is None else start
-    f = K @ a
+    f = _times(K, a)
     value, steps = _objective(a, f, signs, s), 0
     lengths = np.sqrt(np.maximum(K.diagonal(), 0.0))
     while True:
         deadline.check()
         gradient, root = _likelihood(f, signs, s)
-        factor = _curved(K, root)
+        factor = K.cholesky(np.ones(len(s)), root)
         pull = float(lengths @ np.abs(gradient))
         left = float(lengths @ np.abs(gradient - a)) / pull if pull > 0 else 0.0
         if left <= 1e-2 * tol or steps >= max_iter:  # Newton's last step squares what is left
             break
-        moved = _step(a, f, K, factor, gradient, root, signs, s, value)
+        moved = None
+        if factor is not None:
+            moved = _step(a, f, K, factor, gradient, root, signs, s, value)
         if moved is None:
             break
         a, f, value = moved
         steps += 1
-    determinant = float(np.sum(np.log(factor.diagonal())))
+    determinant = np.nan if factor is None else float(np.sum(np.log(factor.diagonal())))
     return Mode(a, f, root, factor, value - determinant, left, max(steps, 1))
 
 
 def _step(
     a: Array,
     f: Array,
-    K: Array,
-    factor: Array,
+    K: StoredMatrix,
+    factor: Factor,
     gradient: Array,
     root: Array,
     signs: Array,
@@ -174,9 +175,8 @@ def _step(
 ) -> tuple[Array, Array, float] | None:
     """Go the whole Newton step, or half of it, ...; None where nothing is gained but rounding."""
     b = root**2 * f + gradient
-    inner = linalg.cho_solve((factor.T, False), root * (K @ b), check_finite=False)
-    goal = b - root * inner
-    image = K @ goal
+    goal = b - root * factor.solve(root * _times(K, b))
+    image = _times(K, goal)
     share = 1.0
     for _ in range(_HALVINGS):
         new_a, new_f = a + share * (goal - a), f + share * (image - f)
@@ -187,10 +187,14 @@ def _step(
     return None
 
 
-def _nearest(K: Array) -> Array:
+def _times(K: StoredMatrix, v: Array) -> Array:
+    return K.product(v[:, None])[:, 0]
+
+
+def _nearest(K: StoredMatrix) -> StoredMatrix:
     """Return the nearest positive semidefinite matrix."""
-    values, vectors = interruptible(np.linalg.eigh, K)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    values, vectors = choose_backend().eigh(K.dense())
+    return choose_backend().stored((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _objective(a: Array, f: Array, signs: Array, s: Array) -> float:
@@ -201,17 +205,6 @@ def _likelihood(f: Array, signs: Array, s: Array) -> tuple[Array, Array]:
     """Return gradient and root of the curvature of the log-likelihood."""
     p = expit(f)
     return np.asarray(s * signs * expit(-signs * f)), np.asarray(np.sqrt(s * p * expit(-f)))
-
-
-def _curved(K: Array, root: Array) -> Array:
-    """Factor I + W^1/2 K W^1/2."""
-    B = K * root
-    B *= root[:, None]
-    B.flat[:: len(B) + 1] += 1.0
-    B = np.ascontiguousarray(B)
-    if choose_backend().cholesky(B) != 0:
-        B.flat[:: len(B) + 1] = np.nan  # K is far from positive semidefinite: nothing is claimed
-    return B
 
 
 # --- the evidence and its gradient ---------------------------------------------------------------
@@ -264,30 +257,31 @@ def laplace_evidence(problem: LaplaceEvidence, logs: Array) -> tuple[float, Arra
         Logarithms of the parameters.
     """
     formula = problem.kernel.formula(logs)
-    K = np.asarray(Source(formula, problem.X).pairs().dense())
+    stored = Source(formula, problem.X).pairs().stored()
+    K = stored.dense()
     value, M = 0.0, np.zeros_like(K)
     for t in range(problem.signs.shape[1]):
         s = problem.row_weights
-        mode = newton(K, problem.signs[:, t], s, LaplaceMode.tol, LaplaceMode.max_iter)
-        if not np.isfinite(mode.log_likelihood):
+        mode = newton(stored, problem.signs[:, t], s, LaplaceMode.tol, LaplaceMode.max_iter)
+        if mode.factor is None or not np.isfinite(mode.log_likelihood):
             return -np.inf, np.zeros(len(logs))
         value += mode.log_likelihood
-        M += _slope(K, mode, s)
+        M += _slope(K, mode, mode.factor, s)
     return value, contracted(problem.kernel, logs, M, problem.X, {formula: K})
 
 
-def _slope(K: Array, mode: Mode, s: Array) -> Array:
-    variance = K.diagonal().copy()
+def _slope(K: Array, mode: Mode, factor: Factor, s: Array) -> Array:
+    variance, L = K.diagonal().copy(), factor.lower()
     for first in range(0, len(K), _COLUMNS_AT_ONCE):
         deadline.check()
         some = slice(first, first + _COLUMNS_AT_ONCE)
         half = linalg.solve_triangular(
-            mode.factor, mode.root[:, None] * K[:, some], lower=True, check_finite=False
+            L, mode.root[:, None] * K[:, some], lower=True, check_finite=False
         )
         variance[some] -= np.einsum("ij,ij->j", half, half)
     p = expit(mode.f)
     third = -s * p * expit(-mode.f) * (1.0 - 2.0 * p)
-    R = inverse_of(mode.factor.copy())
+    R = factor.inverse()
     R *= mode.root[:, None] * mode.root
     u = 0.5 * variance * third
     q = u - R @ (K @ u)

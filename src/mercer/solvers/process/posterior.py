@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.host_matrix import HostFactor
 from mercer.backends.lapack import interruptible
 from mercer.gram import ShiftedGram
 from mercer.gram.build import factor_bytes, matrix_gram
@@ -76,9 +77,10 @@ def _dual(problem: ProcessRegression) -> _Found:
     shifted = ShiftedGram(problem.gram, system.shift(0))
     factor = shifted_factor(shifted)
     singular = factor is None
-    L = _nearest_factor(shifted) if factor is None else _cleared(factor)
+    factor = HostFactor(_nearest_factor(shifted)) if factor is None else factor
     right = np.column_stack([problem.targets, np.ones(n)])
-    solved = linalg.cho_solve((L.T, False), right, check_finite=False)
+    solved = factor.solve(right)
+    L = factor.lower()
     coef, intercept = eliminate_bias(solved, problem.bias)
     squares, status = float(np.sum(problem.targets * coef)), Status.SOLVED
     if singular:
@@ -91,16 +93,9 @@ def _dual(problem: ProcessRegression) -> _Found:
     return _Found(Coefficients(coef, intercept), L, squares, log_determinant, status)
 
 
-def _cleared(factor: Array) -> Array:
-    """Put zeros above the diagonal, where the matrix itself was left."""
-    for i in range(len(factor) - 1):
-        factor[i, i + 1 :] = 0.0
-    return factor
-
-
 def _nearest_factor(gram: ShiftedGram) -> Array:
     """Return the factor of the nearest matrix without eigenvalues at the level of rounding."""
-    values, vectors = interruptible(np.linalg.eigh, gram.dense())
+    values, vectors = choose_backend().eigh(gram.dense())
     floor = len(values) * _EPS * float(np.abs(values).max(initial=_TINY))
     half = vectors * np.sqrt(np.maximum(values, floor))
     R = interruptible(np.linalg.qr, half.T, mode="r")
@@ -115,7 +110,7 @@ def _primal(problem: ProcessRegression) -> _Found:
     factor, status = shifted_factor(shifted), ended.status
     if factor is None:
         status = Status.SINGULAR
-    L = _nearest_factor(shifted) if factor is None else _cleared(factor)
+    L = _nearest_factor(shifted) if factor is None else factor.lower()
     mean: Coefficients = ended.value
     s, noise, (n, width) = problem.row_weights, problem.noise, problem.gram.factor.shape
     weights: Any = mean.weights

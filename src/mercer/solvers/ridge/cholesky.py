@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
+from mercer.backends.stored import Factor
 from mercer.gram import ShiftedGram
 from mercer.gram.build import factor_bytes
 from mercer.problems import Coefficients, LinearSystem
@@ -42,7 +41,7 @@ class Cholesky(Solver):
             right = np.column_stack([problem.targets[:, columns], np.ones(n)])
             factor = shifted_factor(ShiftedGram(problem.gram, problem.shift(columns[0])))
             if factor is not None:
-                solved = linalg.cho_solve((factor.T, False), right, check_finite=False)
+                solved = factor.solve(right)
                 coef[:, columns], intercept[columns] = eliminate_bias(solved, problem.bias)
             else:
                 coef[:, columns], intercept[columns], ended = least_norm(problem, columns)
@@ -51,15 +50,14 @@ class Cholesky(Solver):
         return report(self, Coefficients(coef, intercept), status, 1, watch)
 
 
-def shifted_factor(gram: ShiftedGram) -> Array | None:
-    """Return the lower Cholesky factor; None if the matrix is singular to working precision."""
-    A = gram.dense()
-    diagonal = A.diagonal().copy()
-    if choose_backend().cholesky(A) != 0:
+def shifted_factor(gram: ShiftedGram) -> Factor | None:
+    """Return the Cholesky factor; None if the matrix is singular to working precision."""
+    factor = gram.base.cholesky(gram.shift)
+    if factor is None:
         return None
     # a pivot at the level of rounding means the factor holds noise, not the matrix
-    noise = len(A) * np.finfo(float).eps * diagonal
-    return None if (np.square(A.diagonal()) <= noise).any() else A
+    noise = gram.shape[0] * np.finfo(float).eps * gram.diag()
+    return None if (np.square(factor.diagonal()) <= noise).any() else factor
 
 
 def eliminate_bias(solved: Array, bias: bool) -> tuple[Array, Array]:

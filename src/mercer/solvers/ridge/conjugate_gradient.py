@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
 from mercer.gram import Gram, ShiftedGram, pivoted_cholesky
 from mercer.problems import Coefficients, LinearSystem
 from mercer.resources import rows_at_once
@@ -144,7 +145,7 @@ class _Descent:
                 way = None
             goal, ended = max(0.5 * self.tol, _LOOK * true), Status.TIME_LIMIT
             X = X.copy()
-            with watch.keeping():  # X is changed in place
+            with watch.keeping(), one_blas_thread():  # X is changed in place
                 carried, way, ended = self._descend(gram, X, R, way, goal, watch)
             if ended is Status.NOT_CONVEX and gram is not self.exact:
                 gram, X, before, way = self.exact, self.X.copy(), np.inf, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends import choose_backend
 from mercer.problems import LinearSystem
 from mercer.resources import require_memory
 from mercer.solvers.base import Status
@@ -30,7 +30,7 @@ def least_norm(problem: LinearSystem, columns: Array) -> tuple[Array, Array, Sta
         held=problem.gram.nbytes,
     )
     root = np.sqrt(problem.row_weights)
-    m, V = interruptible(np.linalg.eigh, weighted(problem.gram, root))
+    m, V = choose_backend().eigh(weighted(problem.gram, root))
     m = m + problem.penalties[columns[0]]
     floor = n * _EPS * np.abs(m).max(initial=0.0)
     known = np.abs(m) > floor

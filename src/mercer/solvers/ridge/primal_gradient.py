@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
-from mercer.deadline import check
 from mercer.gram import FactoredGram, StreamedGram
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
-from mercer.resources import rows_at_once, within_budget
+from mercer.resources import within_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.ridge.normal_matrix import NormalMatrix, Preconditioner, is_mixed_late
 from mercer.solvers.ridge.primal import Primal
 
 _EPS = float(np.finfo(float).eps)
@@ -30,15 +28,15 @@ _STEPS = 80  # with one preconditioner; a better one costs less than many more
 _GROWTH = 4  # times the rows of a sample that did not serve
 _NOTHING = 64 * _EPS  # of sums before they cancel: right-hand sides that are rounding
 _RESTARTS = 8  # each must halve the true residual
-_BLOCK = 4096  # rows of the sample that are written out at a time
 # Nanoseconds on one core: an entry of a row b read from memory in a pass, or evaluated (Gaussian),
-# and a row of the preconditioner over m^2; with 6 rows for each feature 45 passes are saved by all.
-_READ, _EVALUATED, _ROW = 0.55, 3.0, 0.045
-_FEW, _PASSES = 6, 45
+# and a row of the preconditioner over m^2, twice that where it is mixed first. A sample of 6 rows
+# for each feature leaves 45 passes to do, twice as many where a few rows are unlike all others.
+_READ, _EVALUATED, _ROW = 0.55, 3.0, 0.022
+_FEW, _PASSES = 6, 90
 _SINGLE = 2.5e-7  # of an entry: what float32 and sums in it get wrong
 _MOVED = 0.3  # of the equations, preconditioned: each round in float64 leaves this share of errors
+_SERVES = 0.1  # of the residual before: with less left, refinement needs no conjugate directions
 _ROUND = 1e-4  # of the residual at its start: where a round in float32 ends
-_PROBES = 16
 _WRITTEN = 4  # times the features: what work with all of them at once takes
 _HELD = 1.2  # times the rows b: what holding them takes
 
@@ -88,16 +86,21 @@ class PrimalConjugateGradient(Solver):
         """Descend with a preconditioner of some rows, then of more, until of all."""
         problem, scales = _scaled(problem)
         gram: Any = problem.gram
-        rows, n = self.sample or sample_rows(gram), gram.shape[0]
-        precondition = Preconditioner.of(problem, min(rows, n), self.random_state)
-        quick = held(gram, precondition) if rows < n else gram
-        system = NormalEquations.of(quick, problem)
+        rows, n = self.sample or sample_rows(problem), gram.shape[0]
+        if rows < n:
+            precondition = Preconditioner.of(problem, rows, self.random_state)
+            system = NormalEquations.of(held(gram, precondition), problem)
+        else:
+            centre, pulled = centred_targets(problem)
+            found = NormalMatrix.of(problem, np.column_stack([pulled, problem.row_weights]))
+            precondition = Preconditioner.of_matrix(found.matrix, problem)
+            system = NormalEquations.from_sums(found.gram, problem, centre, pulled, found.sums)
         W = np.zeros_like(system.right)
         if start is not None and start.weights is not None:
             W = start.weights / scales
         descent = _Descent(self, system, watch, W)
         while True:
-            ended = descent.run(precondition)
+            ended = descent.run(precondition, rows >= n)
             if ended is not Status.INACCURATE or descent.steps >= self.max_iter:
                 break
             if descent.system.is_rough:  # float32 did not serve
@@ -132,13 +135,15 @@ def _scaled(problem: LinearSystem) -> tuple[LinearSystem, Array]:
     return replace(problem, targets=problem.targets / scales), scales
 
 
-def sample_rows(gram: FactoredGram) -> int:
+def sample_rows(problem: LinearSystem) -> int:
     """Return how many rows the preconditioner is made of: few and many passes, or all and few."""
+    gram: Any = problem.gram
     n, m = gram.shape[0], gram.rank
     entry = _READ if _is_held(gram) or _fits(gram, np.float32) else _EVALUATED
     few = min(n, _FEW * m)
     passes = _PASSES * entry * float(n) * m
-    return few if (n - few) * _ROW * float(m) ** 2 > passes else n
+    row = _ROW * float(m) ** 2 * (1 if is_mixed_late(problem) else 2)
+    return few if (n - few) * row > passes else n
 
 
 def held(gram: FactoredGram, precondition: Preconditioner) -> FactoredGram:
@@ -195,10 +200,16 @@ class NormalEquations:
     @classmethod
     def of(cls, gram: FactoredGram, problem: LinearSystem) -> NormalEquations:
         """Find means and the right-hand side in one pass."""
+        centre, pulled = centred_targets(problem)
+        sums = gram.pull(np.column_stack([pulled, problem.row_weights]))
+        return cls.from_sums(gram, problem, centre, pulled, sums)
+
+    @classmethod
+    def from_sums(
+        cls, gram: FactoredGram, problem: LinearSystem, centre: Array, pulled: Array, sums: Array
+    ) -> NormalEquations:
+        """Take F'(pulled, s) that a pass has found."""
         s, y = problem.row_weights, problem.targets
-        centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
-        pulled = s[:, None] * (y - centre)
-        sums = gram.pull(np.column_stack([pulled, s]))
         mean = sums[:, -1] / s.sum() if problem.bias else np.zeros(len(sums))
         right = sums[:, :-1] - np.outer(mean, pulled.sum(axis=0))
         most = np.linalg.norm(gram.absolute_pull(np.abs(s[:, None] * y)), axis=0)
@@ -242,101 +253,14 @@ class NormalEquations:
         return np.asarray(self.centre - self.mean @ W)
 
 
-# --- what a sample of the rows makes of them -----------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Preconditioner:
-    """Cholesky factors of A + penalty I, one for each penalty, A near G'SG.
-
-    Attributes
-    ----------
-    factors : list of (columns, factor)
-        Targets that share a penalty, and their factor, the least penalty first.
-    """
-
-    factors: list[tuple[Array, Array]]
-
-    @classmethod
-    def of(cls, problem: LinearSystem, count: int, seed: int) -> Preconditioner:
-        """Make it of so many rows."""
-        matrix = sampled_normal_matrix(problem, count, seed)
-        floor = len(matrix) * _EPS * float(np.trace(matrix))  # below, pivots are rounding
-        factors = []
-        for columns in problem.groups():
-            penalty = float(problem.penalties[columns[0]])
-            factors.append((columns, _cholesky(matrix, penalty, floor)))
-        return cls(factors)
-
-    def __call__(self, R: Array) -> Array:
-        """Return P^-1 R."""
-        out = np.empty_like(R)
-        for columns, factor in self.factors:
-            right = R[:, columns]
-            out[:, columns] = linalg.cho_solve((factor.T, False), right, check_finite=False)
-        return out
-
-    def amplified(self, mixing: Array | None) -> float:
-        """Estimate the norm of (R P^-1 R')^1/2, what a rounding of rows b is multiplied by."""
-        factor = self.factors[0][1]
-        G = np.random.default_rng(0).standard_normal((len(factor), _PROBES))
-        if mixing is not None:
-            G = mixing.T @ np.random.default_rng(0).standard_normal((len(mixing), _PROBES))
-        solved = linalg.solve_triangular(factor.T, G, trans=1, lower=False, check_finite=False)
-        return float(np.linalg.norm(solved)) / float(np.sqrt(_PROBES))
-
-
-def _cholesky(matrix: Array, penalty: float, floor: float) -> Array:
-    """Factor; what is not positive definite for rounding gets more on its diagonal."""
-    shift = penalty
-    while True:
-        A = matrix.copy()
-        A.flat[:: len(A) + 1] += shift
-        if choose_backend().cholesky(A) == 0:
-            return A
-        shift = max(10 * shift, floor, _TINY)
-
-
-def sampled_normal_matrix(problem: LinearSystem, count: int, seed: int) -> Array:
-    """Estimate G'SG from some rows, and from the landmarks; exact from all rows.
-
-    Means are taken off in two steps, that of a few rows before products and the rest after.
-    """
-    gram: Any = problem.gram
-    s, n, m = problem.row_weights, gram.shape[0], gram.rank
-    index, share, lone = np.arange(n), s, None
-    if count < n:
-        rng, total = np.random.default_rng(seed), s.sum()
-        even = bool((s == s[0]).all())
-        index = np.sort(rng.choice(n, count, replace=not even, p=None if even else s / total))
-        share, lone = np.full(count, total / count), gram.made_for()
-    out, sums = np.zeros((m, m)), np.zeros(m)
-    middle = None
-    step = rows_at_once(m, _BLOCK, arrays=2)
-    for first in range(0, len(index), step):
-        check()
-        part = slice(first, first + step)
-        E = gram.sampled(index[part])
-        if middle is None:
-            middle = share[part] @ E / share[part].sum() if problem.bias else np.zeros(m)
-        E = E - middle
-        sums += share[part] @ E
-        out += _square(E, share[part])
-    if problem.bias:
-        out -= np.outer(sums, sums) / share.sum()
-    if lone is not None:  # each may be alone in its direction, which a sample would miss
-        out += _square(lone - (middle + sums / share.sum()), np.full(len(lone), s.sum() / n))
-    return out
-
-
-def _square(E: Array, share: Array) -> Array:
-    """Return E'SE; E is overwritten."""
-    if not (share == 1).all():
-        E *= np.sqrt(share)[:, None]
-    return np.asarray(E.T @ E)  # of one array with itself: half the work
-
-
 # --- descent -------------------------------------------------------------------------------------
+
+
+def centred_targets(problem: LinearSystem) -> tuple[Array, Array]:
+    """Return the weighted mean of the targets, zero without a bias, and S (y - mean)."""
+    s, y = problem.row_weights, problem.targets
+    centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
+    return centre, s[:, None] * (y - centre)
 
 
 class _Descent:
@@ -348,15 +272,16 @@ class _Descent:
         self.solver, self.system, self.watch = solver, system, watch
         self.W, self.steps = W, 0
 
-    def run(self, precondition: Preconditioner) -> Status:
+    def run(self, precondition: Preconditioner, is_whole: bool) -> Status:
         """Descend, look at the true residual, and descend again from there if it is not small."""
         right = self.system.right
         sizes = np.maximum(_sizes(right, precondition(right)), _TINY)
+        ended = self._refine(precondition, sizes) if is_whole else None
+        if ended is not None:
+            return ended
         before = np.inf
         for _ in range(_RESTARTS):
-            R = self.system.residual(self.W) if np.any(self.W) else right.copy()
-            R[:, ~right.any(axis=0)] = 0.0
-            worst = float((_sizes(R, precondition(R)) / sizes).max(initial=0.0))
+            R, worst = self._look(precondition, sizes)
             if not np.isfinite(worst):
                 return Status.NOT_FINITE
             if worst <= self.solver.tol:
@@ -371,6 +296,34 @@ class _Descent:
             if ended is not Status.SOLVED:
                 return ended
         return Status.INACCURATE
+
+    def _look(self, precondition: Preconditioner, sizes: Array) -> tuple[Array, float]:
+        """Return the true residual, and the largest of its sizes."""
+        right = self.system.right
+        R = self.system.residual(self.W) if np.any(self.W) else right.copy()
+        R[:, ~right.any(axis=0)] = 0.0
+        return R, float((_sizes(R, precondition(R)) / sizes).max(initial=0.0))
+
+    def _refine(self, precondition: Preconditioner, sizes: Array) -> Status | None:
+        """Solve with the factor of all rows, as long as each time leaves a tenth; None if not."""
+        before, worst = 1.0 / _SERVES, 0.0
+        if not np.any(self.W):
+            self.W = precondition(self.system.right)
+        for _ in range(_RESTARTS):
+            R, worst = self._look(precondition, sizes)
+            if worst <= self.solver.tol:
+                return Status.SOLVED
+            if not worst < _SERVES * before:
+                break
+            self.W, before = self.W + precondition(R), worst
+            self.steps += 1
+            if self.watch.tick(self.steps, worst):
+                return self.watch.stopped or Status.STOPPED
+            if self.steps >= self.solver.max_iter:
+                return Status.ITERATION_LIMIT
+        if not worst <= 1:
+            self.W = np.zeros_like(self.W)
+        return None
 
     def _descend(self, R: Array, sizes: Array, goal: float, precondition: Preconditioner) -> Status:
         W, ended = self.W.copy(), Status.TIME_LIMIT

@@ -104,4 +104,5 @@ def ordered(values: Array, vectors: Array, k: int) -> Modes:
     """Sort by size, keep k, and fix signs: the largest entry of a vector is positive."""
     order = np.argsort(values, kind="stable")[::-1][:k]
     vectors = vectors[:, order]
-    return Modes(values[order], vectors * signs_of(vectors))
+    vectors *= signs_of(vectors)  # a copy already
+    return Modes(values[order], vectors)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends import choose_backend
 
 _SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
 _ROUNDING = 1e-13  # times the rows: residuals over the norm of A, and |V'V - I|, of sound pairs
@@ -35,7 +35,7 @@ def largest_pairs(A: Array, k: int) -> tuple[Array, Array, bool]:
         if found is not None and _sound(A, *found):
             return found[0], found[1], True
     try:
-        values, vectors = interruptible(np.linalg.eigh, A)
+        values, vectors = choose_backend().eigh(A)
     except np.linalg.LinAlgError:  # divide and conquer gave up; QR steps do not
         values, vectors = linalg.eigh(A, driver="ev", check_finite=False)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]

@@ -9,6 +9,7 @@ from mercer.streaming.fits import (
     naive_bayes,
     pca,
     ridge,
+    spectral,
     svc,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "naive_bayes",
     "pca",
     "ridge",
+    "spectral",
     "svc",
 ]

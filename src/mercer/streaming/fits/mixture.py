@@ -1,8 +1,9 @@
-"""Gaussian mixtures over blocks: expectation maximisation whose passes are sums."""
+"""Mixtures over blocks: expectation maximisation whose passes are sums."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,17 +12,18 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.blocks import Block, RowBlocks
 from mercer.certificates import certify
-from mercer.machines import GaussianMixture
+from mercer.machines import BernoulliMixture, GaussianMixture, MultinomialMixture
 from mercer.machines.base.certificate import LazyDataCertificate
 from mercer.machines.base.parameters import seed_of
+from mercer.machines.base.targets import distinct_rows
 from mercer.machines.density.gaussian_mixture import SHAPES
-from mercer.points import to_dense
+from mercer.points import take, to_dense
 from mercer.problems.blocks import counted
-from mercer.problems.blocks.mixture import BlockMix, ColumnUnits
+from mercer.problems.blocks.mixture import BlockGaussianMix, BlockMix, BlockTableMix, ColumnUnits
 from mercer.problems.mixture.gaussian_mixture import GaussianMix
 from mercer.solvers import EM, Solution, solve
 from mercer.streaming.features import drawn
-from mercer.streaming.fit import fit_blocks
+from mercer.streaming.fit import fit_blocks, refuse_options
 from mercer.streaming.outcome import remember_columns
 
 _LARGEST = 1e100  # entries and inverse spreads: squares of squares are numbers
@@ -59,7 +61,7 @@ def column_spread(block: Block) -> ColumnSpread:
 
 
 @fit_blocks.register
-def fit_mixture(machine: GaussianMixture, blocks: RowBlocks) -> None:
+def fit_gaussian_mixture(machine: GaussianMixture, blocks: RowBlocks) -> None:
     """Fit to rows in blocks: starts are found on a sample, and a pass is a step."""
     machine._check_parameters()
     remember_columns(machine, blocks)
@@ -71,18 +73,81 @@ def fit_mixture(machine: GaussianMixture, blocks: RowBlocks) -> None:
             f"{found.largest[bad[0]]:.1e}; divide it by a large number"
         )
     machine._origin, machine._scale = _units(found, machine.covariance == "spherical")
-    problem, solution = _chosen(machine, blocks, found)
-    machine.solution_ = solution
-    machine.n_components_ = int(problem.count)
-    machine.n_iter_ = int(solution.iterations)
-    machine.converged_ = bool(solution.status.ok)
-    machine.log_likelihoods_ = solution.value.likelihoods
-    machine._parts = solution.value
-    machine._problem = replace(problem.sample, X=problem.sample.X[:0], weights=np.empty(0))
-    machine._keep(problem.sample, solution.value)
-    machine._warn_of_collapse(problem, solution.value)
-    judge = partial(certify, tol=2.0 * machine.tol)
-    machine._judgement = LazyDataCertificate(problem, solution.value, judge, eager=True)
+    units, volume = (
+        ColumnUnits(machine._origin, machine._scale),
+        float(np.log(machine._scale).sum()),
+    )
+    shape, floor = SHAPES[machine.covariance](), float(machine.floor)
+    rows, weights = _started(machine, blocks, units, found.total)
+
+    def question(k: int) -> BlockGaussianMix:
+        return BlockGaussianMix(blocks, GaussianMix(rows, weights, k, shape, floor, -volume), units)
+
+    _fit(machine, question)
+
+
+def fit_table_mixture(machine: Any, blocks: RowBlocks) -> None:
+    """Fit a mixture of coins, or of bags of words: starts on a sample, and a pass is a step."""
+    machine._check_parameters()
+    remember_columns(machine, blocks)
+    read = ReadRows.of(machine)
+    total = float(blocks.total(weight_of))
+    rows, weights = _started(machine, blocks, read, total)
+    if isinstance(machine, BernoulliMixture):
+        machine._level = machine.binarize
+
+    def question(k: int) -> BlockTableMix:
+        return BlockTableMix(blocks, machine._question(rows, weights, k), read)
+
+    _fit(machine, question)
+
+
+@fit_blocks.register
+def fit_bernoulli_mixture(machine: BernoulliMixture, blocks: RowBlocks) -> None:
+    """Fit coins to rows in blocks."""
+    fit_table_mixture(machine, blocks)
+
+
+@fit_blocks.register
+def fit_multinomial_mixture(machine: MultinomialMixture, blocks: RowBlocks) -> None:
+    """Fit bags of words to rows in blocks, one for each document.
+
+    With source="words" each document has proportions of its own, which are no sums.
+    """
+    machine._check_parameters()
+    refuse_options(machine, source="documents")
+    fit_table_mixture(machine, blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRows:
+    """What a machine makes of rows before it looks at them: zeros and ones, or counts.
+
+    Attributes
+    ----------
+    machine : estimator
+        With the parameters of the one that is fitted, and nothing else.
+    """
+
+    machine: Any
+
+    @classmethod
+    def of(cls, machine: Any) -> ReadRows:
+        """Take the parameters that travel."""
+        given = machine.get_params(deep=False) | {"callback": None, "random_state": 0}
+        bare = type(machine)(**given)
+        bare.n_features_in_ = machine.n_features_in_
+        bare._level = getattr(machine, "binarize", None)
+        return cls(bare)
+
+    def __call__(self, X: Any) -> Any:
+        """Read rows, which are refused if the machine could not be fitted to them."""
+        return self.machine._rows(X, fitting=False)
+
+
+def weight_of(block: Block) -> float:
+    """Return the sum of the weights of a block."""
+    return float(block.counts.sum())
 
 
 def _units(found: ColumnSpread, one: bool) -> tuple[Array, Array]:
@@ -95,19 +160,37 @@ def _units(found: ColumnSpread, one: bool) -> tuple[Array, Array]:
     return found.mean, np.where(scale > noise, scale, 1.0)
 
 
-def _chosen(machine: Any, blocks: RowBlocks, found: ColumnSpread) -> tuple[BlockMix, Solution]:
+def _started(machine: Any, blocks: RowBlocks, read: Any, total: float) -> tuple[Any, Array]:
+    """Return rows drawn at random, equal ones merged, with weights that add up to all."""
+    sample = drawn(blocks)
+    rows, counts = read(sample.X), sample.counts
+    merged = distinct_rows(rows, np.zeros(len(counts)), counts)
+    rows = take(rows, merged.first)
+    machine._refuse_many(len(merged.first))
+    return rows, merged.weight * (total / float(counts.sum()))
+
+
+def _fit(machine: Any, question: Callable[[int], BlockMix]) -> None:
+    """Solve, keep the answer, and let it be judged by a pass or two."""
+    problem, solution = _chosen(machine, question)
+    machine.solution_ = solution
+    machine.n_components_ = int(problem.count)
+    machine.n_iter_ = int(solution.iterations)
+    machine.converged_ = bool(solution.status.ok)
+    machine.log_likelihoods_ = solution.value.likelihoods
+    machine._parts, machine._problem = solution.value, problem.rules
+    machine._keep(problem.sample, solution.value)
+    machine._warn_of_collapse(problem, solution.value)
+    judge = partial(certify, tol=2.0 * machine.tol)
+    machine._judgement = LazyDataCertificate(problem, solution.value, judge, eager=True)
+
+
+def _chosen(machine: Any, question: Callable[[int], BlockMix]) -> tuple[BlockMix, Solution]:
     """Fit the number of parts asked for, or each and keep the best by the criterion."""
     machine.__dict__.pop("criteria_", None)
-    sample = drawn(blocks)
-    units = ColumnUnits(machine._origin, machine._scale)
-    weights = sample.counts * (found.total / float(sample.counts.sum()))
-    rows, volume = units(sample.X), -float(np.log(machine._scale).sum())
-    machine._refuse_many(len(rows))
-    shape, floor = SHAPES[machine.covariance](), float(machine.floor)
 
     def solved(k: int) -> tuple[BlockMix, Solution]:
-        few = GaussianMix(rows, weights, k, shape, floor, volume)
-        problem = BlockMix(blocks, few, units)
+        problem = question(k)
         solver = EM(
             float(machine.tol), int(machine.max_iter), int(machine.n_init),
             seed_of(machine.random_state),

@@ -6,7 +6,7 @@ from mercer.studio.catalog.entry import classifier, with_indicators
 from mercer.studio.catalog.parameters import Choice, Integer, Number, Switch
 from mercer.studio.drawing import layers, margin_layers, surfaces
 
-GAUSSIAN = "gaussian(2)"  # of a width that suits the square that points are painted in
+GAUSSIAN = "gaussian(0.5)"  # of a width that suits the square that points are painted in
 COST = Number(
     "C", 1.0, "what a unit of slack costs; at infinity no slack is allowed", 1e-3, 1e4, "log",
     infinite=True, curve=True,

@@ -35,10 +35,12 @@ class Offer:
 OFFERS = (
     Offer("linear", "linear", "<x, z>: lines"),
     Offer("polynomial", "polynomial(3)", "(<x, z> + 1)^3: curves of degree 3"),
-    Offer("gaussian", "gaussian(2)", "exp(-2 |x - z|^2): any smooth border"),
-    Offer("laplacian", "laplacian(2)", "exp(-2 |x1 - z1| - 2 |x2 - z2|): any border, with corners"),
-    Offer("matern", "matern(1.5, 2)", "rougher than the Gaussian: 1.5 says how much"),
-    Offer("rationalquadratic", "rational_quadratic(1, 2)", "Gaussians of all widths at once"),
+    Offer("gaussian", "gaussian(0.5)", "exp(-|x - z|^2 / (2 scale^2)): any smooth border"),
+    Offer(
+        "laplacian", "laplacian(0.5)", "exp(-(|x1 - z1| + |x2 - z2|) / scale): borders with corners"
+    ),
+    Offer("matern", "matern(1.5, 0.5)", "rougher than the Gaussian: 1.5 says how much"),
+    Offer("rationalquadratic", "rational_quadratic(1, 0.5)", "Gaussians of all widths at once"),
     Offer("cosine", "cosine", "the cosine of the angle between x and z"),
     Offer("allsubsets", "all_subsets", "products of all subsets of columns"),
     Offer("anova", "anova(2)", "products of two columns"),

@@ -30,7 +30,7 @@ UNLABELLED = (
             Choice("normalization", "normalized", "which cut is relaxed",
                    choices=("normalized", "ratio", "doubly_stochastic", "plain")),
         ),
-        kernel="gaussian(20)",
+        kernel="gaussian(0.15)",
     ),
     unlabelled(
         "GaussianMixture", "Mixture of Gaussians", "Each point drawn from one of several.",

@@ -94,7 +94,7 @@ def read_scene(raw: Any, limits: StudioLimits) -> Scene:
     --------
     >>> scene = read_scene({"task": "classes", "points": [[0, 0, 0], [1, 1, 1]]}, StudioLimits())
     >>> scene.entry.name, scene.kernel
-    ('SVC', 'gaussian(2)')
+    ('SVC', 'gaussian(0.5)')
     """
     if not isinstance(raw, dict):
         raise RefusalError("the scene must be an object")

@@ -26,13 +26,13 @@ def overfitting() -> Iterator[Frame]:
     """Show a scale too small, too large, and right."""
     scene = changed(preset("moons", 80, 0.35), parameters={"C": 100.0})
     yield from told(scene, [
-        ("All right, and wrong", "Scale 100, C = 100: every point is right, each on an island of "
+        ("All right, and wrong", "Scale 0.05, C = 100: every point is right, each on an island of "
          "its own. Points left out say how bad that is: open the curve under the slider.",
-         {"kernel": "gaussian(100)"}),
-        ("Too stiff", "Scale 0.05: nearly a line. Wrong here, and wrong on new points.",
          {"kernel": "gaussian(0.05)"}),
-        ("In between", "Scale 2 and C = 1: some points are wrong, and new ones will mostly be "
-         "right. Tune draws the whole map.", {"kernel": "gaussian(2)", "parameters": {"C": 1.0}}),
+        ("Too stiff", "Scale 5: nearly a line. Wrong here, and wrong on new points.",
+         {"kernel": "gaussian(5)"}),
+        ("In between", "Scale 0.5 and C = 1: some points are wrong, and new ones will mostly be "
+         "right. Tune draws the whole map.", {"kernel": "gaussian(0.5)", "parameters": {"C": 1.0}}),
     ])  # fmt: skip
 
 
@@ -41,12 +41,12 @@ def few_labels() -> Iterator[Frame]:
     scene = preset("partly", 120, 0.1)
     yield from told(scene, [
         ("Ten labels", "Grey points have no label. A machine that leaves them out sees ten points "
-         "alone.", {"machine": "SVC", "kernel": "gaussian(2)", "parameters": {"C": 10.0}}),
+         "alone.", {"machine": "SVC", "kernel": "gaussian(0.5)", "parameters": {"C": 10.0}}),
         ("Labels flow", "Joined to its nearest neighbours, each grey point takes the mean of their "
          "labels: a harmonic function on the graph.", {}),
         ("A margin on the graph", "The Laplacian machine has a margin at the labelled points, and "
          "pays for change along the graph.",
-         {"machine": "LaplacianSVC", "kernel": "gaussian(2)", "parameters": {"C": 10.0}}),
+         {"machine": "LaplacianSVC", "kernel": "gaussian(0.5)", "parameters": {"C": 10.0}}),
     ])  # fmt: skip
 
 

@@ -54,17 +54,17 @@ def kernels() -> Iterator[Frame]:
         ("Squares as features", "(<x, z> + 1)^2 is the inner product of x1^2, x2^2, x1 x2, x1, x2 "
          "and 1. A plane up there is a conic down here.", {"kernel": "polynomial(2)"}),
         ("Any smooth border", "The Gaussian kernel has infinitely many features. Its scale says "
-         "how near counts as near.", {"kernel": "gaussian(2)"}),
-        ("Too narrow", "At scale 100 every point is like itself alone: all are support vectors, "
-         "and between them nothing is known.", {"kernel": "gaussian(100)"}),
+         "how near counts as near.", {"kernel": "gaussian(0.5)"}),
+        ("Too narrow", "At scale 0.05 every point is like itself alone: all are support vectors, "
+         "and between them nothing is known.", {"kernel": "gaussian(0.05)"}),
         ("Made of others", "Sums, products and powers of kernels are kernels. Here a line and "
-         "bumps together.", {"kernel": "gaussian(2) + 0.5 * linear"}),
+         "bumps together.", {"kernel": "gaussian(0.5) + 0.5 * linear"}),
     ])  # fmt: skip
 
 
 def duality() -> Iterator[Frame]:
     """Break the fit off after more and more steps; show primal, dual, and the gap."""
-    scene = changed(preset("moons", 60, 0.3), kernel="gaussian(2)", parameters={"C": 10.0})
+    scene = changed(preset("moons", 60, 0.3), kernel="gaussian(0.5)", parameters={"C": 10.0})
     rows = rows_in(scene)
     yield Frame(
         "Two problems, one value",
@@ -73,7 +73,7 @@ def duality() -> Iterator[Frame]:
         "them bounds how far an answer is from the best.", scene,
     )  # fmt: skip
     for most in _STEPS:
-        machine = quietly_fitted(SVC(parse("gaussian(2)"), C=10.0, max_iter=most), rows.X, rows.y)
+        machine = quietly_fitted(SVC(parse("gaussian(0.5)"), C=10.0, max_iter=most), rows.X, rows.y)
         found = machine.certificate_.quantities
         yield Frame(
             f"After {machine.solution_.iterations} steps",
@@ -98,13 +98,13 @@ def several_classes() -> Iterator[Frame]:
         ("Pairs", "A machine for each pair of classes; they vote.", {"kernel": "linear"}),
         ("Each against the rest", "A machine for each class against all others; the largest value "
          "wins.", {"kernel": "linear", "parameters": {"multiclass": "ovr"}}),
-        ("With a kernel", "The same votes with borders that bend.", {"kernel": "gaussian(2)"}),
+        ("With a kernel", "The same votes with borders that bend.", {"kernel": "gaussian(0.5)"}),
     ])  # fmt: skip
 
 
 def novelty() -> Iterator[Frame]:
     """Draw a border around points without labels."""
-    scene = changed(preset("clusters", 100), machine="OneClassSVM", kernel="gaussian(3)")
+    scene = changed(preset("clusters", 100), machine="OneClassSVM", kernel="gaussian(0.4)")
     yield from told(scene, [
         ("A border around most", "At most a share nu of the points may be outside; the border is "
          "as far from the origin of feature space as it can be.", {"parameters": {"nu": 0.05}}),

@@ -10,7 +10,7 @@ from mercer.studio.tours.tour import Frame, Tour
 
 def ridge() -> Iterator[Frame]:
     """Change the penalty of ridge regression."""
-    scene = changed(preset("sine", 40), machine="KernelRidge", kernel="gaussian(4)")
+    scene = changed(preset("sine", 40), machine="KernelRidge", kernel="gaussian(0.4)")
     yield from told(scene, [
         ("A line first", "Least squares with the linear kernel: one slope, one constant.",
          {"kernel": "linear", "parameters": {"penalty": 1e-3}}),
@@ -26,7 +26,7 @@ def ridge() -> Iterator[Frame]:
 
 def tube() -> Iterator[Frame]:
     """Change the tube of support vector regression."""
-    scene = changed(preset("sinc", 60), machine="SVR", kernel="gaussian(8)")
+    scene = changed(preset("sinc", 60), machine="SVR", kernel="gaussian(0.25)")
     yield from told(scene, [
         ("A tube", "Errors up to epsilon cost nothing: points inside the tube have no say. Those "
          "on it and outside carry the function.", {"parameters": {"C": 10.0, "epsilon": 0.1}}),
@@ -44,7 +44,7 @@ def tube() -> Iterator[Frame]:
 
 def process() -> Iterator[Frame]:
     """Show mean, band and draws of a Gaussian process."""
-    scene = changed(preset("sine", 30), machine="GaussianProcess", kernel="gaussian(4)")
+    scene = changed(preset("sine", 30), machine="GaussianProcess", kernel="gaussian(0.4)")
     yield from told(scene, [
         ("All functions at once", "The curve is the mean of all functions that agree with the "
          "points; the band holds two standard deviations; thin lines are draws.",
@@ -52,7 +52,7 @@ def process() -> Iterator[Frame]:
         ("The gap", "Where there are no points the band opens: the process knows what it does not "
          "know.", {"parameters": {"noise": 0.002}}),
         ("A rough kernel", "Matern functions have corners: draws are rougher, and the band opens "
-         "sooner.", {"kernel": "matern(0.5, 2)", "parameters": {"noise": 0.02}}),
+         "sooner.", {"kernel": "matern(0.5, 0.5)", "parameters": {"noise": 0.02}}),
         ("By likelihood", "Scale and noise can be fitted to the likelihood of the points.",
          {"parameters": {"noise": 0.1, "optimize": True}}),
     ])  # fmt: skip

@@ -26,9 +26,9 @@ def nearest_mean() -> Iterator[Frame]:
          {"points": preset("overlap")["points"]}),
         ("Where means say nothing", "A ring around a disc: both means lie in the middle, and the "
          "line between them is an accident.", {"points": preset("rings")["points"]}),
-        ("The same rule in feature space", "With the kernel exp(-2 |x - z|^2) each mean is a mean "
+        ("The same rule in feature space", "With the Gaussian kernel each mean is a mean "
          "of functions. The rule has not changed, the space has: inner products are all it needs.",
-         {"points": preset("rings")["points"], "kernel": "gaussian(2)"}),
+         {"points": preset("rings")["points"], "kernel": "gaussian(0.5)"}),
     ])  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def fisher() -> Iterator[Frame]:
         ("In feature space", "The same ratio for functions in place of directions, with a penalty: "
          "without one some function makes every class a single value.",
          {"points": preset("moons")["points"], "machine": "FisherDiscriminant",
-          "kernel": "gaussian(2)", "parameters": {"penalty": 1e-2}}),
+          "kernel": "gaussian(0.5)", "parameters": {"penalty": 1e-2}}),
     ])  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def logistic() -> Iterator[Frame]:
          "f grows without end: every probability becomes zero or one.",
          {"points": preset("lines")["points"], "parameters": {"penalty": 1e-6}}),
         ("With a kernel", "Log odds that bend. The penalty is what keeps them from following "
-         "single points.", {"points": preset("moons", 80, 0.3)["points"], "kernel": "gaussian(2)",
+         "single points.", {"points": preset("moons", 80, 0.3)["points"], "kernel": "gaussian(0.5)",
           "parameters": {"penalty": 0.05}}),
     ])  # fmt: skip
 

@@ -84,12 +84,12 @@ def spectral() -> Iterator[Frame]:
     yield from told(scene, [
         ("Neither is round", "K-means cuts both moons through the middle.",
          {"machine": "KMeans", "kernel": "linear", "parameters": {"n_clusters": 2}}),
-        ("A graph", "Points are joined by similarities exp(-20 |x - z|^2). The normalised cut "
+        ("A graph", "Points are joined by similarities that reach 0.15 far. The normalised cut "
          "takes away as little similarity as it can, and leaves both sides large. Relaxed, it is "
          "an eigenvector.", {"parameters": {"n_clusters": 2}}),
         ("The scale decides", "With similarities that reach too far, everything hangs together, "
          "and the cut is a line again.",
-         {"kernel": "gaussian(0.5)", "parameters": {"n_clusters": 2}}),
+         {"kernel": "gaussian(1)", "parameters": {"n_clusters": 2}}),
         ("Circles", "The same cut for circles within one another.",
          {"points": preset("circles", 120)["points"], "parameters": {"n_clusters": 2}}),
     ])  # fmt: skip
@@ -106,7 +106,7 @@ def components() -> Iterator[Frame]:
          "the cloud turned upright.", {"parameters": {"n_components": 2}}),
         ("With a kernel", "The second view needs inner products alone, so any kernel will do. "
          "Lines of equal score bend.",
-         {"points": preset("circles", 120)["points"], "kernel": "gaussian(2)"}),
+         {"points": preset("circles", 120)["points"], "kernel": "gaussian(0.5)"}),
         ("Probabilistic", "The same direction as a model: a Gaussian with one direction and "
          "noise, so that every point has a density.",
          {"machine": "ProbabilisticPCA", "parameters": {"n_components": 1}}),

@@ -53,6 +53,7 @@ class Process:
         """Work until the pipe is closed."""
         signal.signal(signal.SIGINT, self._interrupted)
         threading.Thread(target=self._listen, daemon=True).start()
+        self._say(0, "ready", {})
         while (message := self.waiting.get()) is not None:
             self._do(message)
 

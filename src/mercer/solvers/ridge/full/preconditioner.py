@@ -20,6 +20,9 @@ from mercer.gram import Gram, PartialFactor
 from mercer.solvers.ridge.full.products import square_part
 
 _WORK = 1e10  # operations between two chances to hear Ctrl-C
+_CANCELLED = 1e6  # times P^-1 v: sums in float32 whose difference still has a digit
+_LARGE = 1 << 22  # entries of W: beyond, no cache holds them, and reading takes the time
+_CACHED = 1 << 18  # entries of W that are read at a time, so that two columns read them once
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,8 @@ class Preconditioner:
     blocks : list of Block
         Of B; none where that is D.
     low : (n, r) array
-        W.
+        W, in float32 where its products are differences of numbers not too large for that: all of
+        it is read in every step.
     """
 
     shift: Array
@@ -69,8 +73,21 @@ class Preconditioner:
         else:
             out = V / self.shift
         if self.low.shape[1]:
-            out -= self.low @ (self.low.T @ V)
+            self._take_off(V, out)
         return out
+
+    def _take_off(self, V: Array, out: Array) -> None:
+        """Subtract W W'V."""
+        W = self.low
+        step = max(1, _CACHED // W.shape[1])
+        parts = [slice(first, first + step) for first in range(0, len(W), step)]
+        V = V.astype(W.dtype, copy=False)
+        inner = np.zeros((W.shape[1], V.shape[1]))
+        for part in parts:
+            inner += W[part].T @ V[part]
+        inner = inner.astype(W.dtype, copy=False)
+        for part in parts:
+            out[part] -= W[part] @ inner
 
 
 def _low(plain: Preconditioner, F: Array) -> Array:
@@ -85,6 +102,7 @@ def _low(plain: Preconditioner, F: Array) -> Array:
         inner[:, columns] = F.T @ low[:, columns]
     inner = (inner + inner.T) / 2
     inner.flat[:: rank + 1] += 1.0
+    largest = float(np.abs(inner).sum(axis=0).max(initial=0.0))  # no eigenvalue is larger
     if rank == 0 or choose_backend().cholesky(inner) != 0:
         return np.empty((n, 0))
     step = max(1, int(_WORK / max(1, rank * rank)))
@@ -94,7 +112,7 @@ def _low(plain: Preconditioner, F: Array) -> Array:
         low[rows] = linalg.solve_triangular(
             inner.T, low[rows].T, trans="T", lower=False, check_finite=False
         ).T
-    return low
+    return low.astype(np.float32) if low.size > _LARGE and largest < _CANCELLED else low
 
 
 def _blocks(gram: Gram, F: Array, shift: Array, size: int) -> list[Block]:

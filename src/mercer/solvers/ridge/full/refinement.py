@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
 from mercer.gram import Gram, ShiftedGram
 from mercer.problems import Coefficients, LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
@@ -107,7 +108,7 @@ class Refinement:
                 gram, X, self.idle = base, self.X, 0
                 R = self._residual(X)
             seen = Seen()
-            with watch.keeping():
+            with watch.keeping(), one_blas_thread():  # its threads would spin where ours work
                 change, seen = self._correction(gram, R, true, watch)
                 X = X + change
             if watch.late:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mercer.backends.lowering.lower import Code, Op, Program
+from mercer.backends.lowering.program import Code, Op, Program
 from mercer.expression import (
     AbsDist,
     ChiSq,
@@ -105,7 +105,7 @@ def write_kernel(
     constants = [f"k{i}" for i in range(len(text.constants))]
     sizes = [f"{name}: tl.constexpr" for name in ("BM", "BN", "KV")]
     lines = [
-        "@triton.jit",
+        f"@triton.jit(do_not_specialize={_plain_numbers(reduction)})",
         f"def kernel({', '.join([*arguments, *constants, *sizes])}):",
         "    rows = (first + tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)",
         "    begin = tl.program_id(1) * span",
@@ -117,6 +117,11 @@ def write_kernel(
         *(f"    {line}" for line in after),
     ]
     return Kernel("\n".join(lines) + "\n", tuple(text.constants))
+
+
+def _plain_numbers(reduction: Reduction) -> list[str]:
+    """Return arguments whose value changes nothing but masks: no kernel is compiled for each."""
+    return ["n", "first"] if reduction is Reduction.ROWS else ["n"]
 
 
 def padded_depth(way: Way, features: int) -> int:

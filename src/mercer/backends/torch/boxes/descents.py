@@ -13,7 +13,8 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Poll
-from mercer.backends.torch.descent_kernel import BYTES, FIXED, NAME, descent_text
+from mercer.backends.torch.boxes.descent_kernel import BYTES, FIXED, NAME, descent_text
+from mercer.backends.torch.boxes.sets import SIZE, descend_in_sets
 from mercer.backends.torch.device import to_host
 
 Tensor: TypeAlias = torch.Tensor
@@ -24,15 +25,42 @@ _WIDE = 4096  # variables from which a block has all threads that a card gives i
 _INT32 = np.iinfo(np.int32).max
 
 
-def can_descend(boxes: Sequence[Box], device: str) -> bool:
-    """Return whether a card can run these programmes: one sum each, and room for F and flags."""
+def can_descend(boxes: Sequence[Box]) -> bool:
+    """Return whether programmes are work for a card: one sum each, and not small."""
     if not boxes or not hasattr(torch.cuda, "_compile_kernel"):
         return False
-    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin - FIXED
     sizes = [len(box.gradient) for box in boxes]
     one_sum = all(box.group is None or not box.group.any() for box in boxes)
-    fits = BYTES * max(sizes) <= room and sum(sizes) <= _INT32
-    return bool(one_sum and fits and max(sizes) >= LEAST)
+    return bool(one_sum and sum(sizes) <= _INT32 and max(sizes) >= LEAST)
+
+
+def largest_programme(device: Any) -> int:
+    """Count the variables that one thread block has room for: F and flags of each."""
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return int((room - FIXED) // BYTES)
+
+
+def solve_boxes(
+    K: Tensor, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+) -> list[BoxAnswer]:
+    """Solve programmes side by side; those too large for a thread block in sets, one by one.
+
+    Parameters are those of `descend`.
+    """
+    most = largest_programme(K.device)
+    small = [k for k, box in enumerate(boxes) if len(box.gradient) <= most]
+    found: dict[int, BoxAnswer] = {}
+    if small:
+        answers = descend(K, [boxes[k] for k in small], tol, max_iter, poll)
+        found = dict(zip(small, answers, strict=True))
+    for k, box in enumerate(boxes):
+        if k not in found:
+            found[k] = descend_in_sets(K, box, tol, max_iter, poll, _one, min(SIZE, most))
+    return [found[k] for k in range(len(boxes))]
+
+
+def _one(K: Tensor, box: Box, tol: float, max_iter: int) -> BoxAnswer:
+    return descend(K, [box], tol, max_iter, None)[0]
 
 
 def descend(

@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 
 from mercer import deadline
-from mercer.backends.lowering.lower import Program
-from mercer.backends.torch.source import HELD, STEP, Kernel, Reduction, Way, write_kernel
+from mercer.backends.lowering.program import Program
+from mercer.backends.torch.fusing.source import HELD, STEP, Kernel, Reduction, Way, write_kernel
 
 Tensor: TypeAlias = torch.Tensor
 Ways = Sequence[tuple[Way, int]]

@@ -1,0 +1,101 @@
+"""Matrices that a backend holds where it works with them, and their Cholesky factors.
+
+On a processor both are arrays in its memory. On a card they stay there: solvers ask for products,
+factors and solutions, and only what is small travels.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mercer.array_types import Array, Index
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+
+if TYPE_CHECKING:
+    from mercer.backends.contract import GroupAnswer, Groups, Poll
+
+
+class Factor(ABC):
+    """L of a positive definite A = L L', held where it was computed."""
+
+    @abstractmethod
+    def solve(self, right: Array) -> Array:
+        """Return A^-1 right, float64, for a vector or for columns."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """Return the diagonal of L."""
+
+    @abstractmethod
+    def lower(self) -> Array:
+        """Return L, zeros above its diagonal, in the memory of the processor."""
+
+    @abstractmethod
+    def inverse(self) -> Array:
+        """Return A^-1; the factor may be overwritten, nothing is to be asked of it afterwards."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of A^-1; the factor may be overwritten, as by `inverse`."""
+
+
+class StoredMatrix(ABC):
+    """A symmetric K, float32 or float64, of which every entry is stored. Nobody writes to it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, n).
+    dtype : numpy dtype
+        Type of the entries.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes that it takes, wherever it lies."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """Return all of it in the memory of the processor, read-only."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """Return the diagonal in float64."""
+
+    @abstractmethod
+    def rows(self, index: Index) -> Array:
+        """Return some rows."""
+
+    @abstractmethod
+    def product(self, V: Array) -> Array:
+        """Return K V in float64 for V (n, k); as `Backend.symmetric_product`."""
+
+    @abstractmethod
+    def combination(self, points: Array, coef: Array) -> Array:
+        """Return the sum of the rows `points`, each times its coefficient, in float64."""
+
+    @abstractmethod
+    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite."""
+
+    @abstractmethod
+    def box_qps(
+        self, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
+        """Solve box programmes on it; see `Backend.box_qps`."""
+
+    @abstractmethod
+    def box_paths(
+        self, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Solve paths of box programmes on it; see `Backend.box_paths`."""
+
+    @abstractmethod
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Part its points; see `Backend.partition`."""

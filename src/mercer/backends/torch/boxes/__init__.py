@@ -1,0 +1,1 @@
+"""Box programmes of support vector machines on a card."""

@@ -1,0 +1,1 @@
+"""Generated kernels: an expression becomes one Triton kernel, its matrix is not stored."""

@@ -1,0 +1,221 @@
+"""Files that memory does not hold as a table: settings are chosen on a sample, fitted to all rows.
+
+Rows are read block by block. Those of a sample drawn at random from the whole file are checked,
+split and compared as any table is; what is then fitted sees every row of the file but those that
+the sample holds out, and rows equal to them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.blocks import Block, LocalBlocks
+from mercer.blocks.files import read_head, sampled_table
+from mercer.blocks.local import rows_of_block
+from mercer.data import Table, read_blocks
+from mercer.data.limits import Limits
+from mercer.fitting.splitting import row_keys
+from mercer.fitting.targets import Target, missing_of, target_values
+from mercer.machines import KernelRidge, LogisticRegression
+from mercer.resources import format_bytes, memory_budget, within_budget
+from mercer.streaming.fits import has_fit
+
+SAMPLED = 20_000  # rows that settings are chosen on, and whose share is held out
+# What a table and its prepared rows take over the bytes of the file: numbers of about eight letters
+# become eight bytes twice, with copies on the way; compressed ones are several times smaller.
+_GROWTH, _GROWTH_PACKED = 3.0, 10.0
+_PACKED = (b"PAR1", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+_WHOLE = b"PK\x03\x04"  # npz archives, which have no blocks
+_DISK = 0.5  # of what is free where temporary files are: more prepared rows are not kept there
+_PIECE = 1 << 22  # bytes
+
+
+def exceeds_memory(path: Any) -> bool:
+    """Return whether a file takes more than the memory budget as a table, or is too large to read.
+
+    Examples
+    --------
+    >>> exceeds_memory("no such file")
+    False
+    """
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        return False
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start.startswith(_WHOLE):
+        return False
+    most = Limits().bytes
+    growth = _GROWTH_PACKED if start.startswith(_PACKED) else _GROWTH
+    return not within_budget(growth * size) or (most is not None and size > most)
+
+
+class LargeFile:
+    """A file that is read block by block.
+
+    Parameters
+    ----------
+    path : str or path
+        CSV, Parquet, JSON lines, ARFF or LIBSVM text.
+    kinds : mapping of str to Kind or str, optional
+        Kinds of some columns, in place of those that its beginning says.
+    drop : sequence of str
+        Columns to leave out.
+    **reader
+        As in `mercer.data.read`: format, missing, delimiter, header, decimal.
+
+    Attributes
+    ----------
+    schema : Schema
+        Names and kinds of the columns.
+    columns : list of str
+        Names of all columns of the file.
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        kinds: Mapping[str, Any] | None = None,
+        drop: Sequence[str] = (),
+        **reader: Any,
+    ) -> None:
+        self.path, self.reader = os.fspath(path), reader
+        form, *rest = (reader.get("format"), kinds, None)
+        others = {name: value for name, value in reader.items() if name != "format"}
+        head = read_head(self.path, form, *rest, **others)
+        self.columns = list(head.columns)
+        self.schema = head.drop(*drop).schema
+
+    def without(self, kinds: Mapping[str, Any], drop: Sequence[str]) -> LargeFile:
+        """Return the file with other kinds of some columns, and without others."""
+        if not kinds and not drop:
+            return self
+        given = {**self.reader.get("kinds", {}), **kinds}
+        reader = {name: value for name, value in self.reader.items() if name != "kinds"}
+        return LargeFile(self.path, given or None, drop, **reader)
+
+    def tables(self) -> Iterator[Table]:
+        """Begin a pass over the rows."""
+        known = ("format", "delimiter", "header", "encoding", "parser")
+        given = {name: value for name, value in self.reader.items() if name in known}
+        rows = rows_of_block(len(self.schema.names))
+        return iter(read_blocks(self.path, self.schema, rows, **given))
+
+    def sample(self, random_state: int) -> Table:
+        """Return rows drawn at random from the whole file, in one pass."""
+        warnings.warn(
+            f"{self.path} ({format_bytes(os.path.getsize(self.path))}) takes more memory as a "
+            f"table than the budget of {format_bytes(memory_budget())} has, so it is read block "
+            f"by block: settings are chosen on {SAMPLED} rows drawn at random, and the machine is "
+            "fitted to all. mercer.config(memory=...) sets the budget",
+            UserWarning,
+            stacklevel=5,
+        )
+        return sampled_table(self.tables(), SAMPLED, random_state)
+
+    def digest(self) -> str:
+        """Return the sha256 of the file."""
+        found = hashlib.sha256()
+        with Path(self.path).open("rb") as file:
+            while piece := file.read(_PIECE):
+                found.update(piece)
+        return found.hexdigest()
+
+
+def default_large_machine(task: str, rows: int) -> tuple[Any, str]:
+    """Return the machine for rows in blocks, and why."""
+    if task == "classification":
+        return LogisticRegression(), (
+            "The machine is a logistic regression (LogisticRegression), which needs few passes "
+            "over the file and has probabilities; machine=SVC() asks for another."
+        )
+    return KernelRidge(), "The machine is a kernel ridge regression (KernelRidge)."
+
+
+def refuse_in_memory_only(machine: Any) -> None:
+    """Raise if a machine has no fit over blocks, before any work is done."""
+    if machine is not None and not isinstance(machine, type) and not has_fit(machine):
+        raise ValueError(
+            f"fit: machine={type(machine).__name__}() needs all rows in memory, and the file "
+            "exceeds the memory budget; pass KernelRidge(), LogisticRegression(), SVC(), "
+            "FisherDiscriminant() or NaiveBayes(), or a table of fewer rows"
+        )
+
+
+class TrainingBlocks(LocalBlocks):
+    """Rows of a large file as numbers, without those held out, and those without a target.
+
+    Parameters
+    ----------
+    file : LargeFile
+        The rows.
+    preparation : TablePreparation
+        Fitted.
+    wanted : Target
+        Task and classes, as the sample has them.
+    held_out : (h,) array
+        Keys of rows that nothing may learn from: see `row_keys`.
+
+    Attributes
+    ----------
+    strange : int
+        Rows of classes that the sample lacks, in the last pass; they are left out.
+    """
+
+    def __init__(self, file: LargeFile, preparation: Any, wanted: Target, held_out: Array) -> None:
+        self.file, self.preparation, self.wanted = file, preparation, wanted
+        self.held_out, self.n_rows, self.strange = held_out, None, 0
+        first = next(iter(self.parts()))
+        self.n_columns, self.dtype = int(first[0].shape[1]), np.dtype(first[0].dtype)
+
+    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Read, leave rows out, and prepare."""
+        name, task = self.wanted.name, self.wanted.task
+        self.strange = 0
+        for table in self.file.tables():
+            table = table.rows(~missing_of(table[name]))  # noqa: PLW2901
+            if not len(table):
+                continue
+            features, y = table.drop(name), target_values(table, name, task)
+            kept = ~np.isin(row_keys(features), self.held_out)
+            if self.wanted.classes:
+                known = np.isin(y, np.asarray(self.wanted.classes))
+                self.strange += int((~known).sum())
+                kept &= known
+            if kept.any():
+                yield self.preparation.transform(features.rows(kept)), y[kept], None
+
+
+def prepared_blocks(
+    file: LargeFile, preparation: Any, wanted: Target, held_out: Array
+) -> tuple[LocalBlocks, list[str]]:
+    """Return the rows of a file as numbers, read once and kept on the disk where it has room."""
+    blocks = TrainingBlocks(file, preparation, wanted, held_out)
+    size = 8 * blocks.count() * blocks.n_columns
+    notes = [
+        "The file takes more memory as a table than the budget has: rows drawn at random were "
+        "checked, split and compared, and the machine was fitted to "
+        f"{blocks.count()} rows of the file, block by block."
+    ]
+    if blocks.strange:
+        notes.append(
+            f"{blocks.strange} rows of classes that no row of the sample has were left out."
+        )
+    if size <= _DISK * shutil.disk_usage(tempfile.gettempdir()).free:
+        return blocks.mapped(rows_alone), notes
+    return blocks, notes
+
+
+def rows_alone(block: Block) -> Any:
+    """Return the rows of a block."""
+    return block.X

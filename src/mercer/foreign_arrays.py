@@ -1,0 +1,161 @@
+"""Arrays of other libraries (torch, CuPy, JAX): read here, and answered in their kind and place.
+
+Arrays decide where work is done: rows on a card are worked with by the torch backend on that card,
+and answers are arrays of the same library, on the same device. Rows travel once through the memory
+of the processor, where they are checked as all rows are.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.resources import config, get_config
+
+METHODS = (
+    "fit",
+    "fit_predict",
+    "fit_transform",
+    "partial_fit",
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "transform",
+    "inverse_transform",
+    "score",
+    "score_samples",
+)
+_PROCESSOR, _CUDA, _PINNED = 1, 2, 3  # numbers of devices in DLPack
+_ANSWERED = "answers_in_kind"  # marks a method that has been wrapped
+_NUMBERS = "biuf"  # kinds of NumPy's types that other libraries have, too
+
+
+def is_foreign(X: Any) -> bool:
+    """Return whether X is an array of another library: it speaks DLPack and is not NumPy's."""
+    if isinstance(X, np.ndarray | np.generic):
+        return False
+    return hasattr(X, "__dlpack__") and hasattr(X, "__dlpack_device__") and hasattr(X, "shape")
+
+
+def device_name(X: Any) -> str:
+    """Return where a foreign array lies: "cpu", "cuda:0" and the like.
+
+    Raises
+    ------
+    ValueError
+        For a device that no backend works on.
+    """
+    try:
+        kind, number = X.__dlpack_device__()
+    except Exception as error:  # torch, of devices that DLPack does not know
+        raise _unknown(X, str(getattr(X, "device", "unknown"))) from error
+    if int(kind) in (_PROCESSOR, _PINNED):
+        return "cpu"
+    if int(kind) == _CUDA:
+        return f"cuda:{int(number)}"
+    raise _unknown(X, str(getattr(X, "device", kind)))
+
+
+def _unknown(X: Any, device: str) -> ValueError:
+    return ValueError(
+        f"an array of {type(X).__module__} on the device {device!r}: there are 'cpu' and 'cuda'. "
+        "Bring it there first, e.g. by X.cpu()"
+    )
+
+
+def on_host(X: Any) -> Array:
+    """Return a foreign array as NumPy's, brought to the processor where it is not there."""
+    if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+        raise TypeError(
+            f"a sparse tensor ({X.layout}) is not read; pass a dense one, X.to_dense(), or rows of "
+            "scipy.sparse"
+        )
+    if hasattr(X, "detach") and hasattr(X, "cpu"):  # torch: gradients do not travel
+        X = X.detach().cpu()
+        if "bfloat16" in str(X.dtype):
+            X = X.float()
+        return np.asarray(X.numpy())
+    if device_name(X) == "cpu":
+        return np.asarray(np.from_dlpack(X))
+    if hasattr(X, "get"):  # CuPy
+        return np.asarray(X.get())
+    import torch  # noqa: PLC0415  a card without torch has no backend here
+
+    return np.asarray(torch.from_dlpack(X).cpu().numpy())
+
+
+def in_kind(answer: Any, like: Any) -> Any:
+    """Return NumPy's numbers as arrays of the library of `like`, on its device; others as is."""
+    if isinstance(answer, tuple):
+        return tuple(in_kind(part, like) for part in answer)
+    if type(answer) is not np.ndarray or answer.dtype.kind not in _NUMBERS:
+        return answer
+    if hasattr(like, "new_tensor"):  # torch
+        import torch  # noqa: PLC0415  is there: `like` is one of its tensors
+
+        return torch.from_numpy(np.array(answer)).to(like.device)
+    if hasattr(like, "__array_namespace__"):
+        return like.__array_namespace__().asarray(answer, device=like.device)
+    return answer
+
+
+def answering_in_kind(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a method of a machine take arrays of other libraries, and answer with them."""
+
+    @functools.wraps(method)
+    def answering(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not any(map(is_foreign, (*args, *kwargs.values()))):
+            return method(self, *args, **kwargs)
+        names = list(inspect.signature(method).parameters)[1:]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        name = f"{type(self).__name__}.{method.__name__}"
+        first, device = _one_device(name, given)
+        host = [on_host(value) if is_foreign(value) else value for value in args]
+        named = {key: on_host(v) if is_foreign(v) else v for key, v in kwargs.items()}
+        settings = {"backend": "torch", "device": device} if device != "cpu" else {}
+        with config(**settings):
+            answer = method(self, *host, **named)
+        return in_kind(answer, first)
+
+    setattr(answering, _ANSWERED, True)
+    return answering
+
+
+def _one_device(name: str, given: dict[str, Any]) -> tuple[Any, str]:
+    """Return the first foreign array and its device; refuse others that lie elsewhere."""
+    foreign = {key: value for key, value in given.items() if is_foreign(value)}
+    places = {key: device_name(value) for key, value in foreign.items()}
+    (first, device), *others = places.items()
+    for other, place in others:
+        if place != device:
+            raise ValueError(
+                f"{name}: {first} is on {device!r}, but {other} is on {place!r}; bring them "
+                f"together, e.g. by {other}.to({device!r})"
+            )
+    rows = next(iter(given))
+    if first != rows and device != "cpu" and isinstance(given[rows], np.ndarray):
+        raise ValueError(
+            f"{name}: {rows} is an array of NumPy, in the memory of the processor, but {first} is "
+            f"on {device!r}; bring them together, e.g. by {first}.cpu()"
+        )
+    asked = get_config().device
+    if asked is not None and device != "cpu" and device not in (asked, f"{asked}:0"):
+        raise ValueError(
+            f"{name}: {first} is on {device!r}, but config(device={asked!r}) is in force; leave "
+            "device=None, and the arrays decide"
+        )
+    return foreign[first], device
+
+
+def answer_in_kind(machine: type) -> None:
+    """Wrap the methods of a class of machines that take rows."""
+    for name in METHODS:
+        method = inspect.getattr_static(machine, name, None)
+        if inspect.isfunction(method) and not hasattr(method, _ANSWERED):
+            setattr(machine, name, answering_in_kind(method))

@@ -1,0 +1,164 @@
+"""A lane drops what is stale, ends processes that do not stop, and takes others in their place."""
+
+import asyncio
+import json
+
+import pytest
+
+from mercer.studio import lane as lanes
+from mercer.studio.lane import Lane
+from mercer.studio.limits import StudioLimits
+from mercer.studio.tables import Tables
+
+
+class Puppet:
+    """A process that does nothing but what the test says."""
+
+    def __init__(self):
+        self.sent, self.tables, self.ended = [], [], False
+        self.lines = asyncio.Queue()
+
+    def send(self, message):
+        self.sent.append(message)
+
+    def send_tables(self, tables):
+        self.tables.append(list(tables))
+
+    async def listen(self, heard):
+        while (line := await self.lines.get()) is not None:
+            heard(*line)
+
+    def end(self):
+        self.ended = True
+        self.lines.put_nowait(None)
+
+
+class Stock:
+    """Puppets in stock."""
+
+    def __init__(self):
+        self.taken = []
+
+    async def take(self):
+        self.taken.append(Puppet())
+        return self.taken[-1]
+
+    def give_up(self, worker):
+        worker.end()
+
+
+def played(play):
+    """Run a play with a lane, its stock and what it said."""
+
+    async def run():
+        said, stock = [], Stock()
+        lane = Lane(stock, Tables(StudioLimits()), lambda text: said.append(json.loads(text)))
+        await play(lane, stock, said)
+        lane.close()
+
+    asyncio.run(run())
+
+
+async def soon():
+    for _ in range(6):
+        await asyncio.sleep(0)
+
+
+def fit(number, do="fit"):
+    return {"id": number, "do": do, "scene": {}}
+
+
+def test_requests_are_done_in_order_and_stale_ones_dropped():
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        worker = stock.taken[0]
+        assert worker.sent == [fit(1)]
+        lane.ask(fit(2, "why"), 9)
+        lane.ask(fit(3, "why"), 9)
+        assert said == [{"id": 2, "kind": "cancelled", "do": "why", "why": "newer"}]
+        worker.lines.put_nowait((1, "progress", '{"id": 1, "kind": "progress"}'))
+        worker.lines.put_nowait((1, "answer", '{"id": 1, "kind": "answer"}'))
+        await soon()
+        assert [one["kind"] for one in said] == ["cancelled", "progress", "answer"]
+        assert worker.sent[-1] == fit(3, "why") and len(stock.taken) == 1
+        worker.lines.put_nowait((1, "answer", '{"id": 1, "kind": "answer"}'))  # of the past
+        await soon()
+        assert len(said) == 3
+
+    played(play)
+
+
+def test_a_newer_request_breaks_the_running_one_off():
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        lane.ask(fit(2), 9)
+        lane.ask(fit(3), 9)
+        worker = stock.taken[0]
+        assert worker.sent == [fit(1), {"cancel": 1}]
+        worker.lines.put_nowait((1, "cancelled", "{}"))
+        await soon()
+        assert {one["id"]: one["why"] for one in said} == {1: "newer", 2: "newer"}
+        assert worker.sent[-1] == fit(3) and not worker.ended
+
+    played(play)
+
+
+def test_a_process_that_does_not_stop_is_ended_and_replaced(monkeypatch):
+    monkeypatch.setattr(lanes, "_PATIENCE", 0.0)
+
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        assert lane.cancel(1) and not lane.cancel(7)
+        await asyncio.sleep(0.01)
+        assert stock.taken[0].ended and said[-1]["why"] == "asked"
+        lane.ask(fit(2), 9)
+        await soon()
+        assert stock.taken[1].sent == [fit(2)]
+
+    played(play)
+
+
+def test_a_process_past_its_time_is_ended(monkeypatch):
+    monkeypatch.setattr(lanes, "_GRACE", 0.0)
+
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 0.0)
+        lane.ask(fit(2, "why"), 9)
+        await soon()
+        await asyncio.sleep(0.01)
+        assert stock.taken[0].ended
+        assert said == [{"id": 1, "kind": "cancelled", "do": "fit", "why": "time"}]
+        await soon()
+        assert stock.taken[1].sent == [fit(2, "why")]
+
+    played(play)
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_process_that_dies_is_told_of(waiting):
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        if waiting:
+            lane.ask(fit(2, "why"), 9)
+        await soon()
+        stock.taken[0].lines.put_nowait(None)
+        await soon()
+        assert said == [{"id": 1, "kind": "cancelled", "do": "fit", "why": "ended"}]
+        assert len(stock.taken) == 1 + waiting
+
+    played(play)
+
+
+def test_what_waits_can_be_taken_back():
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        lane.ask(fit(2, "why"), 9)
+        assert lane.cancel(2) and said == [
+            {"id": 2, "kind": "cancelled", "do": "why", "why": "asked"}
+        ]
+
+    played(play)

@@ -1,0 +1,144 @@
+"""Tensors in, tensors out: answers in the kind and place of the rows, and what is refused."""
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import foreign_arrays
+from mercer.kernels import Gaussian
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+rng = np.random.default_rng(0)
+X, Z = rng.standard_normal((80, 4)), rng.standard_normal((9, 4))
+y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(80)
+LABELS = (y > 0).astype(int)
+MACHINES = [
+    (mercer.KernelRidge(0.1, kernel=Gaussian(2.0)), y, ["predict"]),
+    (mercer.PCA(2, kernel=Gaussian(2.0)), None, ["transform"]),
+    (mercer.KMeans(3, kernel=Gaussian(2.0), random_state=0), None, ["predict"]),
+    (mercer.SVC(C=2.0, kernel=Gaussian(2.0)), LABELS, ["predict", "decision_function"]),
+    (mercer.LogisticRegression(kernel=Gaussian(2.0)), LABELS, ["predict", "predict_proba"]),
+]
+
+
+@pytest.mark.parametrize(("machine", "target", "verbs"), MACHINES, ids=lambda m: type(m).__name__)
+def test_answers_are_tensors_with_the_numbers_of_arrays(machine, target, verbs):
+    given = () if target is None else (torch.from_numpy(target),)
+    wanted = () if target is None else (target,)
+    assert machine.fit(torch.from_numpy(X), *given) is machine
+    found = {verb: getattr(machine, verb)(torch.from_numpy(Z)) for verb in verbs}
+    machine.fit(X, *wanted)
+    for verb, answer in found.items():
+        assert torch.is_tensor(answer) and answer.device.type == "cpu"
+        np.testing.assert_allclose(answer.numpy(), getattr(machine, verb)(Z), atol=1e-12)
+
+
+def test_score_and_fit_transform():
+    ridge = mercer.KernelRidge(0.1, kernel=Gaussian(2.0)).fit(X, y)
+    assert ridge.score(torch.from_numpy(X), torch.from_numpy(y)) == ridge.score(X, y)
+    found = mercer.PCA(2).fit_transform(torch.from_numpy(X))
+    np.testing.assert_allclose(found.numpy(), mercer.PCA(2).fit_transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int64"])
+def test_types(dtype):
+    rows = (
+        torch.from_numpy(np.round(4 * X)).to(getattr(torch, dtype)).requires_grad_("float" in dtype)
+    )
+    machine = mercer.KernelRidge(0.1, kernel=Gaussian(5.0)).fit(rows, torch.from_numpy(y))
+    found = machine.predict(rows)
+    assert found.dtype is torch.float64 and not found.requires_grad
+    wanted = mercer.KernelRidge(0.1, kernel=Gaussian(5.0)).fit(np.round(4 * X), y)
+    np.testing.assert_allclose(found.numpy(), wanted.predict(np.round(4 * X)), atol=1e-3)
+
+
+def test_labels_that_are_no_numbers_stay_arrays():
+    names = np.where(LABELS, "yes", "no")
+    machine = mercer.SVC(kernel=Gaussian(2.0)).fit(torch.from_numpy(X), names)
+    assert isinstance(machine.predict(torch.from_numpy(Z)), np.ndarray)
+    assert torch.is_tensor(machine.decision_function(torch.from_numpy(Z)))
+
+
+def test_undefined_entries_are_named():
+    rows = torch.from_numpy(X.copy())
+    rows[7, 2] = torch.nan
+    with pytest.raises(ValueError, match=r"NaN: 1 bad value.*row 7, column 2"):
+        mercer.KernelRidge().fit(rows, torch.from_numpy(y))
+
+
+def test_sparse_tensors_are_refused():
+    with pytest.raises(TypeError, match=r"sparse tensor .*X.to_dense\(\), or rows of"):
+        mercer.KernelRidge().fit(torch.from_numpy(X).to_sparse(), y)
+
+
+def test_devices_without_a_backend_are_refused():
+    with pytest.raises(ValueError, match=r"device 'meta': there are 'cpu' and 'cuda'"):
+        mercer.KernelRidge().fit(torch.empty((5, 2), device="meta"), y[:5])
+
+
+# --- a card, as far as a machine without one can show -----------------------------------------
+
+
+class There:
+    """An array that says it lies on a card."""
+
+    def __init__(self, values, number=0):
+        self.values, self.number, self.shape = values, number, values.shape
+        self.device = f"cuda:{number}"
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self):
+        return 2, self.number
+
+    def get(self):
+        return self.values
+
+    def __array_namespace__(self, api_version=None):
+        return Namespace
+
+    def to(self, device):
+        raise AssertionError
+
+
+class Namespace:
+    @staticmethod
+    def asarray(values, device):
+        return There(values, int(device.partition(":")[2]))
+
+
+@pytest.fixture
+def card(monkeypatch):
+    seen = []
+
+    def config(**settings):
+        seen.append(settings)
+        return mercer.config()
+
+    monkeypatch.setattr(foreign_arrays, "config", config)
+    return seen
+
+
+def test_rows_on_a_card_are_worked_with_there(card):
+    machine = mercer.KernelRidge(0.1, kernel=Gaussian(2.0)).fit(There(X, 1), There(y, 1))
+    found = machine.predict(There(Z, 1))
+    assert card == [{"backend": "torch", "device": "cuda:1"}] * 2
+    assert isinstance(found, There) and found.device == "cuda:1"
+    np.testing.assert_array_equal(found.values, machine.predict(Z))
+
+
+def test_arrays_on_two_devices_are_refused(card):
+    machine = mercer.KernelRidge()
+    with pytest.raises(
+        ValueError, match=r"KernelRidge.fit: X is on 'cuda:0', but y is on 'cuda:1'"
+    ):
+        machine.fit(There(X), There(y, 1))
+    with pytest.raises(ValueError, match=r"X is on 'cuda:0', but y is on 'cpu'"):
+        machine.fit(There(X), torch.from_numpy(y))
+    with pytest.raises(ValueError, match=r"X is an array of NumPy.*but y is on 'cuda:0'"):
+        machine.fit(X, There(y))
+    with mercer.config(backend="torch", device="cuda:1"):
+        with pytest.raises(ValueError, match=r"X is on 'cuda:0', but config\(device='cuda:1'\)"):
+            machine.fit(There(X), There(y))
+    assert not hasattr(machine, "solution_") and not card
