@@ -1,4 +1,4 @@
-"""A studio and a browser for all tests here; where either is missing they are skipped, with a word."""
+"""A studio and a browser for all tests here; without them tests are skipped, with a word."""
 
 import contextlib
 import shutil
