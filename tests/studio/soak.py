@@ -17,7 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 MEASURED = 24  # times over the whole run
 GROWTH = 1.25  # of the heap from the second quarter to the last, more is a leak
 SLACK = 4e6  # bytes
-KERNELS = ("gaussian(0.3)", "linear", "poly(3)", "gaussian(1) + linear", "gausian(", "laplacian(0.5)")
+KERNELS = (
+    "gaussian(0.3)",
+    "linear",
+    "poly(3)",
+    "gaussian(1) + linear",
+    "gausian(",
+    "laplacian(0.5)",
+)
 
 
 def actions(reader, draw):
@@ -89,7 +96,12 @@ def actions(reader, draw):
         (2, kernel),
         (2, lambda: choose("#machine")),
         (2, lambda: choose("#preset")),
-        (2, lambda: reader.panel(draw.choice(["machine", "kernel", "proof", "why", "data", "learn"]))),
+        (
+            2,
+            lambda: reader.panel(
+                draw.choice(["machine", "kernel", "proof", "why", "data", "learn"])
+            ),
+        ),
         (1, lambda: choose("#task")),
         (1, tour),
         (1, tune),
@@ -146,7 +158,9 @@ def main():
     quarter = max(1, len(heaps) // 4)
     early = sorted(heaps[quarter : 2 * quarter])[quarter // 2]
     late = sorted(heaps[-quarter:])[quarter // 2]
-    print(f"{done} actions; heap {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB; {len(errors)} errors")
+    print(
+        f"{done} actions; heap {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB; {len(errors)} errors"
+    )
     for error in errors[:20]:
         print("  ", error)
     return int(bool(errors) or late > GROWTH * early + SLACK)
