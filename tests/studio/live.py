@@ -18,7 +18,7 @@ from wsproto.events import (
     TextMessage,
 )
 
-from mercer.studio.run import configuration
+from mercer.studio.running import configuration
 
 TOKEN = "a-token-that-tests-know"
 
