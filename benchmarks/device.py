@@ -10,6 +10,7 @@ costs the others more than that. What is found is printed at once, and written t
 folder that the variable OUT names. ``--cpu`` runs the same code, at small sizes, without a card.
 """
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -34,6 +35,7 @@ from mercer.backends import choose_backend  # noqa: E402
 from mercer.backends.boxes import Box, BoxPath, PathStep  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
+from mercer.backends.torch.fusing.fused import is_available  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist  # noqa: E402
 from mercer.kernels import Gaussian  # noqa: E402
@@ -47,6 +49,8 @@ TOTAL = 275.0 * PATIENCE  # seconds for all rows
 CARD = Device("cpu" if SMALL else "cuda:0")
 WHERE = "cpu" if SMALL else "cuda"
 rng = np.random.default_rng(0)
+if SMALL:
+    torch.set_num_threads(1)
 
 
 def size(n: int) -> int:
@@ -190,7 +194,7 @@ def components() -> None:
 
 def process() -> None:
     X, y = waves(10_000)
-    make = lambda: mercer.GaussianProcess(kernel=Gaussian(3.0), optimizer=None)  # noqa: E731
+    make = lambda: mercer.GaussianProcess(kernel=Gaussian(3.0), noise=0.1)  # noqa: E731
     machine("GaussianProcess, n = 10000", make, X, y, "")
 
 
@@ -291,8 +295,9 @@ def tensors() -> None:
 
 def full() -> None:
     """Ask for more than the card has: words, and the process goes on."""
-    held = torch.empty(int(0.97 * CARD.free()), dtype=torch.uint8, device=CARD.name)
-    X, y = waves(60_000)
+    free = size(10**9) if SMALL else CARD.free()
+    held = torch.empty(int(0.98 * free), dtype=torch.uint8, device=CARD.name)
+    X, y = waves(30_000)
     try:
         with mercer.config(backend="torch", device=WHERE):
             made = mercer.KernelRidge(1.0, kernel=Gaussian(3.0)).fit(X, y)
@@ -347,6 +352,8 @@ def check() -> None:
             show(f"check_backend, {verb}", f"{share:.2g} of what is allowed", "1", label[:200])
     for line in failed:
         show("check_backend", "failed", "", line)
+    if not SMALL:  # not before: processes that are forked must find the card untouched
+        say(f"({torch.cuda.get_device_name(0)})")
 
 
 # --- rows, the most important first, and the seconds of each --------------------------------------
@@ -382,15 +389,25 @@ def started(work: Callable[[], None]) -> Any:
 
 def guarded(name: str) -> None:
     try:
-        if name == "check" and not SMALL:
-            print(torch.cuda.get_device_name(0), flush=True)
         ROWS[name][0]()
     except Exception as error:  # the others are still worth their time
         show(name, "failed", "", f"{type(error).__name__}: {str(error)[:300]!r}")
         traceback.print_exc(limit=-6)
 
 
+MACHINES = "KernelRidge PCA SVC SVR KMeans GaussianProcess FisherDiscriminant LogisticRegression"
+
+
+def prepare() -> None:
+    """Import what rows use, once for all of them; nothing here touches the card."""
+    for name in MACHINES.split():
+        getattr(mercer, name)
+    if is_available():
+        importlib.import_module("mercer.backends.torch.fusing.launch")
+
+
 def main() -> None:
+    prepare()
     say(f"torch {torch.__version__}, Mercer {mercer.__version__}, {os.cpu_count()} cores")
     say("| work | found | goal | more |\n| --- | --- | --- | --- |")
     begin = time.perf_counter()

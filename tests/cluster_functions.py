@@ -53,7 +53,7 @@ def zeros(block):
 
 
 class KilledAt(WorkerPlugin):
-    """A plugin of workers: the one that ends the so-manieth task of a fit is killed, once in all."""
+    """A plugin of workers: one that has ended so many tasks of a fit is killed, once in all."""
 
     def __init__(self, task, marker):
         self.task, self.marker, self.name = task, str(marker), f"killed-at-{marker}"
@@ -70,3 +70,8 @@ class KilledAt(WorkerPlugin):
             with open(self.marker, "w", encoding="utf-8"):
                 pass
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def slowly(rows, seconds):
+    slow(rows, seconds)
+    return rows

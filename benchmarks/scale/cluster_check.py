@@ -28,8 +28,10 @@ REPEATS = 2  # the shortest time of so many counts: others are of a machine that
 @contextmanager
 def cluster_of(workers: int) -> Iterator[Any]:
     """Start so many workers, each a process with one thread."""
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set({"distributed.scheduler.work-stealing": False})  # as in the compose file
     options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": logging.ERROR}
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, **options) as cluster,

@@ -18,7 +18,7 @@ FAN_IN = 8  # of `mercer.distributed.dask_blocks`
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster, and what was measured of it.
+    """A cluster, as `cluster_check` measured one worker; the bandwidth is a network's.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class Cluster:
     """
 
     workers: int = 100
-    task: float = 0.5e-3
-    latency: float = 2e-3
+    task: float = 1.0e-3
+    latency: float = 2.7e-3
     bandwidth: float = 1e9
-    add: float = 2e9
+    add: float = 20e9
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ def compared(cluster: Cluster, work: Pass) -> tuple[float, float, float, float]:
     return *predicted(cluster, work), *Simulation(cluster, work).run()
 
 
-# Seconds of a row over m^2: features of a row, and their products. `dask_workers` measured 116
-# microseconds a row at m = 800 for three maps and one product, which count as many operations each.
-FEATURES = PRODUCTS = 116e-6 / 4 / 800**2
+# Seconds of a row over m and over m^2, as `cluster_check` measured them on one worker with 100 and
+# 300 features.
+ROWS = {"moments": (14.4e-9, 0.0335e-9), "residual": (18.6e-9, 0.004e-9)}
 
 
 def main() -> None:
@@ -164,11 +164,9 @@ def main() -> None:
     print("workers  block  pass      formula s  simulation s  formula MB  simulation MB")
     for workers in (10, 100, 400):
         for block in (100_000, 1_000_000):
-            for name, row, result in (
-                ("moments", (FEATURES + PRODUCTS) * m**2, 8.0 * m**2),
-                ("residual", FEATURES * m**2, 8.0 * m),
-            ):
-                work = Pass(rows, block, row, result, 8.0 * m)
+            for name, result in (("moments", 8.0 * m**2), ("residual", 32.0 * m)):
+                p, q = ROWS[name]
+                work = Pass(rows, block, p * m + q * m**2, result, 8.0 * m)
                 t, b, ts, bs = compared(Cluster(workers), work)
                 print(
                     f"{workers:7d} {block:6.0e} {name:9s} {t:10.1f} {ts:13.1f} "

@@ -27,6 +27,7 @@ def received_bytes(dask_worker: Any) -> int:
 
 def measured(workers: int, rows: int, features: int, chunk: int) -> dict[str, float]:
     """Fit on so many workers, and return seconds and bytes."""
+    import dask
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -34,6 +35,7 @@ def measured(workers: int, rows: int, features: int, chunk: int) -> dict[str, fl
     from mercer.approximation import Nystrom
     from mercer.kernels import Gaussian
 
+    dask.config.set({"distributed.scheduler.work-stealing": False})  # as in the compose file
     options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": logging.ERROR}
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, **options) as cluster,

@@ -352,7 +352,7 @@ def small_sets(request, monkeypatch):
     sizes = {"DIRECT": 8, "SMALLEST": 6, "FIRST": 8, "LEAST_FIRST": 2, "LEAST_JOINING": 4}
     for name, size in (sizes | {"SAMPLED": 4, "ONE_IN": 3, "LEAST_NEAR": 4}).items():
         monkeypatch.setattr(choose_set, name, size)
-    for name, value in ({"_AT_ONCE": 1, "ONE_IN": 3} | ROUTES[request.param]).items():
+    for name, value in ({"_AT_ONCE": 1} | ROUTES[request.param]).items():
         monkeypatch.setattr(sets, name, value)
     if request.param in UNSTORED:
         monkeypatch.setattr(sets.Sets, "_fits", lambda self, parts: False)

@@ -3,3 +3,4 @@
 import os
 
 os.environ.setdefault("TRITON_INTERPRET", "1")  # read when Triton is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads of torch wait for one another on busy cores

@@ -40,14 +40,19 @@ class StatedError:
         What the number is, in words.
     rows : int
         Rows that were compared.
+    standard_error : float
+        What another sample of so many rows would change in it; zero where all were compared, or
+        where it is not known.
     """
 
     value: float
     measure: str
     rows: int
+    standard_error: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.value:.2g}, {self.measure} ({self.rows} rows compared)"
+        known = f" +- {self.standard_error:.1g}" if self.standard_error else ""
+        return f"{self.value:.2g}{known}, {self.measure} ({self.rows} rows compared)"
 
 
 class Features(RowMap):
@@ -120,10 +125,25 @@ class ApproximateKernel(Kernel):
         float
             0 is exact; below zero where features are too long, as random ones may be.
         """
-        points = sampled(as_points(X), most, random_state)
-        total = float(self.kernel.diag(points).sum())
-        kept = float(np.square(self.phi(points)).sum())
-        return 1.0 - kept / total if total else 0.0
+        return self.left_out(X, random_state, most)[0]
+
+    def left_out(
+        self, X: Any, random_state: int = 0, most: int | None = None
+    ) -> tuple[float, float]:
+        """Return the `trace_error` of rows, and its standard error where they are a sample of X."""
+        every = as_points(X)
+        points = sampled(every, most, random_state)
+        own = np.asarray(self.kernel.diag(points), dtype=np.float64)
+        kept = np.square(self.phi(points)).sum(axis=1)
+        total, n, count = float(own.sum()), row_count(every), len(own)
+        if not total:
+            return 0.0, 0.0
+        share = 1.0 - float(kept.sum()) / total
+        if count == n or count < 2:
+            return share, 0.0
+        # of a ratio of two sums, drawn without replacement
+        spread = float(np.sqrt(np.square(own - kept - share * own).sum() / (count - 1)))
+        return share, spread * float(np.sqrt((1.0 - count / n) * count)) / abs(total)
 
     def stated_error(self, X: Any) -> StatedError:
         """Return how far this is from the kernel, by what its approximation is judged by."""

@@ -85,8 +85,9 @@ class Nystrom(Approximation):
 
     def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
         """Return the share of the trace that is left out: exact from the diagonal, or a sample."""
-        left = max(0.0, kernel.trace_error(X, most=_TRACED))
-        return StatedError(left, "trace(K - FF') / trace(K)", min(row_count(X), _TRACED))
+        left, standard_error = kernel.left_out(X, most=_TRACED)
+        rows = min(row_count(X), _TRACED)
+        return StatedError(max(0.0, left), "trace(K - FF') / trace(K)", rows, standard_error)
 
 
 @dataclass(frozen=True, eq=False)

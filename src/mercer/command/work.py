@@ -221,6 +221,19 @@ def time_limit(function: Any) -> Any:
     )(function)
 
 
+def approximation(function: Any) -> Any:
+    """Add `--approximation`."""
+    return click.option(
+        "--approximation",
+        type=APPROXIMATION,
+        metavar="NAME:COUNT",
+        default="auto",
+        show_default=True,
+        help="Features in place of the kernel: nystrom:1000, random_features:2000, none (exact); "
+        "auto takes landmarks where exact work would be refused.",
+    )(function)
+
+
 def seed(function: Any) -> Any:
     """Add `--seed`."""
     return click.option(

@@ -12,7 +12,7 @@ from mercer.kernels import Gaussian, Linear
 from mercer.problems import LinearSystem
 from mercer.solvers import Primal, PrimalConjugateGradient, Status, solve
 from mercer.solvers.choose import choose
-from mercer.solvers.ridge import primal_gradient
+from mercer.solvers.ridge import normal_matrix, primal_gradient
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((700, 3))
@@ -172,3 +172,31 @@ def test_a_machine_never_writes_features_out(approximation, monkeypatch):
     F = kernel.phi(rows)
     w, b = closed_form(F, y, np.ones(len(y)), 1e-3, True)
     np.testing.assert_allclose(machine.predict(rows), F @ w + b, atol=1e-5)
+
+
+@pytest.mark.parametrize("approximation", [Nystrom(30), RandomFeatures(30)])
+@pytest.mark.parametrize("refined", [0.0, 1.0])
+@pytest.mark.parametrize("moved", [0.0, 0.3])
+def test_sums_over_all_rows_in_float32_are_refined(approximation, refined, moved, monkeypatch):
+    """With rows held for conjugate gradients, or evaluated anew; and in float64 all the same."""
+    rows, s = rng.uniform(-2, 2, (3000, 2)), rng.uniform(0.5, 2.0, 3000)
+    y = (np.sin(2 * rows[:, 0]) * rows[:, 1])[:, None] + 3.0
+    phi = approximation.of(Gaussian(0.5), rows).phi
+    problem = LinearSystem(StreamedGram(phi, phi, rows), y, np.array([0.1]), s, True)
+    monkeypatch.setattr(normal_matrix, "_BLOCK", 512)
+    monkeypatch.setattr(normal_matrix, "_REFINED", refined)
+    monkeypatch.setattr(normal_matrix, "_MOVED", moved)
+    found = normal_matrix.NormalMatrix.of(problem, s[:, None])
+    F = phi(rows)
+    G = F - s @ F / s.sum()
+    exact = (G.T * s) @ G
+    error = np.abs(found.matrix - exact).max() / exact.max()
+    assert 1e-10 < error < 1e-5 if moved else error < 1e-12
+    assert (found.gram.nbytes > 0) == (moved > 0 and refined == 0)
+    np.testing.assert_allclose(found.sums[:, 0], F.T @ s, rtol=1e-9)
+    solution = solve(problem, PrimalConjugateGradient(tol=1e-11, sample=len(rows)))
+    assert solution.status is Status.SOLVED
+    w, b = closed_form(F, y[:, 0], s, 0.1, True)
+    np.testing.assert_allclose(solution.value.weights[:, 0], w, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(solution.value.intercept, b, atol=1e-7)
+    assert certify(problem, solution.value).ok

@@ -9,7 +9,7 @@ import click
 from mercer.command.session import Session
 from mercer.command.tables import DATA, kinds_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.work import KERNEL, Work
+from mercer.command.work import KERNEL, Work, approximation
 
 METHODS = ("kmeans", "spectral", "mixture")
 
@@ -28,6 +28,7 @@ METHODS = ("kmeans", "spectral", "mixture")
 @click.option("--method", type=click.Choice(METHODS), default="kmeans", show_default=True)
 @click.option("--kernel", type=KERNEL, metavar="KERNEL", help="For kmeans and spectral.")
 @click.option("--max-clusters", type=click.IntRange(min=2), help="The most that are tried, 10.")
+@approximation
 @unsupervised
 @click.pass_obj
 def cluster(session: Session, /, data: str, **options: Any) -> None:
@@ -62,6 +63,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
         "clusters": options["clusters"],
         "method": None if options["method"] == "kmeans" else options["method"],
         "kernel": options["kernel"],
+        "approximation": None if options["approximation"] == "auto" else options["approximation"],
         "kinds": kinds_of(options) or None,
         "drop": options["drop"] or None,
         "max_clusters": options["max_clusters"],

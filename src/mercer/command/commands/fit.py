@@ -25,7 +25,16 @@ from mercer.command.tables import (
     reading,
 )
 from mercer.command.text import printable
-from mercer.command.work import APPROXIMATION, KERNEL, SCORE, Work, python, seed, strict, time_limit
+from mercer.command.work import (
+    KERNEL,
+    SCORE,
+    Work,
+    approximation,
+    python,
+    seed,
+    strict,
+    time_limit,
+)
 
 MACHINES = {
     "svc": "SVC",
@@ -62,12 +71,7 @@ _OPTIONS = [
         "--kernel", type=KERNEL, metavar="KERNEL", multiple=True,
         help="Compare these alone; see `mercer kernels`. May be repeated.",
     ),
-    click.option(
-        "--approximation", type=APPROXIMATION, metavar="NAME:COUNT", default="auto",
-        show_default=True,
-        help="Features in place of the kernel: nystrom:1000, random_features:2000, none (exact); "
-        "auto takes landmarks where exact work would be refused.",
-    ),
+    approximation,
     click.option("--test", type=click.Path(), metavar="FILE", help="Judge by this table instead."),
     click.option(
         "--held-out", type=click.FloatRange(0, 0.9), default=0.2, show_default=True,

@@ -9,7 +9,7 @@ import click
 from mercer.command.session import Session
 from mercer.command.tables import DATA, kinds_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.work import KERNEL, Work
+from mercer.command.work import KERNEL, Work, approximation
 
 
 @click.command(
@@ -24,6 +24,7 @@ from mercer.command.work import KERNEL, Work
 @DATA
 @click.option("--components", "-k", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--kernel", type=KERNEL, metavar="KERNEL", default="linear", show_default=True)
+@approximation
 @unsupervised
 @click.pass_obj
 def project(session: Session, /, data: str, **options: Any) -> None:
@@ -58,6 +59,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     found = {
         "components": None if options["components"] == 2 else options["components"],
         "kernel": None if options["kernel"] == "linear" else options["kernel"],
+        "approximation": None if options["approximation"] == "auto" else options["approximation"],
         "kinds": kinds_of(options) or None,
         "drop": options["drop"] or None,
         "random_state": options["seed"] or None,

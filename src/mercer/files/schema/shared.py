@@ -145,7 +145,7 @@ def _make_approximate(found: Fields) -> ApproximateKernel:
 _SEEDED = "n_components, random_state: int\n"
 record(Nystrom, _SEEDED + "sampling: text", group="approximation")
 record(RandomFeatures, _SEEDED + "draws: text", group="approximation")
-record(StatedError, "value: number\nmeasure: text\nrows: int")
+record(StatedError, "value: number\nmeasure: text\nrows: int\nstandard_error?: number")
 record(
     NystromFeatures,
     "expression: expression\nlandmarks: rows[w,d]\ninverse: f8[w,w]",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.fitting.unsupervised.cluster_methods import METHODS, Wanted
 from mercer.fitting.unsupervised.common import finished, prepared
@@ -21,6 +22,7 @@ def cluster(
     clusters: int | None = None,
     method: str = "kmeans",
     kernel: Any = None,
+    approximation: Approximation | str | None = "auto",
     kinds: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
     max_clusters: int = 10,
@@ -39,6 +41,9 @@ def cluster(
         `KMeans`, `SpectralClustering` or `GaussianMixture`, which takes numbers and dates only.
     kernel : Kernel, str or None
         For "kmeans" (None: linear) and "spectral" (None: Gaussian).
+    approximation : Approximation, str or None
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None or
+        "none" for the kernel itself. "auto" takes the kernel itself as long as that is not refused.
     kinds : mapping of str to Kind or str, optional
         Kinds of columns, in place of those inferred.
     drop : sequence of str
@@ -68,6 +73,11 @@ def cluster(
     way = METHODS[method]
     if kernel is not None and not way.takes_kernel:
         raise ValueError(f"cluster: kernel has no meaning for method={method!r}; leave it out")
+    if approximation != "auto" and not way.takes_kernel:
+        raise ValueError(
+            f"cluster: approximation has no meaning for method={method!r}, which has no kernel; "
+            "leave it out"
+        )
     data = prepared(table, kinds, drop)
     n = len(data.table)
     if n < 3 or (clusters is not None and not 1 <= clusters <= n):
@@ -75,7 +85,8 @@ def cluster(
     rows: Any = data.rows
     way.check(data.preparation)
     with data.phases.phase("choose", "numbers of clusters are compared"):
-        found = way.fit(rows, Wanted(clusters, kernel, min(max_clusters, n - 1), random_state))
+        most = min(max_clusters, n - 1)
+        found = way.fit(rows, Wanted(clusters, kernel, approximation, most, random_state))
     counts = np.bincount(found.labels)
     notes = [found.criterion, f"Sizes of the clusters: {', '.join(map(str, counts.tolist()))}."]
     notes.append("How well a cut describes the rows is judged on the rows themselves.")

@@ -30,6 +30,8 @@ class Wanted:
         How many groups; None lets the data decide.
     kernel : Kernel, str or None
         None is that of the method.
+    approximation : Approximation, str or None
+        Features in place of the kernel.
     most : int
         The largest number that is tried.
     seed : int
@@ -38,6 +40,7 @@ class Wanted:
 
     clusters: int | None
     kernel: Any
+    approximation: Any
     most: int
     seed: int
 
@@ -87,7 +90,7 @@ def _by_kmeans(rows: Any, wanted: Wanted) -> Grouping:
     """Take the number of the largest mean silhouette."""
     kernel = resolve("linear" if wanted.kernel is None else wanted.kernel, rows)
     if wanted.clusters is not None:
-        machine = KMeans(wanted.clusters, kernel, random_state=wanted.seed).fit(rows)
+        machine = _kmeans(wanted.clusters, kernel, wanted).fit(rows)
         said = f"{wanted.clusters} clusters, by {_ASKED}."
         return Grouping(machine, np.asarray(machine.labels_), said)
     order = np.random.default_rng(wanted.seed).permutation(rows.shape[0])
@@ -95,7 +98,7 @@ def _by_kmeans(rows: Any, wanted: Wanted) -> Grouping:
     distances = _distances(kernel, rows[some])
     machines, found = {}, []
     for number in range(2, wanted.most + 1):
-        machines[number] = KMeans(number, kernel, random_state=wanted.seed).fit(rows)
+        machines[number] = _kmeans(number, kernel, wanted).fit(rows)
         labels = machines[number].labels_[some]
         if len(np.unique(labels)) > 1:
             value = silhouette_score(distances, labels, metric="precomputed")
@@ -108,12 +111,17 @@ def _by_kmeans(rows: Any, wanted: Wanted) -> Grouping:
     return Grouping(machines[best], np.asarray(machines[best].labels_), said, tuple(found))
 
 
+def _kmeans(number: int, kernel: Any, wanted: Wanted) -> KMeans:
+    features = wanted.approximation
+    return KMeans(number, kernel, approximation=features, random_state=wanted.seed)
+
+
 def _by_eigenvectors(rows: Any, wanted: Wanted) -> Grouping:
     """Take the number of the largest gap of eigenvalues."""
     k = wanted.clusters
     machine = SpectralClustering(
         "eigengap" if k is None else k, "gaussian" if wanted.kernel is None else wanted.kernel,
-        max_clusters=wanted.most, random_state=wanted.seed,
+        approximation=wanted.approximation, max_clusters=wanted.most, random_state=wanted.seed,
     ).fit(rows)  # fmt: skip
     values = np.asarray(machine.eigenvalues_)
     gaps = [] if k is not None else list(enumerate((values[:-1] - values[1:]).tolist(), 1))

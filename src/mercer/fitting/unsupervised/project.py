@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.approximation import Approximation
 from mercer.fitting.unsupervised.common import finished, prepared
 from mercer.fitting.unsupervised.models import ProjectionModel
 from mercer.kernels import Linear, resolve
@@ -20,6 +21,7 @@ def project(
     *,
     components: int = 2,
     kernel: Any = "linear",
+    approximation: Approximation | str | None = "auto",
     kinds: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
     random_state: int = 0,
@@ -34,6 +36,9 @@ def project(
         How many coordinates.
     kernel : Kernel or str
         What similarity is; "linear" is ordinary PCA.
+    approximation : Approximation, str or None
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None or
+        "none" for the kernel itself. "auto" takes the kernel itself as long as that is not refused.
     kinds : mapping of str to Kind or str, optional
         Kinds of columns, in place of those inferred.
     drop : sequence of str
@@ -63,7 +68,7 @@ def project(
         )
     resolved = resolve(kernel, data.rows)
     with data.phases.phase("train", "components are found"):
-        machine = PCA(components, resolved, random_state=random_state)
+        machine = PCA(components, resolved, approximation=approximation, random_state=random_state)
         coordinates = machine.fit_transform(data.rows)
     explained = np.asarray(machine.explained_variance_ratio_)
     share = "linear principal components" if isinstance(resolved, Linear) else "components"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg.blas import dgemm, dtrsm
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram
@@ -61,7 +61,7 @@ def pivoted_cholesky(
     rng = np.random.default_rng(random_state)
     left = np.maximum(gram.diag(), 0.0)  # an invalid kernel may have negative entries here
     floor = 1e-12 * max(left.max(initial=0.0), np.finfo(float).tiny)
-    F = np.empty((len(left), min(rank, len(left))), order="F")
+    F = np.empty((len(left), min(rank, len(left))), order="F")  # columns side by side in memory
     pivots: list[int] = []
     while len(pivots) < F.shape[1] and left.sum() > max(trace_tol, floor * len(left)):
         drawn = rng.choice(len(left), size=min(_BATCH, len(left)), p=left / left.sum())
@@ -75,10 +75,13 @@ def pivoted_cholesky(
             left[batch] = np.where(true > floor, true, 0.0)
             continue
         kept = batch[accepted]
-        new = block[accepted].T - F[:, :done] @ F[kept, :done].T
-        F[:, done : done + len(kept)] = linalg.solve_triangular(L, new.T, lower=True).T
+        new = block[accepted].T  # columns too, changed in place: n times many are slow to copy
+        if done:
+            new = dgemm(-1.0, F[:, :done], F[kept, :done], 1.0, new, trans_b=1, overwrite_c=1)
+        new = dtrsm(1.0, L, new, side=1, lower=1, trans_a=1, overwrite_b=1)
+        F[:, done : done + len(kept)] = new
         pivots.extend(kept.tolist())
-        left -= np.einsum("ij,ij->i", F[:, done : len(pivots)], F[:, done : len(pivots)])
+        left -= np.einsum("ji,ji->i", new.T, new.T)
         np.maximum(left, 0.0, out=left)
         left[kept] = 0.0
     factor = np.ascontiguousarray(F[:, : len(pivots)])

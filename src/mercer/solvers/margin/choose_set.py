@@ -145,16 +145,21 @@ def _largest(index: Array, value: Array, count: int) -> Array:
     return np.asarray(index[np.argpartition(-value, count)[:count]])
 
 
-def sample_points(n: int, blocks: list[Block], one_in: int) -> Array:
-    """Return which of n points are a fair sample: one in so many of each block, some of small ones.
+def sample_points(n: int, blocks: list[Block]) -> tuple[Array, Array]:
+    """Return which of n points are a fair sample of each block, and which a much smaller one.
 
     Points of one block are those that the same programmes have: a class, where these are pairs.
     """
+    return _one_in(ONE_IN, n, blocks), _one_in(ONE_IN**2, n, blocks)
+
+
+def _one_in(count: int, n: int, blocks: list[Block]) -> Array:
+    """Return one in so many of the points of each block, some of small ones."""
     chosen = np.zeros(n, dtype=bool)
     for block in blocks:
         points = np.arange(n)[block.points]
-        count = min(len(points), max(SAMPLED, len(points) // one_in))
-        chosen[points[np.linspace(0, len(points) - 1, count).astype(np.int64)]] = True
+        taken = min(len(points), max(SAMPLED, len(points) // count))
+        chosen[points[np.linspace(0, len(points) - 1, taken).astype(np.int64)]] = True
     return chosen
 
 

@@ -12,7 +12,7 @@ memory budget, it is stored, and pair steps go on there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Box, BoxAnswer
+from mercer.backends.boxes import BoxAnswer
 from mercer.gram import CachedGram, LazyGram
 from mercer.gram.build import box_bytes, largest_set
 from mercer.gram.policy import LARGEST_STORED
@@ -29,7 +29,6 @@ from mercer.problems import BoxQP, Many
 from mercer.resources import within_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch
 from mercer.solvers.margin.choose_set import (
-    ONE_IN,
     Standing,
     choose_set,
     near_points,
@@ -48,6 +47,16 @@ from mercer.solvers.margin.smo import (
     resting,
     starts,
 )
+from mercer.solvers.margin.some_variables import (
+    all_points,
+    among,
+    batches,
+    box_of,
+    level_of,
+    moved_of,
+    share_in_use,
+    with_shift,
+)
 
 _INNER = 0.1  # of the violation: how far a set is solved, ...
 _INNER_SMALL, _SMALL = 0.01, 1024  # ... and one of so few variables, where pair steps cost nothing
@@ -61,7 +70,7 @@ _PROBE = 4  # times as many rows a sample must have for a smaller one to be wort
 _ENOUGH = 2.0  # times all entries of K evaluated: then it is stored, where it fits
 # Entries of K for each programme that cost no more than the sets of that programme: with fewer K is
 # stored at once, as for many pairs of small classes.
-_ENTRIES_PER_PART = 1e6
+_ENTRIES_PER_PART = 1.5e6
 _NEARER = 4  # one in so many, at most, is near enough to look at first
 _LOOKS = 6  # at all rows, from answers on few of them
 _LEAST = 16  # variables of a set, however small the memory budget
@@ -167,12 +176,17 @@ class Sets(Engine):
         """Solve set after set, those of all parts together, on few rows as long as few matter."""
         if not parts:
             return
+        cold = all(not part.b.any() for part in parts)
+        if self._stored is None and cold and self._is_soon_stored(parts):
+            self._store()
+        if self._stored is not None:
+            self._on_stored(self._stored, parts, tol)
+            return
         products = SharedProducts(self.source, [part.unwrapped.index for part in parts])
-        if self._stored is None and products.points <= self._few:
+        if products.points <= self._few:
             self._at_once(parts, tol)
             return
-        cold = all(not part.b.any() for part in parts)
-        if self._stored is None and cold and products.points >= _LEAST_SAMPLED:
+        if cold and products.points >= _LEAST_SAMPLED:
             self._on_a_sample(parts, tol, products)
         if self._stored is None and self._looks(parts, tol, products):
             return
@@ -194,7 +208,7 @@ class Sets(Engine):
             count = np.count_nonzero(near)
             if count > max(self._few, products.points // _NEARER):
                 return False
-            some = _among({k: parts[k] for k in left}, near)
+            some = among({k: parts[k] for k in left}, near)
             solve = self._at_once if count <= self._few else self._rounds
             solve([one for one, _ in some.values()], 0.5 * tol)
             self._adopt(parts, some, products)
@@ -203,7 +217,7 @@ class Sets(Engine):
     def _at_once(self, parts: list[BoxState], tol: float) -> None:
         """Descend on K of all points that the parts have, where these are few."""
         sets = [np.arange(len(part.b)) for part in parts]
-        levels = [_level(part) for part in parts]
+        levels = [level_of(part) for part in parts]
         _, ends = self._pair_steps(parts, sets, levels, range(len(parts)), tol)
         for part, level, end in zip(parts, levels, ends.values(), strict=True):
             part.b, part.F, part.violation = end.b, end.gradient + level, end.violation
@@ -217,19 +231,14 @@ class Sets(Engine):
         do, K is stored if it fits, and pair steps begin anew: the sample would be no good start.
         """
         whole = products.points == self.source.n <= LARGEST_STORED and self._fits(parts)
-        if whole and self.source.n**2 < _ENTRIES_PER_PART * len(parts):
-            self._store()
-            return
         loose = max(tol, _LOOSE * max(float(np.ptp(part.F)) for part in parts))
-        fair = sample_points(self.source.n, products.blocks, ONE_IN)
+        fair, small = sample_points(self.source.n, products.blocks)
         if 2 * np.count_nonzero(fair) > products.points:  # of so many classes that none has many
             return
-        if whole:
-            small = sample_points(self.source.n, products.blocks, ONE_IN**2)
-            if _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
-                few, _ = self._solved_among(parts, small, loose)
-                if self._stores(parts, few, _MANY_OF_FEW):
-                    return
+        if whole and _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
+            few, _ = self._solved_among(parts, small, loose)
+            if self._stores(parts, few, _MANY_OF_FEW):
+                return
         few, some = self._solved_among(parts, fair, loose)
         if not (whole and self._stores(parts, few, _MANY)):
             self._adopt(parts, some, products)
@@ -238,14 +247,14 @@ class Sets(Engine):
         self, parts: list[BoxState], chosen: Array, tol: float
     ) -> tuple[list[BoxState], dict[int, tuple[BoxState, Array]]]:
         """Return the answers at some points alone, and which variables these are."""
-        some = _among(dict(enumerate(parts)), chosen)
+        some = among(dict(enumerate(parts)), chosen)
         few = [one for one, _ in some.values()]
         self.descend(few, tol)
         return few, some
 
     def _stores(self, parts: list[BoxState], few: list[BoxState], many: float) -> bool:
         """Store K if more than a share of a sample is in use; return whether it was."""
-        if self.watch.stopped or _share_in_use(few, self.source.n) <= many:
+        if self.watch.stopped or share_in_use(few, self.source.n) <= many:
             return False
         for part, one in zip(parts, few, strict=True):
             part.steps, part.rounds = one.steps, one.rounds
@@ -259,7 +268,7 @@ class Sets(Engine):
         products: SharedProducts,
     ) -> None:
         """Take over some variables of some parts; F of all variables moves by their sum."""
-        steps = {k: _moved(rows, one.b - parts[k].b[rows]) for k, (one, rows) in some.items()}
+        steps = {k: moved_of(rows, one.b - parts[k].b[rows]) for k, (one, rows) in some.items()}
         changes = self._times(products, parts, steps)
         for k, (one, rows) in some.items():
             part = parts[k]
@@ -274,12 +283,18 @@ class Sets(Engine):
         before = products.entries
         changes = products({k: parts[k].on_base(*step) for k, step in steps.items()})
         self._entries += products.entries - before
-        return {k: _with_shift(parts[k], changes[k], *step) for k, step in steps.items()}
+        return {k: with_shift(parts[k], changes[k], *step) for k, step in steps.items()}
 
     def _fits(self, parts: list[BoxState]) -> bool:
         """Return whether K of all points may be stored, and descended on."""
         variables = max(len(part.b) for part in parts)
         return within_budget(box_bytes(self.source.n, variables, self.source.dtype))
+
+    def _is_soon_stored(self, parts: list[BoxState]) -> bool:
+        """Return whether K costs less than the sets of so many parts, and fits."""
+        n = self.source.n
+        cheap = _LEAST_SAMPLED <= n <= LARGEST_STORED and n**2 < _ENTRIES_PER_PART * len(parts)
+        return cheap and all_points(parts, n) and self._fits(parts)
 
     def _store(self) -> None:
         self._stored = StoredEngine(self.source.pairs().stored(), self.watch, self.limit)
@@ -317,7 +332,7 @@ class Sets(Engine):
                 sets[k] = choose_set(parts[k], stands[k], sets[k], self._largest)
             small = max(len(sets[k]) for k in now) <= _SMALL
             inner = max(0.5 * tol, _INNER_SMALL * worst) if small else coarse
-            for batch in self._batches(parts, sets, now):
+            for batch in batches(parts, sets, now, self.source.n, self._largest):
                 stuck = self._solve(parts, sets, stands, batch, inner, products)
                 left = [k for k in left if k not in stuck]
                 if self._is_over():
@@ -333,23 +348,6 @@ class Sets(Engine):
         products = SharedProducts(self.source, [part.unwrapped.index])
         return self._times(products, [part], {0: (changed, step)})[0]
 
-    def _batches(
-        self, parts: list[BoxState], sets: list[Array], now: list[int]
-    ) -> Iterator[list[int]]:
-        """Yield parts whose sets together are no more points than fit the memory."""
-        batch: list[int] = []
-        taken = np.zeros(self.source.n, dtype=bool)
-        for k in now:
-            before = taken.copy()
-            taken[parts[k].points(sets[k])] = True
-            if batch and np.count_nonzero(taken) > self._largest:
-                yield batch
-                batch, taken = [], np.zeros_like(before)
-                taken[parts[k].points(sets[k])] = True
-            batch.append(k)
-        if batch:
-            yield batch
-
     def _solve(
         self,
         parts: list[BoxState],
@@ -363,7 +361,7 @@ class Sets(Engine):
         levels = [stand.level for stand in stands]
         points, ends = self._pair_steps(parts, sets, levels, batch, tol)
         self._entries += 0.5 * points**2
-        steps = {k: _moved(sets[k], end.b - parts[k].b[sets[k]]) for k, end in ends.items()}
+        steps = {k: moved_of(sets[k], end.b - parts[k].b[sets[k]]) for k, end in ends.items()}
         changes = self._times(products, parts, steps)
         for k, end in ends.items():
             part = parts[k]
@@ -390,7 +388,7 @@ class Sets(Engine):
         points = np.flatnonzero(taken)
         place = np.cumsum(taken) - 1
         K = self.source.only(points).pairs().dense()
-        boxes = [_box(parts[k], sets[k], levels[k], place) for k in batch]
+        boxes = [box_of(parts[k], sets[k], levels[k], place) for k in batch]
         before, worst = self.steps, max(parts[k].violation for k in batch)
         found = choose_backend().box_qps(
             K,
@@ -401,58 +399,3 @@ class Sets(Engine):
         )
         self.steps += sum(end.iterations for end in found)
         return len(points), dict(zip(batch, found, strict=True))
-
-
-def _among(parts: dict[int, BoxState], chosen: Array) -> dict[int, tuple[BoxState, Array]]:
-    """Return the programmes in the variables at some points, and which variables these are."""
-    some = {}
-    for k, part in parts.items():
-        rows = np.flatnonzero(chosen[part.points(slice(None))])
-        one = BoxState(part.problem.among(rows, part.b), part.b[rows], part.F[rows])
-        one.steps, one.rounds = part.steps, part.rounds
-        some[k] = (one, rows)
-    return some
-
-
-def _level(part: BoxState) -> Array:
-    """Return the multiplier of the sum of each variable; before the first step none is known."""
-    if not part.b.any():
-        return np.zeros(len(part.b))
-    return part.problem.spread(part.problem.offsets(part.b, part.F))
-
-
-def _share_in_use(parts: list[BoxState], n: int) -> float:
-    """Return which share of the points that parts have is in use in some of them."""
-    seen, used = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    for part in parts:
-        seen[part.points(slice(None))] = True
-        used[part.points(np.flatnonzero(part.b))] = True
-    return float(np.count_nonzero(used) / max(1, np.count_nonzero(seen)))
-
-
-def _box(part: BoxState, chosen: Array, level: Array, place: Array) -> Box:
-    """Write the programme in some variables for a backend; `place` has the rows of all points."""
-    problem, held = part.problem, part.unwrapped
-    return Box(
-        part.F[chosen] - level[chosen],  # float32 resolves the rest of F better
-        part.b[chosen],
-        problem.lower[chosen],
-        problem.upper[chosen],
-        problem.epsilons[chosen] if np.any(problem.epsilon) else None,
-        None if held.shift is None else held.shift[chosen],
-        None if problem.group is None else problem.group[chosen],
-        np.ascontiguousarray(place[part.points(chosen)], dtype=np.int64),
-    )
-
-
-def _with_shift(part: BoxState, product: Array, changed: Array, step: Array) -> Array:
-    shift = part.unwrapped.shift
-    if shift is not None:
-        product[changed] += shift[changed] * step
-    return product
-
-
-def _moved(variables: Array, step: Array) -> Step:
-    """Return the variables that moved, and by how much."""
-    moved = np.flatnonzero(step)
-    return variables[moved], step[moved]

@@ -23,7 +23,7 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.ridge.full.bordered import Bordered
 from mercer.solvers.ridge.full.products import in_float32
 
-_PASSES = 4  # before the first look, ...
+_PASSES = 8  # before the first look, ...
 _MOST_PASSES = 16  # ... and at most, later: a look costs a pass, and momentum starts anew
 _GOAL = 0.3  # of the tolerance: residuals met in a pass for which it is worth to look
 _STALLED = 4  # looks without a smaller residual
