@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "studio"))
 
-from studio.live import Page, studio
+from live import Page, studio
 
 from mercer import SVC
 from mercer.studio.catalog.presets import PRESETS

@@ -18,7 +18,7 @@ from wsproto.events import (
     TextMessage,
 )
 
-from mercer.studio.run import configuration
+from mercer.studio.running import configuration
 
 TOKEN = "a-token-that-tests-know"
 
@@ -64,9 +64,13 @@ class Page:
         )
         self.frames, self.part, self.accepted, self.closed = [], [], False, None
         self.number = 0
-        while not self.accepted:
-            self._read()
-        self.hello = self.next()
+        try:
+            while not self.accepted:
+                self._read()
+            self.hello = self.next()
+        except BaseException:
+            self.wire.close()
+            raise
 
     def _read(self):
         data = self.wire.recv(1 << 20)

@@ -2,8 +2,8 @@
 
     python tests/studio/soak.py --minutes 10 --seed 1
 
-prints the heap of the page (after collection) as it goes, and ends with 1 if it grew or an error was
-written to the console. Needs playwright and a browser, as `tests/studio/browser` does.
+prints the heap of the page (after collection) as it goes, and ends with 1 if it grew or an error
+was written to the console. Needs playwright and a browser, as `tests/studio/browser` does.
 """
 
 import argparse
@@ -17,67 +17,37 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 MEASURED = 24  # times over the whole run
 GROWTH = 1.25  # of the heap from the second quarter to the last, more is a leak
 SLACK = 4e6  # bytes
-KERNELS = ("gaussian(0.3)", "linear", "poly(3)", "gaussian(1) + linear", "gausian(", "laplacian(0.5)")
+KERNELS = (
+    "gaussian(0.3)",
+    "linear",
+    "poly(3)",
+    "gaussian(1) + linear",
+    "gausian(",
+    "laplacian(0.5)",
+)
 
 
-def actions(reader, draw):
-    """Return what a reader may do next, each with its weight."""
-    page = reader.page
-    place = lambda: (draw.uniform(0.05, 0.9), draw.uniform(0.1, 0.95))  # noqa: E731
+def place(draw):
+    return draw.uniform(0.05, 0.9), draw.uniform(0.1, 0.95)
 
-    def brush():
-        buttons = page.locator(".brushes button:visible")
-        if buttons.count():
-            buttons.nth(draw.randrange(buttons.count())).click()
 
-    def choose(selector):
-        options = page.eval_on_selector_all(
-            f"{selector} option", "all => all.map((o) => o.value).filter((v) => v !== '')"
-        )
-        if options and page.is_visible(selector):
-            page.select_option(selector, draw.choice(options))
+def stroke(reader, draw):
+    reader.drag(place(draw), place(draw), steps=12)
 
-    def slide():
-        sliders = page.locator(".panel:not([hidden]) input[type=range]:visible")
-        if sliders.count():
-            sliders.nth(draw.randrange(sliders.count())).focus()
-            for _ in range(draw.randrange(1, 8)):
-                page.keyboard.press(draw.choice(["PageUp", "PageDown", "ArrowRight", "Home"]))
 
-    def kernel():
-        reader.panel("kernel")
-        if page.is_visible("#kernel-text"):
-            page.fill("#kernel-text", draw.choice(KERNELS))
+def point(reader, draw):
+    reader.press(*place(draw))
 
-    def tour():
-        reader.panel("learn")
-        buttons = page.locator("[data-tour]")
-        if not buttons.count():
-            page.click("#tour-leave")
-            return
-        buttons.nth(draw.randrange(buttons.count())).click()
-        page.wait_for_selector("#tour-step")
-        for _ in range(4):
-            if page.is_enabled("#tour-step"):
-                page.click("#tour-step")
-        page.click(draw.choice(["#tour-leave", "#tour-keep"]))
 
-    def tune():
-        reader.panel("machine")
-        if page.is_visible("#tune") and page.is_enabled("#tune"):
-            page.click("#tune")
-            page.wait_for_timeout(draw.randrange(50, 900))
-            if page.is_visible("#tune-stop"):
-                page.click("#tune-stop")
+def press_one(selector):
+    """Return an action: press one of these buttons."""
 
-    def why():
-        reader.panel("why")
-        page.mouse.move(*reader.place(*place()), steps=3)
+    def act(reader, draw):
+        buttons = reader.page.locator(f"{selector}:visible:enabled")
+        if count := buttons.count():
+            buttons.nth(draw.randrange(count)).click()
 
-    def wheel():
-        page.mouse.move(*reader.place(*place()))
-        page.mouse.wheel(0, draw.choice([-240, 240]))
-        page.click("#fit-view")
+    return act
 
     return [
         (8, lambda: reader.drag(place(), place(), steps=12)),
@@ -89,7 +59,12 @@ def actions(reader, draw):
         (2, kernel),
         (2, lambda: choose("#machine")),
         (2, lambda: choose("#preset")),
-        (2, lambda: reader.panel(draw.choice(["machine", "kernel", "proof", "why", "data", "learn"]))),
+        (
+            2,
+            lambda: reader.panel(
+                draw.choice(["machine", "kernel", "proof", "why", "data", "learn"])
+            ),
+        ),
         (1, lambda: choose("#task")),
         (1, tour),
         (1, tune),
@@ -98,6 +73,91 @@ def actions(reader, draw):
         (1, reader.clear if page.is_visible("[aria-label='Clear all points']") else brush),
         (1, lambda: page.locator("[data-tool]").nth(draw.randrange(2)).click()),
     ]
+
+def choose(selector):
+    """Return an action: choose an entry."""
+
+    def act(reader, draw):
+        listed = "all => all.map((o) => o.value).filter((v) => v !== '')"
+        options = reader.page.eval_on_selector_all(f"{selector} option", listed)
+        if options and reader.page.is_visible(selector):
+            reader.page.select_option(selector, draw.choice(options))
+
+    return act
+
+
+def slide(reader, draw):
+    sliders = reader.page.locator(".panel:not([hidden]) input[type=range]:visible")
+    if count := sliders.count():
+        sliders.nth(draw.randrange(count)).focus()
+        for _ in range(draw.randrange(1, 8)):
+            reader.page.keyboard.press(draw.choice(["PageUp", "PageDown", "ArrowRight", "Home"]))
+
+
+def undo(reader, draw):
+    reader.page.keyboard.press(draw.choice(["Control+z", "Control+Shift+z"]))
+
+
+def kernel(reader, draw):
+    reader.panel("kernel")
+    if reader.page.is_visible("#kernel-text"):
+        reader.page.fill("#kernel-text", draw.choice(KERNELS))
+
+
+def tour(reader, draw):
+    reader.panel("learn")
+    page, buttons = reader.page, reader.page.locator("[data-tour]")
+    if not buttons.count():
+        page.click("#tour-leave")
+        return
+    buttons.nth(draw.randrange(buttons.count())).click()
+    page.wait_for_selector("#tour-step")
+    for _ in range(4):
+        if page.is_enabled("#tour-step"):
+            page.click("#tour-step")
+    page.click(draw.choice(["#tour-leave", "#tour-keep"]))
+
+
+def tune(reader, draw):
+    reader.panel("machine")
+    if reader.page.is_visible("#tune") and reader.page.is_enabled("#tune"):
+        reader.page.click("#tune")
+        reader.page.wait_for_timeout(draw.randrange(50, 900))
+        press_one("#tune-stop")(reader, draw)
+
+
+def why(reader, draw):
+    reader.panel("why")
+    reader.page.mouse.move(*reader.place(*place(draw)), steps=3)
+
+
+def wheel(reader, draw):
+    reader.page.mouse.move(*reader.place(*place(draw)))
+    reader.page.mouse.wheel(0, draw.choice([-240, 240]))
+    reader.page.click("#fit-view")
+
+
+# how often, what
+ACTIONS = (
+    (8, stroke),
+    (6, point),
+    (4, press_one(".brushes button")),
+    (4, slide),
+    (3, undo),
+    (3, why),
+    (3, press_one("[role=tab]")),
+    (2, kernel),
+    (2, choose("#machine")),
+    (2, choose("#preset")),
+    (1, choose("#task")),
+    (1, tour),
+    (1, tune),
+    (1, wheel),
+    (1, press_one("#theme")),
+    (1, press_one("[aria-label='Clear all points']")),
+    (1, press_one("[data-tool]")),
+    (1, press_one(".legend button")),
+)
 
 
 def heap(session):
@@ -108,7 +168,7 @@ def heap(session):
 
 
 def soak(minutes, seed, address, browser):
-    """Act at random; return the heap as it was, the number of actions, and errors of the console."""
+    """Act at random; return the heap as it was, the count of actions, and errors."""
     from studio.browser.reader import Reader
 
     draw = random.Random(seed)
@@ -122,8 +182,8 @@ def soak(minutes, seed, address, browser):
         if gone >= len(heaps) * 60 * minutes / MEASURED:
             heaps.append(heap(session))
             print(f"{gone:6.0f} s  {done:5d} actions  {heaps[-1] / 1e6:6.1f} MB", flush=True)
-        weights, offered = zip(*actions(reader, draw), strict=True)
-        draw.choices(offered, weights)[0]()
+        weights, offered = zip(*ACTIONS, strict=True)
+        draw.choices(offered, weights)[0](reader, draw)
         done += 1
     heaps.append(heap(session))
     return heaps, done, reader.errors
@@ -146,7 +206,9 @@ def main():
     quarter = max(1, len(heaps) // 4)
     early = sorted(heaps[quarter : 2 * quarter])[quarter // 2]
     late = sorted(heaps[-quarter:])[quarter // 2]
-    print(f"{done} actions; heap {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB; {len(errors)} errors")
+    print(
+        f"{done} actions; heap {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB; {len(errors)} errors"
+    )
     for error in errors[:20]:
         print("  ", error)
     return int(bool(errors) or late > GROWTH * early + SLACK)

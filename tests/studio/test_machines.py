@@ -183,7 +183,7 @@ def test_what_a_scene_cannot_have_is_refused_in_words(change, words):
 def test_where_a_text_is_no_kernel_is_told():
     with pytest.raises(RefusalError) as caught:
         asked("kernel", scene=scene_of("SVC", "classes", kernel="gaussian(0.5) + matrn(1)"))
-    assert caught.value.position == 14 and caught.value.parameter == "kernel"
+    assert caught.value.position == 16 and caught.value.parameter == "kernel"
 
 
 @pytest.mark.parametrize("do", [*QUICK, *LONG])

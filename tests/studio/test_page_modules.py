@@ -1,4 +1,4 @@
-"""The page's files: small, one idea each, nothing inline, nothing from outside, no text read as markup."""
+"""The page's files: small, nothing inline, nothing from outside, no text read as markup."""
 
 import re
 from collections import Counter
@@ -15,7 +15,10 @@ MOST_LINES = 300
 MOST_FILES = 15
 # an attribute of style or a listener in markup is refused by the page's policy; the rest reads text as
 # markup or code
-FORBIDDEN = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function")
+# what reads text as markup or code
+FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+)
 
 
 def name_of(file):
@@ -28,7 +31,11 @@ def test_files_are_short(file):
 
 
 def test_folders_are_small():
-    full = {name_of(folder): n for folder, n in Counter(f.parent for f in FILES).items() if n > MOST_FILES}
+    full = {
+        name_of(folder): n
+        for folder, n in Counter(f.parent for f in FILES).items()
+        if n > MOST_FILES
+    }
     assert not full
 
 
@@ -42,7 +49,9 @@ def test_scripts_say_what_they_are_and_read_no_markup(file):
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=name_of)
 def test_imports_are_files_of_the_page(file):
-    for name in re.findall(r'^(?:import|\} from) .*"(.+)";$|from "(.+)";$', file.read_text(encoding="utf-8"), re.M):
+    for name in re.findall(
+        r'^(?:import|\} from) .*"(.+)";$|from "(.+)";$', file.read_text(encoding="utf-8"), re.M
+    ):
         found = next(filter(None, name))
         assert found.startswith("."), found
         assert (file.parent / found).resolve().is_file(), found

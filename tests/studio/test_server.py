@@ -223,6 +223,7 @@ def test_a_message_that_is_too_long_ends_the_socket(port):
     page.say("x" * (LIMITS.frame + 1000))
     with pytest.raises((RefusedError, OSError)):
         page.next()
+    page.wire.close()
 
 
 def test_answers_forbid_everything_from_elsewhere(port):

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.studio.application import application
+    from mercer.studio.asgi import application
     from mercer.studio.limits import StudioLimits
     from mercer.studio.notebook import Shown, show
-    from mercer.studio.run import run
+    from mercer.studio.running import run
 
 __all__ = ["Shown", "StudioLimits", "application", "run", "show"]
 
@@ -15,8 +15,8 @@ __all__ = ["Shown", "StudioLimits", "application", "run", "show"]
 _HOME = {
     "Shown": "mercer.studio.notebook",
     "StudioLimits": "mercer.studio.limits",
-    "application": "mercer.studio.application",
-    "run": "mercer.studio.run",
+    "application": "mercer.studio.asgi",
+    "run": "mercer.studio.running",
     "show": "mercer.studio.notebook",
 }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from mercer import __version__
 from mercer.kernels import parse
 from mercer.studio.catalog.kernels import OFFERS, OPERATORS, numbers_of
 from mercer.studio.catalog.presets import PRESETS
@@ -24,7 +24,7 @@ def greeting(limits: StudioLimits, table: dict[str, Any] | None) -> dict[str, An
     return {
         "id": 0,
         "kind": "hello",
-        "version": __version__,
+        "version": sys.modules["mercer"].__version__,  # rooms do not import the front door
         "limits": {
             "points": limits.points, "upload": limits.upload, "seconds": limits.seconds,
         },

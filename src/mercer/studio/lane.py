@@ -108,8 +108,15 @@ class Lane:
 
     async def _live(self) -> None:
         """Take a process, hand on what it tells, and do without it when it has ended."""
-        worker = self.worker = await self.workers.take()
-        self.starting = False
+        try:
+            worker = self.worker = await self.workers.take()
+        except OSError:  # no process can be started: out of memory, or of numbers
+            for asked in self.waiting:
+                self._ended(asked, "ended")
+            self.waiting.clear()
+            return
+        finally:
+            self.starting = False
         self._next()
         await worker.listen(self._heard)
         self.workers.give_up(worker)

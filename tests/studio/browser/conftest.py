@@ -1,18 +1,18 @@
-"""A studio and a browser for all tests here; where either is missing they are skipped, with a word."""
+"""A studio and a browser for all tests here; without them tests are skipped, with a word."""
 
 import contextlib
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from importlib.util import find_spec
 
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-NEEDED = ("playwright", "starlette", "uvicorn", "wsproto")
-TOKEN = "a-token-that-tests-know"
+NEEDED = ("playwright", "starlette", "uvicorn", "wsproto", "click")
 
 
 def browser_path():
@@ -32,25 +32,29 @@ def pytest_collection_modifyitems(items):
 @contextlib.contextmanager
 def studio_address():
     """Run a studio in a process of its own; yields the address of its page."""
-    port = free_port()
-    code = f"from mercer.studio import run; run(port={port}, token={TOKEN!r}, browser=False)"
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as studio:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as studio:
+        said = []
+        for line in studio.stderr:
+            said.append(line)
+            if "http://" in line:
+                break
+        assert "http://" in said[-1], "".join(said)
         while studio.poll() is None and not listens(port):
             time.sleep(0.1)
-        assert studio.poll() is None, "the studio ended before it began"
-        yield f"http://127.0.0.1:{port}/?token={TOKEN}"
-        studio.terminate()
+        threading.Thread(target=studio.stderr.read, daemon=True).start()  # or its pipe fills
+        try:
+            yield said[-1].split()[-1]
+        finally:
+            studio.terminate()
 
 
 def listens(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
-
-
-def free_port():
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        return free.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +102,18 @@ def new_reader(browser, address):
     assert not errors
 
 
+@pytest.fixture(scope="module")
+def shared_reader(browser, address):
+    from studio.browser.reader import Reader
+
+    with contextlib.closing(browser.new_page(viewport={"width": 1200, "height": 760})) as page:
+        yield Reader(page, address).open()
+
+
 @pytest.fixture
-def reader(new_reader):
-    """Open the page as somebody sees it for the first time."""
-    return new_reader().open()
+def reader(shared_reader):
+    """Return a page with the first example; tests of a file share it, as a new one takes long."""
+    shared_reader.begin_again()
+    yield shared_reader
+    errors, shared_reader.errors = shared_reader.errors, []
+    assert not errors

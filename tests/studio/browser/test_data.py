@@ -59,9 +59,13 @@ def test_a_file_that_is_no_table_is_refused_in_words(reader, tmp_path):
     file.write_text('a,b\n1,"2\n', encoding="utf-8")
     reader.panel("data")
     reader.page.set_input_files("#file", str(file))
-    reader.page.wait_for_function("() => !/Reading|Nothing/.test(document.getElementById('data-says').innerText)")
+    reader.page.wait_for_function(
+        "() => !/Reading|Nothing/.test(document.getElementById('data-says').innerText)"
+    )
     assert len(reader.page.inner_text("#data-says")) > 10
-    reader.errors[:] = [error for error in reader.errors if "422" not in error]  # Chromium's own word
+    reader.errors[:] = [
+        error for error in reader.errors if "422" not in error
+    ]  # Chromium's own word
 
 
 @pytest.mark.parametrize("what", ["python", "libsvm", "csv", "model"])

@@ -30,7 +30,9 @@ def test_why_names_the_points_that_decide(reader):
     page.wait_for_selector("#panel-why .bars li")
     first = page.inner_text("#panel-why")
     page.mouse.move(*reader.place(0.8, 0.2), steps=4)
-    page.wait_for_function("(was) => document.getElementById('panel-why').innerText !== was", arg=first)
+    page.wait_for_function(
+        "(was) => document.getElementById('panel-why').innerText !== was", arg=first
+    )
 
 
 def test_a_refusal_is_shown_where_the_answer_was(reader):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import mercer
+from mercer import machines
 from mercer.array_types import Array
 from mercer.studio.catalog.parameters import Parameter
 from mercer.studio.drawing.curves import CurveOf
@@ -96,7 +96,7 @@ class Entry:
     @property
     def kind(self) -> type:
         """The class."""
-        found: type = getattr(mercer, self.name)
+        found: type = getattr(machines, self.name)
         return found
 
     def parameter(self, name: str) -> Parameter | None:

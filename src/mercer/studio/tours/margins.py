@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mercer import SVC
 from mercer.kernels import parse
+from mercer.machines import SVC
 from mercer.studio.tours.making import changed, preset, quietly_fitted, rows_in, step, told
 from mercer.studio.tours.tour import Frame, Tour
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mercer import Perceptron
 from mercer.kernels import parse
+from mercer.machines import Perceptron
 from mercer.studio.tours.making import changed, preset, rows_in, step, told
 from mercer.studio.tours.tour import Frame, Tour
 

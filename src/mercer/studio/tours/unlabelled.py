@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mercer import GaussianMixture, KMeans
+from mercer.machines import GaussianMixture, KMeans
 from mercer.studio.tours.making import changed, preset, quietly_fitted, rows_in, step, told
 from mercer.studio.tours.tour import Frame, Tour
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-import mercer
+from mercer.files import save
 from mercer.files.libsvm import write_libsvm_data
 from mercer.fitting.program import (
     expression_of,
@@ -52,7 +52,7 @@ def _model(bench: Bench, request: dict[str, Any], tell: Tell) -> tuple[str, str,
         model = Pipeline([("prepare", rows.preparation), ("machine", model)])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "studio.mercer"
-        mercer.save(model, path)
+        save(model, path)
         return path.name, _BYTES, path.read_bytes()
 
 

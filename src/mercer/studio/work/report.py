@@ -6,8 +6,8 @@ import base64
 import warnings
 from typing import Any
 
-import mercer
 from mercer.data import Table
+from mercer.fitting import cluster, fit, project
 from mercer.fitting.phases import FitProgress
 from mercer.report import render
 from mercer.studio.scenes.rows import rows_of
@@ -40,7 +40,7 @@ def _fit(bench: Bench, scene: Scene, tell: Tell) -> Any:
         tell({"words": f"{progress.phase}: {progress.text}"})
 
     limit = bench.limits.long_seconds
-    return mercer.fit(
+    return fit(
         table, target, task=_TASKS[scene.task], time_limit=limit, callback=told, max_rows=2000
     )
 
@@ -49,7 +49,7 @@ def _unlabelled(bench: Bench, scene: Scene) -> Any:
     """Group the rows where a machine that groups is shown; project them otherwise."""
     table, _ = _table(bench, scene)
     count = scene.parameters.get("n_clusters")
-    return mercer.project(table) if count is None else mercer.cluster(table, clusters=count)
+    return project(table) if count is None else cluster(table, clusters=count)
 
 
 def _table(bench: Bench, scene: Scene) -> tuple[Table, str]:

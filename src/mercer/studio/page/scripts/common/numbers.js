@@ -10,7 +10,7 @@
  * @returns {string}
  */
 export function written(value, digits = 3) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (typeof value !== "number" || Number.isNaN(value)) return "–";
   if (value === Infinity) return "∞";
   if (value === -Infinity) return "−∞";
   if (value === 0) return "0";
@@ -35,7 +35,7 @@ function exponential(value, digits) {
  * @param {number | null | undefined} seconds
  */
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (typeof seconds !== "number" || !Number.isFinite(seconds)) return "–";
   if (seconds < 0.001) return "under 1 ms";
   return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toPrecision(2)} s`;
 }

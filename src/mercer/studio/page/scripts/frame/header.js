@@ -71,12 +71,15 @@ function installState(studio) {
   let answers = 0;
   studio.watch(["scene", "working", "refusal"], () => {
     dataset.points = String(studio.scene.points.length);
+    dataset.current = String(studio.value.answer?.scene === studio.scene);
     dataset.working = String(studio.value.working);
     dataset.refused = String(studio.value.refusal !== null);
   });
   studio.watch(["answer"], () => {
     answers += 1;
+    dataset.current = String(studio.value.answer?.scene === studio.scene);
     dataset.answers = String(answers);
+    dataset.fine = String(Boolean(studio.value.answer?.fine));
     dataset.fitted = String(studio.value.answer?.scene.points.length ?? 0);
     dataset.machine = studio.value.answer?.machine ?? "";
   });

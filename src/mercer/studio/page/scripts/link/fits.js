@@ -40,7 +40,7 @@ export function followScene(studio, link) {
     current = mine;
     request.done.then((frame) => {
       if (current === mine) current = null;
-      if (frame.kind === "answer") studio.set({ answer: { ...frame, scene }, refusal: null });
+      if (frame.kind === "answer") studio.set({ answer: { ...frame, scene, fine: steps === FINE }, refusal: null });
       else if (frame.kind === "refused") studio.set({ refusal: frame });
       else if (frame.why === "time" || frame.why === "ended") studio.set({ refusal: ended(frame.why) });
       if (frame.why === "asked") fine = true; // who stops a fit does not want its finer one

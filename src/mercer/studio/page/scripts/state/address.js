@@ -6,7 +6,6 @@
 import { rows, sceneOf } from "./scene.js";
 
 const MARK = "s1."; // first letters: the version of this format
-const DIGITS = 4; // of coordinates, after the point: a thousandth of what a screen shows
 
 /**
  * Write a scene as a fragment.
@@ -17,7 +16,7 @@ const DIGITS = 4; // of coordinates, after the point: a thousandth of what a scr
 export async function fragmentOf(scene) {
   const plain = {
     task: scene.task,
-    ...(scene.table ? { table: scene.table } : { points: rounded(rows(scene)) }),
+    ...(scene.table ? { table: scene.table } : { points: rows(scene) }),
     machine: scene.machine,
     parameters: scene.parameters,
     kernel: scene.kernel,
@@ -56,11 +55,6 @@ function checked(plain) {
   const bounds = plain.view?.bounds;
   if (bounds && !(finite(bounds) && bounds.length === 4 && bounds[0] < bounds[1] && bounds[2] < bounds[3])) return null;
   return sceneOf(plain);
-}
-
-/** @param {number[][]} list */
-function rounded(list) {
-  return list.map((row) => row.map((value) => Number(value.toFixed(DIGITS))));
 }
 
 /**

@@ -12,13 +12,25 @@
 export const MOST_POINTS = 2000;
 export const UNLABELLED = -1;
 
+const DIGITS = 4; // after the point: finer than a screen shows, and short in the address of a scene
+
+/**
+ * Return a coordinate as addresses write it: a scene that is shared is the same to the last digit.
+ *
+ * @param {number} value
+ */
+export function rounded(value) {
+  return Number(value.toFixed(DIGITS));
+}
+
 /**
  * @param {readonly Point[]} points
  * @param {readonly Point[]} more
  * @returns {readonly Point[]}
  */
 export function added(points, more) {
-  return [...points, ...more.slice(0, Math.max(0, MOST_POINTS - points.length))];
+  const room = more.slice(0, Math.max(0, MOST_POINTS - points.length));
+  return [...points, ...room.map((p) => ({ ...p, x: rounded(p.x), y: rounded(p.y) }))];
 }
 
 /**
@@ -28,7 +40,9 @@ export function added(points, more) {
  * @returns {readonly Point[]}
  */
 export function changed(points, place, change) {
-  return points.map((point, i) => (i === place ? { ...point, ...change } : point));
+  const moved = { ...points[place], ...change };
+  const kept = { ...moved, x: rounded(moved.x), y: rounded(moved.y) };
+  return points.map((point, i) => (i === place ? kept : point));
 }
 
 /**

@@ -2,6 +2,8 @@
  * A scene: all that an answer follows from. As the page holds it, and as the server is asked about it.
  */
 
+import { rounded } from "./points.js";
+
 /**
  * @typedef {import("./points.js").Point} Point
  * @typedef {import("../plane/view.js").Bounds} Bounds
@@ -106,7 +108,11 @@ export function rows(scene) {
  * @returns {Scene}
  */
 export function sceneOf(plain, base = EMPTY) {
-  const points = (plain.points ?? []).map((/** @type {number[]} */ [x, y, value = 0]) => ({ x, y, value }));
+  const points = (plain.points ?? []).map((/** @type {number[]} */ [x, y, value = 0]) => ({
+    x: rounded(x),
+    y: rounded(y),
+    value: rounded(value),
+  }));
   return {
     task: plain.task ?? base.task,
     points,

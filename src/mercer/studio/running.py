@@ -80,7 +80,7 @@ def configuration(
     import uvicorn  # noqa: PLC0415  an extra
 
     from mercer.serve.connections import PromptProtocol  # noqa: PLC0415  of the same extra
-    from mercer.studio.application import application  # noqa: PLC0415
+    from mercer.studio.asgi import application  # noqa: PLC0415
 
     names = [*LOOPBACK, *([] if is_loopback(host) else own_names(host))]
     hosts = [f"{name}:{port}" for name in names] + (names if port == 80 else [])
