@@ -50,6 +50,7 @@ PURPOSE = {
     "distributed": "rows in blocks on a cluster: Dask",
     "data": "tables: readers, kinds of columns, checks, preparation",
     "expression": "formulas over pairwise statistics, as data",
+    "resources": "what a call may use: settings, memory, threads",
 }
 
 

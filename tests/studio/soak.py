@@ -49,30 +49,6 @@ def press_one(selector):
 
     return act
 
-    return [
-        (8, lambda: reader.drag(place(), place(), steps=12)),
-        (6, lambda: reader.press(*place())),
-        (4, brush),
-        (4, slide),
-        (3, lambda: page.keyboard.press(draw.choice(["Control+z", "Control+Shift+z"]))),
-        (3, why),
-        (2, kernel),
-        (2, lambda: choose("#machine")),
-        (2, lambda: choose("#preset")),
-        (
-            2,
-            lambda: reader.panel(
-                draw.choice(["machine", "kernel", "proof", "why", "data", "learn"])
-            ),
-        ),
-        (1, lambda: choose("#task")),
-        (1, tour),
-        (1, tune),
-        (1, wheel),
-        (1, lambda: page.click("#theme")),
-        (1, reader.clear if page.is_visible("[aria-label='Clear all points']") else brush),
-        (1, lambda: page.locator("[data-tool]").nth(draw.randrange(2)).click()),
-    ]
 
 def choose(selector):
     """Return an action: choose an entry."""

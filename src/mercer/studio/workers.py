@@ -110,7 +110,8 @@ class Workers:
         try:
             found = await asyncio.shield(task)
         except asyncio.CancelledError:  # the page is gone: the next one takes it
-            if self.spare is None:
+            spare: asyncio.Future[Any] | None = self.spare  # another call may have set it
+            if spare is None:
                 self.spare = task
             else:
                 task.add_done_callback(lambda done: self.give_up(done.result()))

@@ -138,7 +138,7 @@ def _scaled(problem: LinearSystem) -> tuple[LinearSystem, Array]:
 def sample_rows(problem: LinearSystem) -> int:
     """Return how many rows the preconditioner is made of: few and many passes, or all and few."""
     gram: Any = problem.gram
-    n, m = gram.shape[0], gram.rank
+    n, m = int(gram.shape[0]), int(gram.rank)
     entry = _READ if _is_held(gram) or _fits(gram, np.float32) else _EVALUATED
     few = min(n, _FEW * m)
     passes = _PASSES * entry * float(n) * m
