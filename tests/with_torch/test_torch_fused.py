@@ -5,6 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 pytest.importorskip("triton", reason="without Triton, plain torch runs")
+from triton.runtime.errors import OutOfResources  # noqa: E402 - after the skips
+
 from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
 from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
@@ -178,3 +180,19 @@ def test_without_triton_plain_torch_runs(monkeypatch):
     assert pairs._fused is None
     K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
     np.testing.assert_allclose(pairs.dense(), K, atol=1e-6)
+
+
+def test_a_tile_without_room_gives_way_to_a_smaller_one():
+    """Only the compiler knows what shared memory a kernel takes."""
+    tried = []
+
+    def by(tile):
+        tried.append(tile)
+        if len(tried) < 3:
+            raise OutOfResources(300_000, 232_448, "shared memory")
+        return tile
+
+    ways = [(Way.PRODUCTS, 8)]
+    found = launch._with_room(ways, 1, torch.device("cpu"), by)
+    assert found is tried[2]
+    assert found.height < tried[0].height

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
 import triton
 import triton.language as tl
+from triton.runtime.errors import OutOfResources
 
 from mercer import deadline
 from mercer.backends.lowering.program import Program
@@ -17,6 +18,7 @@ from mercer.backends.torch.fusing.source import HELD, STEP, Kernel, Reduction, W
 
 Tensor: TypeAlias = torch.Tensor
 Ways = Sequence[tuple[Way, int]]
+T = TypeVar("T")
 
 _KEPT = 256  # kernels, each of some kilobytes
 _SPAN = 1 << 14  # columns whose float32 products are added up before float64 takes over
@@ -78,30 +80,35 @@ def _product(
     n, m = shape
     reduction = Reduction.VECTOR if right.shape[1] == 1 else Reduction.MATRIX
     wide = 1 if right.shape[1] == 1 else max(16, triton.next_power_of_2(right.shape[1]))
-    tile = _tile(ways, wide, right.device)
-    columns = triton.cdiv(m, tile.width) * tile.width
-    V = torch.zeros((columns, wide), dtype=torch.float32, device=right.device)
-    V[:m, : right.shape[1]] = right
-    span = _span(n, columns, tile)
-    parts = triton.cdiv(columns, span)
-    out = torch.empty((parts, n, wide), dtype=torch.float32, device=right.device)
-    outputs = (V, out, out, wide)
-    _launch(program, arguments, ways, reduction, (n, columns, 0, span, *outputs), tile, wide)
-    return out[:, :, : right.shape[1]].sum(dim=0, dtype=torch.float64)
+
+    def by(tile: Tile) -> Tensor:
+        columns = triton.cdiv(m, tile.width) * tile.width
+        V = torch.zeros((columns, wide), dtype=torch.float32, device=right.device)
+        V[:m, : right.shape[1]] = right
+        span = _span(n, columns, tile)
+        parts = triton.cdiv(columns, span)
+        out = torch.empty((parts, n, wide), dtype=torch.float32, device=right.device)
+        outputs = (V, out, out, wide)
+        _launch(program, arguments, ways, reduction, (n, columns, 0, span, *outputs), tile, wide)
+        return out[:, :, : right.shape[1]].sum(dim=0, dtype=torch.float64)
+
+    return _with_room(ways, wide, right.device, by)
 
 
 def write_rows(
     program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], part: slice
 ) -> Tensor:
     """Return rows of K."""
-    tile = _tile(ways, 1, arguments[0].device)
     height, m = part.stop - part.start, shape[1]
-    columns = triton.cdiv(m, tile.width) * tile.width
     out = torch.empty((height, m), dtype=torch.float32, device=arguments[0].device)
-    span = _span(height, columns, tile)
-    sizes = (height, columns, part.start, span, out, out, out, m)
-    _launch(program, arguments, ways, Reduction.ROWS, sizes, tile, 1)
-    return out
+
+    def by(tile: Tile) -> Tensor:
+        columns = triton.cdiv(m, tile.width) * tile.width
+        sizes = (height, columns, part.start, _span(height, columns, tile), out, out, out, m)
+        _launch(program, arguments, ways, Reduction.ROWS, sizes, tile, 1)
+        return out
+
+    return _with_room(ways, 1, out.device, by)
 
 
 def find_nearest(
@@ -109,22 +116,39 @@ def find_nearest(
 ) -> tuple[Tensor, Tensor]:
     """Return the smallest entry of each row and its column, the first of equal ones."""
     n, m = shape
-    tile = _tile(ways, 1, arguments[0].device)
-    columns = triton.cdiv(m, tile.width) * tile.width
-    span = _span(n, columns, tile)
-    parts = triton.cdiv(columns, span)
     device = arguments[0].device
-    values = torch.empty((parts, n), dtype=torch.float32, device=device)
-    numbers = torch.empty((parts, n), dtype=torch.int64, device=device)
-    sizes = (n, columns, 0, span, values, values, numbers, m)
-    _launch(program, arguments, ways, Reduction.NEAREST, sizes, tile, 1)
-    best = values.min(dim=0)
-    found = numbers.gather(0, best.indices[None])[0]
-    return best.values, found.clamp_(max=m - 1)  # columns past the last are copies of it
+
+    def by(tile: Tile) -> tuple[Tensor, Tensor]:
+        columns = triton.cdiv(m, tile.width) * tile.width
+        span = _span(n, columns, tile)
+        parts = triton.cdiv(columns, span)
+        values = torch.empty((parts, n), dtype=torch.float32, device=device)
+        numbers = torch.empty((parts, n), dtype=torch.int64, device=device)
+        sizes = (n, columns, 0, span, values, values, numbers, m)
+        _launch(program, arguments, ways, Reduction.NEAREST, sizes, tile, 1)
+        best = values.min(dim=0)
+        found = numbers.gather(0, best.indices[None])[0]
+        return best.values, found.clamp_(max=m - 1)  # columns past the last are copies of it
+
+    return _with_room(ways, 1, device, by)
 
 
-def _tile(ways: Ways, wide: int, device: Any) -> Tile:
-    """Return the first tile whose operands fit the shared memory of the card."""
+def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T:
+    """Return what a launch makes, by the first tile that the card has room for.
+
+    What Triton takes is known when it has compiled a kernel; estimates only save the trials.
+    """
+    tiles = list(_tiles(ways, wide, device))
+    for tile in tiles[:-1]:
+        try:
+            return by(tile)
+        except OutOfResources:
+            continue
+    return by(tiles[-1])
+
+
+def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
+    """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
     kind = Way.COLUMNS if any(way is Way.COLUMNS for way, _ in ways) else Way.PRODUCTS
     room = _SHARED
     if device.type == "cuda":
@@ -140,9 +164,8 @@ def _tile(ways: Ways, wide: int, device: Any) -> Tile:
         ]
         # what Triton takes beside for several columns of V
         factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
-        if sum(held) + factors <= room:
-            return tile
-    return _TILES[kind][-1]
+        if sum(held) + factors <= room or tile is _TILES[kind][-1]:
+            yield tile
 
 
 def _span(rows: int, columns: int, tile: Tile) -> int:

@@ -105,7 +105,7 @@ def write_kernel(
     constants = [f"k{i}" for i in range(len(text.constants))]
     sizes = [f"{name}: tl.constexpr" for name in ("BM", "BN", "KV")]
     lines = [
-        f"@triton.jit(do_not_specialize={_plain_numbers(reduction)})",
+        "@triton.jit",
         f"def kernel({', '.join([*arguments, *constants, *sizes])}):",
         "    rows = (first + tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)",
         "    begin = tl.program_id(1) * span",
@@ -117,11 +117,6 @@ def write_kernel(
         *(f"    {line}" for line in after),
     ]
     return Kernel("\n".join(lines) + "\n", tuple(text.constants))
-
-
-def _plain_numbers(reduction: Reduction) -> list[str]:
-    """Return arguments whose value changes nothing but masks: no kernel is compiled for each."""
-    return ["n", "first"] if reduction is Reduction.ROWS else ["n"]
 
 
 def padded_depth(way: Way, features: int) -> int:
