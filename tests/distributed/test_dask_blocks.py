@@ -44,6 +44,18 @@ def test_many_blocks_are_added_in_a_tree(client):
     assert np.allclose(blocks.total(there.products)[1], ROWS.T @ ROWS, rtol=1e-13)
 
 
+def test_blocks_lie_evenly_on_the_workers(client):
+    one = min(client.scheduler_info()["workers"])
+    here = client.scatter(list(ROWS.reshape(6, 10, 3)), workers=[one], hash=False)
+    import dask.delayed
+
+    parts = [da.from_delayed(dask.delayed(part), (10, 3), float) for part in here]
+    blocks = DaskBlocks(da.concatenate(parts), client=client)
+    assert sorted(map(len, blocks.groups)) == [3, 3]
+    assert blocks.gather(there.first_rows) == [0, 10, 20, 30, 40, 50]
+    assert np.allclose(blocks.total(there.products)[1], ROWS.T @ ROWS, rtol=1e-13)
+
+
 def test_a_sum_does_not_change_what_is_kept(client):
     blocks = DaskBlocks(chunked(), client=client)
     assert np.array_equal(blocks.total(there.zeros), np.zeros(3))

@@ -99,3 +99,18 @@ def test_topics_refuse():
         topics(["a b", "c d"])
     with pytest.raises(ValueError, match="columns of text"):
         topics({"x": [1.0, 2.0]})
+
+
+def test_features_stand_for_the_kernel_where_they_are_asked_for():
+    """Groups and coordinates by landmarks say so; a mixture has no kernel to stand for."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(0, 1, 60), rng.normal(9, 1, 40)])
+    table = {"x": x, "y": x + rng.normal(size=100)}
+    asked = {"kernel": "gaussian", "approximation": "nystrom:20"}
+    groups = cluster(table, clusters=2, **asked)
+    assert sorted(groups.sizes.tolist()) == [40, 60]
+    points = project(table, **asked)
+    for model in (groups, points):
+        assert "20 features" in model.certificate.statement
+    with pytest.raises(ValueError, match="approximation has no meaning"):
+        cluster(table, method="mixture", approximation="nystrom:20")

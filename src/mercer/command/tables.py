@@ -114,7 +114,7 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
 
 def read_or_large(source: str, **arguments: Any) -> Any:
     """Read a table, or leave a file that exceeds the memory budget to be read block by block."""
-    from mercer.fitting.large import LargeFile, exceeds_memory  # noqa: PLC0415
+    from mercer.fitting.rows.large import LargeFile, exceeds_memory  # noqa: PLC0415
 
     if source != "-" and exceeds_memory(source):
         return LargeFile(source, **arguments)

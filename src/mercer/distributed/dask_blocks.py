@@ -12,6 +12,7 @@ from mercer.distributed import tasks
 from mercer.distributed.chunks import Chunks, aligned, row_chunks
 from mercer.distributed.client import running_client
 from mercer.distributed.errors import ClusterError
+from mercer.distributed.placing import evened, grouped, holders_of, placed_on
 from mercer.distributed.reading import block_size, placed_at, read_block, with_targets
 from mercer.distributed.sending import Sending
 from mercer.distributed.tasks import Held
@@ -110,9 +111,17 @@ class DaskBlocks(RowBlocks):
         self.hold([blocks[b] for b in there])
 
     def hold(self, blocks: list[Any]) -> None:
-        """Keep the blocks, and look where they are."""
-        self.blocks = blocks
-        self.holders, self.groups = groups_of(self.client, blocks)
+        """Keep the blocks, look where they are, and let workers with few fetch some from others."""
+        before = holders_of(self.client, blocks)
+        after = evened(before, self.sizes, self.client.nthreads())
+        self.blocks = list(blocks)
+        for b, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old != new:
+                # a block of its own: Dask drops second copies of one
+                self.blocks[b] = self.client.submit(
+                    tasks.as_it_is, blocks[b], pure=False, **placed_on(new)
+                )
+        self.holders, self.groups = grouped(after)
 
     def with_targets(self, y: Any = None, weights: Any = None) -> DerivedBlocks:
         """Return the same rows with targets and weights, one entry for each row."""
@@ -308,17 +317,3 @@ def read_chunks(client: Any, chunks: Chunks) -> list[Any]:
 def cut(parts: list[Any]) -> list[list[Any]]:
     """Return results in the groups that one task adds."""
     return [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
-
-
-def placed_on(holder: str) -> dict[str, Any]:
-    """Return the options of tasks for a worker; others may have them when it is gone."""
-    return {"workers": [holder], "allow_other_workers": True} if holder else {}
-
-
-def groups_of(client: Any, blocks: list[Any]) -> tuple[list[str], list[list[int]]]:
-    """Return the workers that hold blocks, and the numbers of the blocks of each."""
-    holders = client.who_has(blocks)
-    groups: dict[str, list[int]] = {}
-    for b, block in enumerate(blocks):
-        groups.setdefault(min(holders.get(block.key) or [""]), []).append(b)
-    return list(groups), list(groups.values())

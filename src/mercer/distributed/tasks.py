@@ -87,6 +87,11 @@ def applied(block: Held, call: Call, large: list[Any]) -> Held:
     return Held(call.on(large, block.value))
 
 
+def as_it_is(block: Held) -> Held:
+    """Return a block, on the worker that is to have it."""
+    return Held(block.value)
+
+
 def mapped(block: Held, call: Call, large: list[Any]) -> Held:
     """Return a block with other rows, made by the function."""
     return Held(mapped_rows(block.value, lambda rows: call.on(large, rows), ()))

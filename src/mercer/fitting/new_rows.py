@@ -10,7 +10,7 @@ from mercer.fitting.evaluating import Decider, importance_of
 from mercer.fitting.evaluating import evaluate as put_together
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.model import TableModel
-from mercer.fitting.sources import read_table
+from mercer.fitting.rows.sources import read_table
 from mercer.fitting.targets import missing_of, target_values
 
 

@@ -23,7 +23,7 @@ from mercer.fitting.evaluating import (
 from mercer.fitting.evaluation import Evaluation
 from mercer.fitting.model import Settings, TableModel
 from mercer.fitting.phases import Phases
-from mercer.fitting.sources import read_table, source_of
+from mercer.fitting.rows.sources import read_table, source_of
 from mercer.fitting.splitting import Split, split
 from mercer.fitting.targets import Target, read_target, target_values
 from mercer.fitting.training import Trained, Training, threshold_of

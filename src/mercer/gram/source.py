@@ -184,8 +184,10 @@ class DenseGram(SourceGram):
 
     def __init__(self, source: Source, matrix: Array | None = None) -> None:
         super().__init__(source)
-        made = matrix is None
-        self.stored = source.pairs().stored() if made else choose_backend().stored(matrix)
+        if matrix is None:
+            self.stored = source.pairs().stored()
+        else:
+            self.stored = choose_backend().stored(matrix)
         self._diag: Array | None = None
 
     @property

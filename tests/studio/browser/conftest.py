@@ -102,7 +102,18 @@ def new_reader(browser, address):
     assert not errors
 
 
+@pytest.fixture(scope="module")
+def shared_reader(browser, address):
+    from studio.browser.reader import Reader
+
+    with contextlib.closing(browser.new_page(viewport={"width": 1200, "height": 760})) as page:
+        yield Reader(page, address).open()
+
+
 @pytest.fixture
-def reader(new_reader):
-    """Open the page as somebody sees it for the first time."""
-    return new_reader().open()
+def reader(shared_reader):
+    """Return a page with the first example; tests of a file share it, as a new one takes long."""
+    shared_reader.begin_again()
+    yield shared_reader
+    errors, shared_reader.errors = shared_reader.errors, []
+    assert not errors

@@ -48,7 +48,7 @@ MACHINES = {
     "svr": "SVR",
 }
 
-_OPTIONS = [
+_OPTIONS: list[Any] = [
     click.option("--target", "-t", metavar="COLUMN", required=True, help="The column to predict."),
     click.option(
         "--output", "-o", type=click.Path(), metavar="FILE",

@@ -49,7 +49,7 @@ def studio(
     try:
         import wsproto  # noqa: F401, PLC0415  of the extra: uvicorn looks for it when asked
 
-        from mercer.studio.running import run  # noqa: PLC0415  an extra
+        from mercer.studio import run  # noqa: PLC0415  an extra
     except ImportError as missing:
         raise ImportError(
             'studio needs starlette, uvicorn and wsproto: pip install "mercer[studio]"'

@@ -12,7 +12,7 @@ from mercer.data import Table, TablePreparation, check
 from mercer.fitting.model import Settings
 from mercer.fitting.phases import Phases
 from mercer.fitting.program import imports_of, pipeline_lines, table_imports, table_lines
-from mercer.fitting.sources import read_table, words_of
+from mercer.fitting.rows.sources import read_table, words_of
 from mercer.fitting.steps import certificate_of, versions
 
 

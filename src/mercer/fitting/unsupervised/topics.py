@@ -12,7 +12,7 @@ from mercer.array_types import Array
 from mercer.data import Kind, Table, check
 from mercer.fitting.phases import Phases
 from mercer.fitting.program import expression_of
-from mercer.fitting.sources import read_table
+from mercer.fitting.rows.sources import read_table
 from mercer.fitting.steps import certificate_of
 from mercer.fitting.unsupervised.common import settings_of
 from mercer.fitting.unsupervised.models import TopicModel

@@ -95,9 +95,9 @@ class Partition:
         sums = np.zeros((self.count, F.shape[1]))
         for first in range(0, n, _TOGETHER):  # a product of two dense matrices has all threads
             part = slice(first, first + _TOGETHER)
-            Z = np.zeros((len(labels[part]), self.count))
-            Z[np.arange(len(Z)), labels[part]] = self.weights[part]
-            sums += Z.T @ F[part]
+            shares = np.zeros((len(labels[part]), self.count))
+            shares[np.arange(len(shares)), labels[part]] = self.weights[part]
+            sums += shares.T @ F[part]
         return sums
 
     def expand_means(self, labels: Array, sums: Array | None = None) -> Expansion:

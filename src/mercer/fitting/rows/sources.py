@@ -15,15 +15,15 @@ from sklearn.pipeline import Pipeline
 
 from mercer.array_types import Array
 from mercer.data import Kind, Table, TablePreparation, read
-from mercer.fitting.large import (
+from mercer.fitting.phases import Phases
+from mercer.fitting.program import file_program, model_program
+from mercer.fitting.rows.large import (
     LargeFile,
     default_large_machine,
     exceeds_memory,
     prepared_blocks,
     refuse_in_memory_only,
 )
-from mercer.fitting.phases import Phases
-from mercer.fitting.program import file_program, model_program
 from mercer.fitting.splitting import Split, row_keys, split
 from mercer.fitting.targets import Target
 from mercer.fitting.training import Trained, Training, train
@@ -112,7 +112,7 @@ class FileSource(RowSource):
         self.file, self.table = file, file.sample(random_state)
 
     @cached_property
-    def origin(self) -> tuple[str, str]:  # type: ignore[override]
+    def origin(self) -> tuple[str, str]:
         """Of the file."""
         return self.file.digest(), self.file.path
 

@@ -90,9 +90,8 @@ class LargeFile:
         **reader: Any,
     ) -> None:
         self.path, self.reader = os.fspath(path), reader
-        form, *rest = (reader.get("format"), kinds, None)
         others = {name: value for name, value in reader.items() if name != "format"}
-        head = read_head(self.path, form, *rest, **others)
+        head = read_head(self.path, reader.get("format"), kinds, None, **others)
         self.columns = list(head.columns)
         self.schema = head.drop(*drop).schema
 
