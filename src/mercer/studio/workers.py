@@ -109,15 +109,18 @@ class Workers:
         task, self.spare = self.spare or asyncio.ensure_future(self._new()), None
         try:
             found = await asyncio.shield(task)
-        except asyncio.CancelledError:  # the page is gone: the next one takes it
-            spare: asyncio.Future[Any] | None = self.spare  # another call may have set it
-            if spare is None:
-                self.spare = task
-            else:
-                task.add_done_callback(lambda done: self.give_up(done.result()))
+        except asyncio.CancelledError:
+            self._put_back(task)
             raise
         self.warm()
         return found
+
+    def _put_back(self, task: asyncio.Task[Worker]) -> None:
+        """Keep a process whose page is gone for the next one, unless there is another."""
+        if self.spare is None:
+            self.spare = task
+        else:
+            task.add_done_callback(lambda done: self.give_up(done.result()))
 
     def warm(self) -> None:
         """Start a process if none is in stock."""
