@@ -13,8 +13,6 @@ FILES = sorted(file for file in PAGE.rglob("*") if file.is_file())
 SCRIPTS = [file for file in FILES if file.suffix == ".js"]
 MOST_LINES = 300
 MOST_FILES = 15
-# an attribute of style or a listener in markup is refused by the page's policy; the rest reads text as
-# markup or code
 # what reads text as markup or code
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
