@@ -10,6 +10,7 @@ import argparse
 import random
 import sys
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -145,11 +146,12 @@ def heap(session):
 
 def soak(minutes, seed, address, browser):
     """Act at random; return the heap as it was, the count of actions, and errors."""
+    from playwright.sync_api import TimeoutError
     from studio.browser.reader import Reader
 
     draw = random.Random(seed)
     reader = Reader(browser.new_page(viewport={"width": 1200, "height": 760}), address).open()
-    reader.page.set_default_timeout(30_000)
+    reader.page.set_default_timeout(3000)
     session = reader.page.context.new_cdp_session(reader.page)
     session.send("Performance.enable")
     heaps, done = [], 0
@@ -159,7 +161,8 @@ def soak(minutes, seed, address, browser):
             heaps.append(heap(session))
             print(f"{gone:6.0f} s  {done:5d} actions  {heaps[-1] / 1e6:6.1f} MB", flush=True)
         weights, offered = zip(*ACTIONS, strict=True)
-        draw.choices(offered, weights)[0](reader, draw)
+        with suppress(TimeoutError):  # what was there when it was looked for may be gone
+            draw.choices(offered, weights)[0](reader, draw)
         done += 1
     heaps.append(heap(session))
     return heaps, done, reader.errors
@@ -167,8 +170,6 @@ def soak(minutes, seed, address, browser):
 
 def main():
     """Run a studio and a browser, and judge."""
-    from contextlib import ExitStack
-
     from studio.browser import conftest
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -15,6 +15,7 @@ MOST_LINES = 300
 MOST_FILES = 15
 # an attribute of style or a listener in markup is refused by the page's policy; the rest reads text
 # as markup or code
+# what reads text as markup or code
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
 )
