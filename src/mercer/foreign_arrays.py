@@ -110,21 +110,38 @@ def answering_in_kind(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def answering(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not any(map(is_foreign, (*args, *kwargs.values()))):
+        if not holds_foreign(args, kwargs):
             return method(self, *args, **kwargs)
-        names = list(inspect.signature(method).parameters)[1:]
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        name = f"{type(self).__name__}.{method.__name__}"
-        first, device = _one_device(name, given)
-        host = [on_host(value) if is_foreign(value) else value for value in args]
-        named = {key: on_host(v) if is_foreign(v) else v for key, v in kwargs.items()}
-        settings = {"backend": "torch", "device": device} if device != "cpu" else {}
-        with config(**settings):
-            answer = method(self, *host, **named)
-        return in_kind(answer, first)
+        return call_in_kind(method, self, args, kwargs)
 
-    setattr(answering, _ANSWERED, True)
-    return answering
+    return answers_in_kind(answering)
+
+
+def holds_foreign(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether one of the arguments is an array of another library."""
+    return any(map(is_foreign, (*args, *kwargs.values())))
+
+
+def answers_in_kind(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a method that looks at its arguments itself: a frame less, which warnings count."""
+    setattr(method, _ANSWERED, True)
+    return method
+
+
+def call_in_kind(
+    method: Callable[..., Any], machine: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a method with arrays on the host, and bring its answer where the arguments were."""
+    names = list(inspect.signature(method).parameters)[1:]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    name = f"{type(machine).__name__}.{method.__name__}"
+    first, device = _one_device(name, given)
+    host = [on_host(value) if is_foreign(value) else value for value in args]
+    named = {key: on_host(v) if is_foreign(v) else v for key, v in kwargs.items()}
+    settings = {"backend": "torch", "device": device} if device != "cpu" else {}
+    with config(**settings):
+        answer = method(machine, *host, **named)
+    return in_kind(answer, first)
 
 
 def _one_device(name: str, given: dict[str, Any]) -> tuple[Any, str]:

@@ -21,6 +21,7 @@ from mercer.blocks.arrays import is_past_memory
 from mercer.blocks.base import RowBlocks
 from mercer.deadline import within
 from mercer.distributed.chunks import is_dask
+from mercer.foreign_arrays import answers_in_kind, call_in_kind, holds_foreign
 from mercer.gram import Expansion
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.machines.base.approximate import (
@@ -73,6 +74,8 @@ def _time_limit(machine: Any) -> float | None:
 def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if holds_foreign(args, kwargs):
+            return call_in_kind(guarded, self, args, kwargs)
         # the work is done on a twin: there is nothing to undo, and no moment in between at which
         # another thread, or a second Ctrl-C, could find half a machine
         kind: Any = type(self)
@@ -96,7 +99,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         self.__dict__ = twin.__dict__
         return self
 
-    return guarded  # type: ignore[return-value]
+    return answers_in_kind(guarded)  # type: ignore[return-value]
 
 
 def _twin(machine: Any, given: dict[str, Any]) -> Any:
