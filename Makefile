@@ -15,7 +15,7 @@ REFERENCE_TESTS := tests/kernels tests/gram/test_gram.py
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint docs map bench sanitize clean
+.PHONY: help demo test test-torch test-studio lint docs map bench sanitize clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstri
 # torch and what it brings are 3 GB: an environment of its own, and none of it in `make test`
 test-torch: $(TORCH)/.test ## tests of the machines that train with torch, in .venv-torch
 	OPENBLAS_NUM_THREADS=1 $(TORCH)/bin/python -m pytest tests/with_torch tests/machines/neural
+
+# one process: the page, its browser and its fits share the cores
+test-studio: $(VENV)/.test ## tests of the studio's page in a browser
+	MERCER_BROWSER=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/studio/browser
 
 lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff check .
