@@ -64,7 +64,7 @@ def labels_here(machine: Any, blocks: RowBlocks, function: Any, *shared: Any) ->
         warnings.warn(
             f"{type(machine).__name__}: labels_ of {blocks.count()} rows take "
             f"{format_bytes(size)}, too much beside the memory budget, and are not set; "
-            "mercer.streaming.predict(machine, blocks, out='labels.npy') writes them",
+            "mercer.streaming.predict writes them to a file",
             UserWarning,
             stacklevel=4,
         )

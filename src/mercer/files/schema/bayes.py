@@ -116,7 +116,9 @@ record(
 )
 record(Means, "coef: f8[n,c]\nsquared: f8[c]", group="answer")
 record(Neighbourhoods, "index: i8[_,_]", group="answer")
-record(DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]", make=_make_distinct)
+record(
+    DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]\nmerged?: bool", make=_make_distinct
+)
 record(RowSearch, "source: Source{n=n,d=d}", group="search")
 record(MatrixSearch, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")
 record(RowSimilarity, "source: Source{n=n,d=d}", group="search")
