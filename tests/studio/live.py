@@ -41,7 +41,7 @@ def studio(**options):
         yield port
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
 
 
 class RefusedError(Exception):

@@ -13,6 +13,7 @@ from typing import Any
 
 from mercer.studio.limits import StudioLimits
 
+_PATIENCE = 5.0  # seconds for a process that was ended to be gone
 _LINE = 64 << 20  # bytes of the longest line that a process may tell
 
 Heard = Callable[[int, str, str], None]
@@ -80,12 +81,13 @@ class Worker:
 
     async def gone(self) -> None:
         """Wait until the process has ended, and its pipes are closed."""
-        if self.process is not None:
-            await self.process.wait()
-            if self.process.stdin is not None:
-                self.process.stdin.close()
-                with contextlib.suppress(ConnectionError):
-                    await self.process.stdin.wait_closed()
+        if self.process is None or self.process.stdin is None:
+            return
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self.process.wait()
+                self.process.stdin.transport.abort()  # nobody reads what is still on the way
+                await self.process.stdin.wait_closed()
 
 
 class Workers:
