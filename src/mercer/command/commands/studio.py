@@ -12,8 +12,8 @@ from mercer.command.work import Work, python
     cls=Work,
     examples=["studio", "studio iris.csv", "studio --port 9000 --no-browser"],
     help="Open a local page to see machines at work.\n\nPaint points, choose a machine and a "
-    "kernel. DATA is a table to begin with; others can be dropped on the page. Nothing leaves this "
-    "machine. The address holds a token, which is made anew at every start. Ctrl-C ends it.",
+    "kernel. DATA is a table to begin with; others can be dropped on the page. Nothing leaves "
+    "this machine. The address holds a token, which is made anew at every start. Ctrl-C ends it.",
 )
 @click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
