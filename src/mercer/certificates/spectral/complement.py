@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.gram import Gram, exact
@@ -54,7 +55,7 @@ def probe_complement(gram: Gram, V: Array, least: float, top: float) -> Compleme
 
     Returns
     -------
-    Outside
+    Complement
         Evaluated in float64 where it matters: where float32 finds nothing above, nothing is.
     """
     n, k = V.shape
@@ -62,11 +63,13 @@ def probe_complement(gram: Gram, V: Array, least: float, top: float) -> Compleme
         return Complement(0.0, 0.0)
     if n <= _WHOLE:
         return _whole(exact(gram), V)
+    # V in memory of its own that is factored in place: it may be as large as a budget allows
+    Q = linalg.qr(np.array(V, order="F"), mode="economic", overwrite_a=True, check_finite=False)[0]
     if least > _SINGLE * top and _in_range(gram):
-        rough = _probe(in_float32(gram), V, least, top)
+        rough = _probe(in_float32(gram), Q, least, top)
         if rough.found <= least:
             return rough
-    return _probe(exact(gram), V, least, top)
+    return _probe(exact(gram), Q, least, top)
 
 
 def _in_range(gram: Gram) -> bool:
@@ -85,12 +88,12 @@ def _whole(gram: Gram, V: Array) -> Complement:
     return Complement(largest, largest)
 
 
-def _probe(gram: Gram, V: Array, least: float, top: float) -> Complement:
+def _probe(gram: Gram, Q: Array, least: float, top: float) -> Complement:
     """Grow the space until its best quotient is settled, and clearly below what was given."""
-    n, k = V.shape
+    n, k = Q.shape
     width = min(_PROBES, n - k)
     most = min(_MOST_STEPS, max(1, (n - k) // width))
-    basis = Basis(gram.__matmul__, n, (most + 1) * width, np.linalg.qr(V)[0])
+    basis = Basis(gram.__matmul__, n, (most + 1) * width, Q)
     basis.begin(np.random.default_rng(0).standard_normal((n, width)))
     found, steps = 0.0, 0
     for steps in range(1, most + 1):

@@ -137,5 +137,6 @@ def _overlap(V: Array, known: Array) -> float:
 def _outside(problem: Eigenproblem, V: Array, m: Array, known: Array, top: float) -> Complement:
     # below rounding of the largest nothing is missed
     least = max(float(m.min(initial=np.inf)), 1e-12 * top)
-    found = probe_complement(problem.gram, np.hstack([known, V]), least, top)
+    vectors = np.hstack([known, V]) if known.size else V
+    found = probe_complement(problem.gram, vectors, least, top)
     return Complement(found.found / least, found.bound / least)

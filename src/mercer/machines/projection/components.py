@@ -37,7 +37,7 @@ from mercer.solvers.spectral.signs import signs_of
 _EPS = float(np.finfo(np.float64).eps)
 _SMALLEST = 1e-12  # of the largest eigenvalue of a matrix: below, scores of new points are noise
 _CLEARLY = 1e-6  # of the largest eigenvalue: a negative one below is no rounding of the entries
-_ENTRIES = 1 << 20  # of rows between two looks at the clock
+_ENTRIES = 1 << 16  # of rows between two looks at the clock: half a megabyte, which caches hold
 _FIRST = 32  # pairs asked for at first when a share of the variance is wanted
 
 Solve = Callable[[Eigenproblem], Solution]

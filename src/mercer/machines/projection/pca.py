@@ -357,8 +357,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         unit = np.sqrt(self.explained_variance_) if self.whiten else np.ones(self.n_components_)
         self._unit = unit
         coef = components.dual_coefficients(modes, s, self.n_components_)
-        self.dual_coef_ = np.zeros((len(weights), self.n_components_))
-        self.dual_coef_[rows] = coef
+        self.dual_coef_ = coef  # no second copy where every row counts
+        if len(rows) < len(weights):
+            self.dual_coef_ = np.zeros((len(weights), self.n_components_))
+            self.dual_coef_[rows] = coef
         self._subspace = self._space(question, used, coef, rank)
         training = coef * self.eigenvalues_ / s[:, None]
         self._inverse = inversion.choose(self, used, training, s)

@@ -77,7 +77,9 @@ def _from_features(gram: FactoredGram, k: int) -> Modes:
         )
     Q, R = _orthonormal(to_dense(gram.factor))
     U, s, _ = np.linalg.svd(R)
-    return ordered(s[:k] ** 2, Q @ U[:, :k], k)
+    vectors = Q @ U[:, :k]
+    del Q  # as large as the features: not held while columns are sorted
+    return ordered(s[:k] ** 2, vectors, k)
 
 
 def _orthonormal(F: Array) -> tuple[Array, Array]:
