@@ -1,4 +1,4 @@
-"""The process behind a page: `python -m mercer.studio.work`, spoken to through its pipes.
+"""The process behind a page: `python -m mercer.studio.jobs`, spoken to through its pipes.
 
 Each line on standard input is a message: a request, the number of one to break off, or a table.
 Each line on standard output is "number kind text", the text ready for the page. A thread listens,
@@ -21,10 +21,10 @@ import warnings
 from typing import IO, Any
 
 from mercer.studio.frames import text_of
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.table import job_of
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.jobs import job_of
 
 _WORDS = 2000  # characters of a refusal
 REFUSED = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError, RuntimeError)

@@ -14,11 +14,11 @@ from mercer.selection import tune
 from mercer.studio.catalog.kernels import numbers_of
 from mercer.studio.catalog.parameters import Integer, Number
 from mercer.studio.drawing.fitted import Rows
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, machine_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene, is_number
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell, machine_of
 
 _FOLDS = 5
 _ONE_OUT = "leave-one-out"

@@ -24,11 +24,11 @@ from mercer.fitting.program import (
     table_lines,
 )
 from mercer.studio.catalog.entry import with_targets
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, machine_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell, machine_of
 
 _BYTES, _TEXT = "application/octet-stream", "text/plain"
 
