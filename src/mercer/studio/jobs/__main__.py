@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import warnings
 from typing import IO, Any
 
@@ -27,7 +28,19 @@ from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
 
 _WORDS = 2000  # characters of a refusal
-REFUSED = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError, RuntimeError)
+# what the library says of data and parameters that do not suit; its words are for people
+REFUSED = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
+
+
+def words_of(error: Exception) -> str:
+    """Return what an error says; one without words, its name.
+
+    Examples
+    --------
+    >>> words_of(MemoryError())
+    'MemoryError'
+    """
+    return (str(error) or type(error).__name__)[:_WORDS]
 
 
 class Process:
@@ -104,7 +117,11 @@ class Process:
             if error.position is not None:
                 found["position"] = error.position
         except REFUSED as error:
-            kind, found = "refused", {"words": str(error)[:_WORDS], "parameter": None}
+            kind, found = "refused", {"words": words_of(error), "parameter": None}
+        except Exception as error:  # a mistake in here: told, and the next request is answered
+            traceback.print_exc()
+            said = f"this could not be done, by a mistake of the studio: {words_of(error)}"
+            kind, found = "refused", {"words": said, "parameter": None}
         self.current = None
         self.broken_off.discard(name)
         self._say(

@@ -106,7 +106,7 @@ def judged_rows(bench: Bench, scene: Scene) -> Rows:
     if rows.y is None or scene.entry.partly:
         raise RefusalError(f"{scene.entry.name} is not judged by points left out")
     if len(rows.X) < 4:
-        raise RefusalError("too few points to leave some out: paint more")
+        raise RefusalError("there are too few points to leave some of them out")
     return rows
 
 
