@@ -4,7 +4,7 @@
 
 import { barList } from "../charts/bars.js";
 import { element, refill } from "../common/elements.js";
-import { written } from "../common/numbers.js";
+import { counted, written } from "../common/numbers.js";
 import { asked } from "../state/scene.js";
 
 const SHOWN = 12; // terms in the list; the rest is summed
@@ -75,7 +75,7 @@ function shown(frame, at, studio) {
   const left = frame.terms.slice(SHOWN);
   const rest = left.reduce((/** @type {number} */ sum, /** @type {any} */ term) => sum + term.contribution, frame.rest?.sum ?? 0);
   const count = left.length + (frame.rest?.count ?? 0);
-  if (count) bars.push({ name: `${count} others`, value: rest, rest: true });
+  if (count) bars.push({ name: counted(count, "other"), value: rest, rest: true });
   if (frame.intercept) bars.push({ name: "intercept", value: frame.intercept });
   const list = barList(bars, frame.title ?? "What each point adds");
   list.addEventListener("pointerleave", () => studio.set({ marked: new Set() }));
