@@ -55,8 +55,8 @@ def kernels() -> Iterator[Frame]:
          "and 1. A plane up there is a conic down here.", {"kernel": "polynomial(2)"}),
         ("Any smooth border", "The Gaussian kernel has infinitely many features. Its scale says "
          "how near counts as near.", {"kernel": "gaussian(0.5)"}),
-        ("Too narrow", "At scale 0.05 every point is like itself alone: all are support vectors, "
-         "and between them nothing is known.", {"kernel": "gaussian(0.05)"}),
+        ("Too narrow", "At scale 0.05 every point is like itself alone: nearly all are support "
+         "vectors, and between them nothing is known.", {"kernel": "gaussian(0.05)"}),
         ("Made of others", "Sums, products and powers of kernels are kernels. Here a line and "
          "bumps together.", {"kernel": "gaussian(0.5) + 0.5 * linear"}),
     ])  # fmt: skip

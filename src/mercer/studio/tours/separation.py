@@ -92,16 +92,21 @@ def _mistakes(scene: dict[str, object], kernel: str) -> Iterator[Frame]:
             if shown <= _MISTAKES:
                 yield Frame(
                     f"Mistake {machine.mistakes_}, pass {turn + 1}",
-                    f"Point {k} is on the wrong side, or on the border. It is added to what is "
+                    f"Point {k + 1} is on the wrong side, or on the border. It is added to what is "
                     "remembered, with its label as sign, and pulls the border over itself.",
-                    scene, step(scene, machine), (k,),
+                    scene, _under_way(scene, machine), (k,),
                 )  # fmt: skip
         if not wrong:
             yield Frame(
                 "A pass without a mistake", "All points are right: nothing will ever change again.",
-                scene, step(scene, machine),
+                scene, _under_way(scene, machine),
             )  # fmt: skip
             return
+
+
+def _under_way(scene: dict[str, object], machine: Perceptron) -> dict[str, object]:
+    """Return the answer of a step; nothing is certified before the end."""
+    return {**step(scene, machine), "status": None, "certificate": None, "bounds": []}
 
 
 def fisher() -> Iterator[Frame]:
