@@ -17,6 +17,9 @@ from mercer.studio.tours.tour import Frame
 WIDE = (-2.7, 2.7, -1.8, 1.8)  # as much of the plane as wide and high windows show
 ACROSS, UP = 144, 96  # points of the surfaces of steps: a tour is sent in one piece
 
+NOTHING: dict[str, Any] = {"surface": None, "regions": None, "curve": None, "layers": {}}
+"""The answer before anything is known."""
+
 Told = tuple[str, str, dict[str, Any]]
 """Title, text, and what is changed of the scene."""
 

@@ -76,7 +76,7 @@ def duality() -> Iterator[Frame]:
         machine = quietly_fitted(SVC(parse("gaussian(0.5)"), C=10.0, max_iter=most), rows.X, rows.y)
         found = machine.certificate_.quantities
         yield Frame(
-            f"After {machine.solution_.iterations} steps",
+            f"After {machine.solution_.iterations} step{'s' * (machine.solution_.iterations > 1)}",
             f"Primal {found.primal:.4g}, dual {found.dual:.4g}: gap {found.gap:.3g}. The worst "
             f"pair of points violates the optimality conditions by {found.violation:.2g}.",
             scene, step(scene, machine),

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.kernels import parse
 from mercer.machines import Perceptron
-from mercer.studio.tours.making import changed, preset, rows_in, step, told
+from mercer.studio.tours.making import NOTHING, changed, preset, rows_in, step, told
 from mercer.studio.tours.tour import Frame, Tour
 
 _MISTAKES = 12  # frames of mistakes, at most
@@ -78,8 +78,7 @@ def _mistakes(scene: dict[str, object], kernel: str) -> Iterator[Frame]:
     machine = Perceptron(parse(kernel))
     classes, shown = np.unique(rows.y), 0
     yield Frame("Nothing is known yet", "The function is zero. Points come one after the other; "
-                "only mistakes change anything.", scene, {"surface": None, "regions": None,
-                "curve": None, "layers": {}})  # fmt: skip
+                "only mistakes change anything.", scene, NOTHING)  # fmt: skip
     for turn in range(_PASSES):
         wrong = 0
         for k in range(len(rows.X)):
