@@ -41,7 +41,8 @@ def few_labels() -> Iterator[Frame]:
     scene = preset("partly", 120, 0.1)
     yield from told(scene, [
         ("Ten labels", "Points without a colour have no label. A machine that leaves "
-         "them out sees ten points alone.", {"machine": "SVC", "kernel": "gaussian(0.5)", "parameters": {"C": 10.0}}),
+         "them out sees ten points alone.",
+         {"machine": "SVC", "kernel": "gaussian(0.5)", "parameters": {"C": 10.0}}),
         ("Labels flow", "Joined to its nearest neighbours, each of them takes the mean of their "
          "labels: a harmonic function on the graph.", {}),
         ("A margin on the graph", "The Laplacian machine has a margin at the labelled points, and "
