@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 IMAGES = HERE.parents[2] / "docs" / "images" / "studio"
-SCREEN = {"width": 960, "height": 645}
+SCREEN = {"width": 960, "height": 700}
 
 
 def tune(reader):
