@@ -37,7 +37,7 @@ class Worker:
     async def start(self) -> Worker:
         """Start the process; it imports what it needs while nobody waits."""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mercer.studio.work", limit=_LINE,
+            sys.executable, "-m", "mercer.studio.jobs", limit=_LINE,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self.send({"limits": asdict(self.limits)})

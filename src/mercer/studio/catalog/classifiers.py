@@ -90,6 +90,7 @@ CLASSIFIERS = (
     classifier(
         "NaiveBayes", "Naive Bayes", "Bayes' rule, columns independent within a class.",
         surface=surfaces.decision, layers=(layers.predicted_labels,),
+        fixed=(("kinds", "gaussian"),),  # a plane goes between the two values of a column, too
     ),
     classifier(
         "AxisAlignedRectangle", "Rectangle", "The smallest rectangle around one class.",

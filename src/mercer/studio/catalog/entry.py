@@ -72,6 +72,8 @@ class Entry:
         Whether its gap can be followed while it falls.
     partly : bool
         Whether it learns from points without a label, too.
+    fixed : tuple of pairs
+        Names and values of parameters that have no control.
     finest : int
         Points a side of the finest surface, fewer where the answer is dear.
     """
@@ -91,6 +93,7 @@ class Entry:
     explains: bool = False
     proves: bool = False
     partly: bool = False
+    fixed: tuple[tuple[str, Any], ...] = ()
     finest: int = FINEST
 
     @property

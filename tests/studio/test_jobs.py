@@ -13,11 +13,11 @@ from studio.test_machines import VIEW, array, asked, scene_of
 import mercer
 from mercer.data import read
 from mercer.studio.catalog.presets import PRESETS
+from mercer.studio.jobs.bench import Bench, read_table
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
 from mercer.studio.tables import described
 from mercer.studio.tours.table import TOURS
-from mercer.studio.work.bench import Bench, read_table
 
 RNG = np.random.default_rng(0)
 COLUMNS = {name: RNG.normal(size=90) for name in ("width", "length", "height")}

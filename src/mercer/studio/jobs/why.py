@@ -15,10 +15,10 @@ from sklearn.base import is_classifier
 
 from mercer.array_types import Array
 from mercer.studio.drawing.fitted import Fitted
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.scene import is_number
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell
 
 _SHOWN = 50  # terms; the others are added up
 
