@@ -1,4 +1,4 @@
-"""Products on a device are float32 with all its bits, and what they lose is made good in float64."""
+"""Products on a device have all bits of float32, and what these lose float64 makes good."""
 
 import numpy as np
 import pytest

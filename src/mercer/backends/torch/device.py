@@ -129,7 +129,7 @@ def into_float32_range(V: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @contextmanager
 def full_float32() -> Iterator[None]:
-    """Multiply float32 by float32 with all its bits, whatever the user's own programs ask torch for.
+    """Multiply float32 by float32 with all its bits, whatever a user's program asks torch for.
 
     Products that torch makes of 10 bits (TF32) are no float32 to those who bound their rounding.
     """
