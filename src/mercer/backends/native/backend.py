@@ -12,7 +12,6 @@ from mercer import _native, deadline
 from mercer.array_types import Array, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import (
-    Backend,
     Band,
     Features,
     GroupAnswer,
@@ -21,8 +20,7 @@ from mercer.backends.contract import (
     Poll,
     RowParts,
 )
-from mercer.backends.host_matrix import HostFactor, HostMatrix
-from mercer.backends.lapack import interruptible
+from mercer.backends.host_backend import HostBackend
 from mercer.backends.lowering.diagonal import diagonal
 from mercer.backends.native.boxes import box_paths, box_qps
 from mercer.backends.native.features import features
@@ -31,7 +29,6 @@ from mercer.backends.native.online import perceptron_pass
 from mercer.backends.native.pairs import NativePairs
 from mercer.backends.native.partition import partition
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
-from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
 from mercer.resources import call_threads
 
@@ -40,7 +37,7 @@ _native.watch_polls(deadline.check)
 atexit.register(_native.watch_polls, None)
 
 
-class Native(Backend):
+class Native(HostBackend):
     """The compiled core."""
 
     name = "native"
@@ -72,19 +69,6 @@ class Native(Backend):
         threads = call_threads(float(K.size) * (1 + V.shape[1]))
         ends, reads, writes = parts or (None, None, None)
         return _native.symmetric_product(K, V, ends, reads, writes, threads)
-
-    def stored(self, K: Array) -> StoredMatrix:
-        """Keep the array."""
-        return HostMatrix(K)
-
-    def cholesky_factor(self, A: Array) -> Factor | None:
-        """Factor in place."""
-        return HostFactor(A) if self.cholesky(A) == 0 else None
-
-    def eigh(self, A: Array) -> tuple[Array, Array]:
-        """Leave it to LAPACK."""
-        values, vectors = interruptible(np.linalg.eigh, A)
-        return values, vectors
 
     def cholesky(self, A: Array) -> int:
         """Factor in place, interruptible."""
