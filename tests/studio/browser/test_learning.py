@@ -60,8 +60,7 @@ def test_a_scene_of_a_tour_can_be_kept(reader):
     assert reader.points == before + 1
 
 
-def test_a_reload_shows_the_same_scene(new_reader):
-    reader = new_reader().open()
+def test_a_reload_shows_the_same_scene(reader):
     reader.clear()
     for place in [(0.2, 0.2), (0.4, 0.6)]:
         reader.press(*place)
@@ -73,13 +72,12 @@ def test_a_reload_shows_the_same_scene(new_reader):
     reader.page.reload()
     reader.page.wait_for_selector("#plane[data-fitted='3']")
     reader.settle()
-    reader.page.wait_for_timeout(400)
     assert reader.fragment() == scene
     assert reader.picture() == seen
 
 
-def test_two_tabs_have_scenes_of_their_own(new_reader):
-    one, two = new_reader().open(), new_reader()
+def test_two_tabs_have_scenes_of_their_own(reader, new_reader):
+    one, two = reader, new_reader()
     one.preset("groups")
     two.open(one.fragment())
     assert two.points == one.points
@@ -93,6 +91,7 @@ def test_two_tabs_have_scenes_of_their_own(new_reader):
     assert "certified" in one.verdict()
 
 
-def test_an_address_that_was_cut_opens_the_first_page(new_reader):
-    reader = new_reader().open("#s1.nonsense")
+def test_an_address_that_was_cut_opens_the_first_page(reader):
+    reader.page.goto("about:blank")
+    reader.open("#s1.nonsense")
     assert reader.points > 20
