@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
     if why is None and browser_path() is None:
         why = f"needs a browser: none of {', '.join(BROWSERS)} is installed"
     if why is None and "MERCER_BROWSER" not in os.environ:
-        why = "make test-studio"  # one after the other: two at once starve each other's fits
+        why = "in a step of their own, MERCER_BROWSER=1"  # two at once starve each other's fits
     for item in items:
         if why and "studio/browser" in item.path.as_posix():
             item.add_marker(pytest.mark.skip(reason=f"tests of the studio's page: {why}"))

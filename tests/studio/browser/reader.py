@@ -48,6 +48,22 @@ class Reader:
             }"""
         )
 
+    def settle_tour(self):
+        """Wait until the step of a tour is drawn: its own answer, or that of a fit."""
+        self.page.wait_for_function(
+            """() => {
+                const d = document.getElementById("plane").dataset;
+                return d.working === "false" && (d.current === "true" || d.refused === "true");
+            }"""
+        )
+
+    def tours(self):
+        """Open the list of tours; return their names."""
+        self.panel("learn")
+        self.page.wait_for_selector("[data-tour]")
+        names = "all => all.map((b) => b.dataset.tour)"
+        return self.page.eval_on_selector_all("[data-tour]", names)
+
     def plane(self, name):
         """Return what the plane says of itself: points, answers, fitted, machine."""
         return self.page.get_attribute("#plane", f"data-{name}")

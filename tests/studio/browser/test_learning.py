@@ -1,16 +1,10 @@
 """Tours, and scenes that are shared: reload, another tab, an address from a friend."""
 
 
-def tours(reader):
-    reader.panel("learn")
-    reader.page.wait_for_selector("[data-tour]")
-    return reader.page.eval_on_selector_all("[data-tour]", "all => all.map((b) => b.dataset.tour)")
-
-
 def test_a_tour_is_stepped_played_and_left(reader):
     page = reader.page
     painted = reader.points
-    first = tours(reader)[0]
+    first = reader.tours()[0]
     page.click(f"[data-tour={first}]")
     page.wait_for_selector("#tour-step")
     assert page.is_disabled("#tour-back")
@@ -28,7 +22,7 @@ def test_a_tour_is_stepped_played_and_left(reader):
 
 def test_every_tour_shows_all_its_frames(reader):
     page = reader.page
-    for name in tours(reader):
+    for name in reader.tours():
         page.click(f"[data-tour={name}]")
         page.wait_for_selector("#tour-step")
         titles = page.evaluate(
@@ -52,7 +46,7 @@ def test_every_tour_shows_all_its_frames(reader):
 
 def test_a_scene_of_a_tour_can_be_kept(reader):
     page = reader.page
-    page.click(f"[data-tour={tours(reader)[0]}]")
+    page.click(f"[data-tour={reader.tours()[0]}]")
     page.click("#tour-keep")
     reader.settle()
     before = reader.points
