@@ -205,8 +205,8 @@ class FeatureSpace(Space):
         return np.asarray((coef.T @ self.F.T).T)
 
     def lift(self, weighted_slopes: Array) -> Array:
-        """Pull on the weights; by blocks of rows, which stay in the cache while they are summed."""
-        if is_sparse(self.F):
+        """Pull on the weights; of several functions by blocks of rows, which stay in the cache."""
+        if is_sparse(self.F) or weighted_slopes.shape[1] == 1:
             return np.asarray(self.F.T @ weighted_slopes)
         total = np.zeros((weighted_slopes.shape[1], self.F.shape[1]))
         for first in range(0, len(self.F), _ROWS):

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from mercer.studio.work.bench import Bench, Job
+from mercer.studio.jobs.bench import Bench, Job
 
 # name -> module:function; each is imported when it is first asked for
 _JOBS = {
-    "fit": "mercer.studio.work.fit_job:fit_job",
-    "why": "mercer.studio.work.why:why_job",
-    "kernel": "mercer.studio.work.kernel:kernel_job",
-    "preset": "mercer.studio.work.preset:preset_job",
-    "tour": "mercer.studio.work.tour:tour_job",
-    "export": "mercer.studio.work.export:export_job",
-    "curve": "mercer.studio.work.tuning:curve_job",
-    "tune": "mercer.studio.work.tuning:tune_job",
-    "prove": "mercer.studio.work.prove:prove_job",
-    "report": "mercer.studio.work.report:report_job",
+    "fit": "mercer.studio.jobs.fit_job:fit_job",
+    "why": "mercer.studio.jobs.why:why_job",
+    "kernel": "mercer.studio.jobs.kernel:kernel_job",
+    "preset": "mercer.studio.jobs.preset:preset_job",
+    "tour": "mercer.studio.jobs.tour:tour_job",
+    "export": "mercer.studio.jobs.export:export_job",
+    "curve": "mercer.studio.jobs.tuning:curve_job",
+    "tune": "mercer.studio.jobs.tuning:tune_job",
+    "prove": "mercer.studio.jobs.prove:prove_job",
+    "report": "mercer.studio.jobs.report:report_job",
 }
 QUICK = ("fit", "why", "kernel", "preset", "tour", "export")
 LONG = ("curve", "tune", "prove", "report")

@@ -14,11 +14,11 @@ from mercer.selection import tune
 from mercer.studio.catalog.kernels import numbers_of
 from mercer.studio.catalog.parameters import Integer, Number
 from mercer.studio.drawing.fitted import Rows
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, machine_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene, is_number
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell, machine_of
 
 _FOLDS = 5
 _ONE_OUT = "leave-one-out"
@@ -106,7 +106,7 @@ def judged_rows(bench: Bench, scene: Scene) -> Rows:
     if rows.y is None or scene.entry.partly:
         raise RefusalError(f"{scene.entry.name} is not judged by points left out")
     if len(rows.X) < 4:
-        raise RefusalError("too few points to leave some out: paint more")
+        raise RefusalError("there are too few points to leave some of them out")
     return rows
 
 

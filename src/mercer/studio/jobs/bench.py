@@ -10,11 +10,11 @@ from typing import Any
 
 from mercer.data import Limits, Table, read
 from mercer.studio.drawing.fitted import Fitted
+from mercer.studio.jobs.fitting import Tell, fit
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene, read_scene
-from mercer.studio.work.fitting import Tell, fit
 
 _ASKED = ("task", "points", "table", "machine", "parameters", "kernel")  # what a fit depends on
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.studio.catalog.presets import PRESETS
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.scene import is_number
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell
 
 _FEWEST = 4
 

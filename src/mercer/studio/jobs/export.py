@@ -24,11 +24,11 @@ from mercer.fitting.program import (
     table_lines,
 )
 from mercer.studio.catalog.entry import with_targets
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, machine_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell, machine_of
 
 _BYTES, _TEXT = "application/octet-stream", "text/plain"
 
@@ -79,8 +79,20 @@ def _of_points(scene: Scene, rows: Any, machine: Any) -> list[str]:
         f"X = np.array({rows.X.tolist()})",
         *targets,
         f"machine = {expression_of(machine)}.fit(X{second})",
-        *(["print(machine.certificate_)"] if hasattr(type(machine), "certificate_") else []),
+        *(["print(machine.certificate_)"] if certified(machine) else []),
     ]
+
+
+def certified(machine: Any) -> bool:
+    """Return whether a machine has a certificate after its fit.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> certified(SVC())
+    True
+    """
+    return hasattr(type(machine), "certificate_")
 
 
 def _of_table(bench: Bench, scene: Scene, machine: Any) -> list[str]:
@@ -100,7 +112,7 @@ def _of_table(bench: Bench, scene: Scene, machine: Any) -> list[str]:
         *table_lines(source, {}, drop),
         *pipeline_lines(machine),
         f"model.fit({rows}{second})",
-        'print(model["machine"].certificate_)',
+        *(['print(model["machine"].certificate_)'] if certified(machine) else []),
     ]
 
 

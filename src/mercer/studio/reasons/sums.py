@@ -1,26 +1,25 @@
-"""`why`: which training rows decide at a point, and by how much.
+"""Answers that are sums over training rows, f(x) = sum_i c_i k(x_i, x) + b, taken apart.
 
-The answer of a kernel machine is a sum, f(x) = sum_i c_i k(x_i, x) + b. Its terms are sorted by
-size, and their exact sum (`math.fsum`) stands beside the value of the machine.
+The terms are sorted by size, and their exact sum (`math.fsum`) stands beside the value of the
+machine.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from mercer.array_types import Array
 from mercer.studio.drawing.fitted import Fitted
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.scene import is_number
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell
 
 _SHOWN = 50  # terms; the others are added up
+
+ReasonOf = Callable[[Fitted, Array], dict[str, Any]]
+"""Takes a fitted machine and one row; returns the fields of an answer to `why`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +44,42 @@ class Expansion:
     against: tuple[Any, Any] | None = None
 
 
-def why_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Return the terms of the sum at a point, the largest first."""
-    scene, fitted = bench.fitted(request, tell)
-    if not scene.entry.explains:
-        raise RefusalError(f"the answer of {scene.entry.name} is no sum over points")
-    x = _row(fitted, request)
-    expansion = expansion_of(fitted, x)
+def kernel_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
+    """Take the answer of a machine with `dual_coef_` and `intercept_` apart."""
+    return terms_of(fitted, x, expansion_of(fitted, x))
+
+
+def latent_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
+    """Take the mean of the latent function apart; of several classes, that of the likeliest two."""
+    machine = fitted.machine
+    coefficient, rows = np.asarray(machine.dual_coef_), np.arange(len(fitted.rows.X))
+    means = np.ravel(machine.latent_mean_and_variance(x)[0])
+    if coefficient.shape[1] == 1:
+        found = Expansion(rows, coefficient[:, 0], 0.0)
+        return {**terms_of(fitted, x, found), "value": means[0]}
+    first, second = sorted(np.argsort(-means)[:2].tolist())
+    pair = machine.classes_[first].item(), machine.classes_[second].item()
+    found = Expansion(rows, coefficient[:, second] - coefficient[:, first], 0.0, pair)
+    return {**terms_of(fitted, x, found), "value": means[second] - means[first]}
+
+
+def ball_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
+    """Take the squared radius minus the squared distance from the centre apart."""
+    machine = fitted.machine
+    own = float(np.ravel(machine.kernel_(x, x))[0])
+    constant = machine.radius_**2 - machine.center_norm_**2 - own
+    found = Expansion(np.asarray(machine.support_), 2.0 * machine.dual_coef_, float(constant))
+    return terms_of(fitted, x, found)
+
+
+def terms_of(fitted: Fitted, x: Array, expansion: Expansion) -> dict[str, Any]:
+    """Return the terms of a sum at a row, the largest first."""
     kernel = np.ravel(fitted.machine.kernel_(fitted.rows.X[expansion.rows], x))
     terms = expansion.coefficient * kernel
     order = np.argsort(-np.abs(terms), kind="stable")
     shown, rest = order[:_SHOWN], order[_SHOWN:]
     total = math.fsum([expansion.intercept, *terms.tolist()])
     return {
-        **_said(fitted, x),
         "terms": [
             {
                 "index": fitted.rows.index[expansion.rows[k]],
@@ -108,34 +129,6 @@ def _of_pair(
     chosen = np.flatnonzero(coefficient)
     constant = float(np.ravel(machine.intercept_)[pairs.index((first, second))])
     return Expansion(rows[chosen], coefficient[chosen], constant, pair)
-
-
-def _row(fitted: Fitted, request: dict[str, Any]) -> Array:
-    """Return the row that is asked about: a point of the plane, or a row of the table."""
-    rows, place = fitted.rows, request.get("row")
-    if place is not None:
-        found = np.flatnonzero(rows.index == place) if is_number(place) else np.empty(0, int)
-        if not len(found):
-            raise RefusalError("there is no such row", parameter="row")
-        return np.asarray(rows.X[found[:1]])
-    at = request.get("at")
-    if not isinstance(at, list) or len(at) != 2 or not all(map(is_number, at)):
-        raise RefusalError("at must be two numbers", parameter="at")
-    return np.asarray(rows.back(np.array([at], dtype=np.float64)), dtype=np.float64)
-
-
-def _said(fitted: Fitted, x: Array) -> dict[str, Any]:
-    """Return what the machine itself says of a row."""
-    machine = fitted.machine
-    found: dict[str, Any] = {"label": None, "probability": None}
-    if is_classifier(machine):
-        found["label"] = machine.predict(x)[0]
-        if hasattr(machine, "predict_proba"):
-            found["probability"] = machine.predict_proba(x)[0]
-    values = machine.decision_function if hasattr(machine, "decision_function") else machine.predict
-    value = np.ravel(values(x))
-    found["value"] = value[0] if len(value) == 1 else value.max()
-    return found
 
 
 def _words(total: float, expansion: Expansion, terms: Array) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from mercer.studio.work.answers import answer_of
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell
+from mercer.studio.jobs.answers import answer_of
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell
 
 
 def fit_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:

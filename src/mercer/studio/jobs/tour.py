@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell
 from mercer.studio.refusal import RefusalError
 from mercer.studio.tours.table import TOURS
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell
 
 
 def tour_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from typing import Any
 
 from mercer.solvers import Status
 from mercer.studio.drawing.fitted import Fitted, Rows
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, bounds_of, certificate_of, machine_of, status_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell, bounds_of, certificate_of, machine_of, status_of
 
 _GROWTH = 1.6  # steps of a fit by those of the one before
 _MOST = 10_000_000  # steps

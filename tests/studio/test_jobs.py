@@ -13,11 +13,11 @@ from studio.test_machines import VIEW, array, asked, scene_of
 import mercer
 from mercer.data import read
 from mercer.studio.catalog.presets import PRESETS
+from mercer.studio.jobs.bench import Bench, read_table
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
 from mercer.studio.tables import described
 from mercer.studio.tours.table import TOURS
-from mercer.studio.work.bench import Bench, read_table
 
 RNG = np.random.default_rng(0)
 COLUMNS = {name: RNG.normal(size=90) for name in ("width", "length", "height")}
@@ -88,9 +88,66 @@ def test_why_of_several_classes_is_the_pair_that_decides(multiclass):
             assert found["sum"] == pytest.approx(two.decision_function([at])[0], abs=5e-3)
 
 
-def test_why_is_refused_where_the_answer_is_no_sum():
-    with pytest.raises(RefusalError, match="no sum"):
-        asked("why", scene=scene_of("NaiveBayes", "classes"), at=[0, 0])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_why_of_naive_bayes_is_a_sum_over_columns(classes):
+    points = PRESETS["moons" if classes == 2 else "groups"].scene(60)["points"]
+    scene = {**scene_of("NaiveBayes", "classes"), "points": points}
+    found, _ = asked("why", scene=scene, at=[0.3, -0.2])
+    assert {term["name"] for term in found["terms"]} == {"x1", "x2"}
+    assert found["sum"] == pytest.approx(found["value"], rel=1e-9)
+    rows = np.array(points)
+    machine = mercer.NaiveBayes().fit(rows[:, :2], rows[:, 2].astype(int))
+    logs = machine.predict_log_proba([[0.3, -0.2]])[0]
+    assert found["value"] == pytest.approx(logs[found["against"][1]] - logs[found["against"][0]])
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_why_of_a_process_is_the_sum_of_its_latent_mean(classes):
+    points = PRESETS["moons" if classes == 2 else "groups"].scene(40)["points"]
+    scene = {**scene_of("GaussianProcessClassifier", "classes"), "points": points}
+    found, _ = asked("why", scene=scene, at=[0.3, -0.2])
+    assert found["sum"] == pytest.approx(found["value"], rel=1e-6)
+
+
+def test_why_of_a_ball_is_the_sum_of_its_decision():
+    found, _ = asked("why", scene=scene_of("EnclosingBall", "unlabelled"), at=[0.3, -0.2])
+    assert found["sum"] == pytest.approx(found["value"], rel=1e-6, abs=1e-9)
+
+
+def test_why_of_neighbours_is_who_votes():
+    scene = scene_of("NearestNeighbors", "classes", parameters={"n_neighbors": 7})
+    found, _ = asked("why", scene=scene, at=[0.3, -0.2])
+    points = np.array(scene["points"])
+    near = np.argsort(((points[:, :2] - [0.3, -0.2]) ** 2).sum(axis=1))[:7]
+    assert {term["index"] for term in found["terms"]} == set(near.tolist())
+    agree = [term for term in found["terms"] if term["contribution"] > 0]
+    assert len(agree) / 7 == pytest.approx(found["probability"][found["label"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "count"),
+    [
+        ("GaussianClassifier", "classes", 2),
+        ("GaussianMixture", "unlabelled", 3),
+        ("LabelSpreading", "classes", 2),
+    ],
+)
+def test_why_of_probabilities_is_all_of_them(name, task, count):
+    found, _ = asked("why", scene=scene_of(name, task), at=[0.3, -0.2])
+    shares = [term["contribution"] for term in found["terms"]]
+    assert len(shares) == count and sum(shares) == pytest.approx(1.0)
+    assert shares == sorted(shares, reverse=True) and found["title"] and found["words"]
+
+
+def test_why_of_means_is_how_far_they_are():
+    found, _ = asked("why", scene=scene_of("KMeans", "unlabelled"), at=[0.3, -0.2])
+    far = [term["contribution"] for term in found["terms"]]
+    assert far == sorted(far) and found["value"] == far[0] and len(far) == 3
+
+
+def test_why_is_refused_where_there_is_nothing_to_take_apart():
+    with pytest.raises(RefusalError, match="neither a sum over points"):
+        asked("why", scene=scene_of("SpectralClustering", "unlabelled"), at=[0, 0])
 
 
 def test_a_kernel_is_shown_with_matrix_spectrum_and_features():

@@ -1,4 +1,4 @@
-"""The process behind a page: `python -m mercer.studio.work`, spoken to through its pipes.
+"""The process behind a page: `python -m mercer.studio.jobs`, spoken to through its pipes.
 
 Each line on standard input is a message: a request, the number of one to break off, or a table.
 Each line on standard output is "number kind text", the text ready for the page. A thread listens,
@@ -17,17 +17,30 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import warnings
 from typing import IO, Any
 
 from mercer.studio.frames import text_of
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.table import job_of
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.jobs import job_of
 
 _WORDS = 2000  # characters of a refusal
-REFUSED = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError, RuntimeError)
+# what the library says of data and parameters that do not suit; its words are for people
+REFUSED = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
+
+
+def words_of(error: Exception) -> str:
+    """Return what an error says; one without words, its name.
+
+    Examples
+    --------
+    >>> words_of(MemoryError())
+    'MemoryError'
+    """
+    return (str(error) or type(error).__name__)[:_WORDS]
 
 
 class Process:
@@ -104,7 +117,11 @@ class Process:
             if error.position is not None:
                 found["position"] = error.position
         except REFUSED as error:
-            kind, found = "refused", {"words": str(error)[:_WORDS], "parameter": None}
+            kind, found = "refused", {"words": words_of(error), "parameter": None}
+        except Exception as error:  # a mistake in here: told, and the next request is answered
+            traceback.print_exc()
+            said = f"this could not be done, by a mistake of the studio: {words_of(error)}"
+            kind, found = "refused", {"words": said, "parameter": None}
         self.current = None
         self.broken_off.discard(name)
         self._say(

@@ -11,8 +11,8 @@ from mercer.studio.drawing.curves import plain_curve
 from mercer.studio.drawing.fitted import Fitted, Grid, Rows
 from mercer.studio.drawing.surfaces import Surface, drawn
 from mercer.studio.frames import packed
+from mercer.studio.jobs.fitting import how_it_ended
 from mercer.studio.scenes.scene import Scene
-from mercer.studio.work.fitting import how_it_ended
 
 
 def answer_of(scene: Scene, fitted: Fitted) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from mercer.theory import machine_bound
 
 Tell = Callable[[dict[str, Any]], None]
 _BETWEEN = 0.15  # seconds between messages about steps
+_ONE_CLASS = "all points are of one class: paint some of another one"
 _TRACE = 400  # steps that are sent: more, and the curve has more points than pixels
 
 
@@ -82,7 +83,12 @@ def fit(scene: Scene, rows: Rows, tell: Tell, time_limit: float) -> Fitted:
     begun = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, heard(lambda text: tell({"words": text})):
         warnings.simplefilter("always")
-        scene.entry.fit(machine, rows)
+        try:
+            scene.entry.fit(machine, rows)
+        except ValueError as error:
+            if scene.task == "classes" and len(np.unique(rows.y[rows.y >= 0])) < 2:  # type: ignore[index,operator]
+                raise RefusalError(_ONE_CLASS) from error
+            raise
     if listens:
         machine.set_params(callback=None)  # files hold no functions
     said = tuple(dict.fromkeys(str(one.message) for one in caught))

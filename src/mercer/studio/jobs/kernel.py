@@ -11,11 +11,11 @@ from mercer.kernels import Kernel
 from mercer.studio.catalog.kernels import numbers_of, tree_of
 from mercer.studio.drawing.fitted import Rows
 from mercer.studio.frames import packed
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, kernel_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell, kernel_of
 
 _SIDE = 64  # rows of the matrix that is shown
 _SPECTRUM = 300  # rows that the spectrum is computed of

@@ -10,11 +10,11 @@ from mercer.data import Table
 from mercer.fitting import cluster, fit, project
 from mercer.fitting.phases import FitProgress
 from mercer.report import render
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene
 from mercer.studio.scenes.table_rows import used_columns
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.fitting import Tell
 
 _TASKS = {"classes": "classification", "regression": "regression", "targets": "regression"}
 _PAINTED = "y"  # name of the target of points
