@@ -34,7 +34,9 @@ _CLOSE = 1e-4  # gradient, relative: near the end
 # sample of r rows is multiplied in r d^2 steps of 0.014 ns, and factored in d^3 of 0.007 ns.
 _MOST = 200.0
 _MULTIPLIED, _FACTORED = 28.0, 56.0
-_AGREES = 1e-9  # of the weights: both forms of an answer agree to this (see `dual_form`)
+# Of the weights: what both forms of an answer are to agree to, less than `dual_form` asks: one step
+# more takes fewer products than that would.
+_AGREES = 3e-10
 _COPIES = 3  # of a matrix of the features, while it is factored
 
 
@@ -49,6 +51,7 @@ class SampledHessian(NewtonSteps):
 
     def __init__(self, space: FeatureSpace) -> None:
         super().__init__(space)
+        space.agreement = _AGREES
         s, F, penalty = space.problem.weights, space.F, space.problem.penalty
         n, d = F.shape
         self._rows, self._shares = _sampled(s, min(n, _ROWS * d))
