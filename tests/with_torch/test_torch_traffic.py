@@ -11,6 +11,7 @@ from mercer.approximation import Nystrom
 from mercer.backends.host_matrix import HostMatrix
 from mercer.kernels import Gaussian
 from mercer.solvers import PrimalConjugateGradient, Status
+from mercer.solvers.ridge import normal_matrix
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch import backend, device_matrix, pairs  # noqa: E402 - after the skip
@@ -115,3 +116,11 @@ def test_blocks_of_landmarks_stay_there(counted, monkeypatch):
     assert machine.certificate_.ok
     np.testing.assert_allclose(machine.predict(X[:9]), wanted, atol=1e-6)
     assert pickle.loads(pickle.dumps(machine)).predict(X[:1]).shape == (1,)
+
+
+def test_squares_of_many_columns_are_made_there(counted, monkeypatch):
+    monkeypatch.setattr(normal_matrix, "_SENT", 7)
+    E, share = rng.standard_normal((50, 7)), rng.random(50)
+    wanted = E.T @ (share[:, None] * E)
+    np.testing.assert_allclose(normal_matrix._square(E.copy(), share), wanted, atol=1e-12)
+    assert counted["sent"] > 0
