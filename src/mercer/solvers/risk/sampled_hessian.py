@@ -148,7 +148,7 @@ def _own(bend: LossCurvature, c: int) -> Array:
 def cost(space: FeatureSpace) -> float:
     """Return how many products with all rows the factors of a sample cost."""
     n, d = space.F.shape
-    return d * (min(n, _ROWS * d) / _MULTIPLIED + space.problem.columns * d / _FACTORED) / n
+    return float(d * (min(n, _ROWS * d) / _MULTIPLIED + space.problem.columns * d / _FACTORED) / n)
 
 
 def is_sampled(space: FeatureSpace) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 
 from mercer.studio.catalog.presets import PRESETS
 from mercer.studio.drawing.fitted import Fitted, Rows
+from mercer.studio.jobs.answers import answer_of
 from mercer.studio.limits import StudioLimits
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import read_scene
 from mercer.studio.tours.tour import Frame
-from mercer.studio.work.answers import answer_of
 
 SIDE = 80  # points of a side of the surfaces of steps: a tour is sent in one piece
 
