@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer import SVC
+from mercer import SVC, KMeans
 from mercer.blocks import ArrayBlocks
 from mercer.solvers import Status
 from mercer.streaming.fits import screened_margin
