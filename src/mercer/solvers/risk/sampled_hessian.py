@@ -13,6 +13,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.deadline import check
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.points import is_sparse
 from mercer.problems.risk.losses import LossCurvature
@@ -37,6 +38,7 @@ _MULTIPLIED, _FACTORED = 28.0, 56.0
 # Of the weights: what both forms of an answer are to agree to, less than `dual_form` asks: one step
 # more takes fewer products than that would.
 _AGREES = 3e-10
+_WORK, _LEAST = 2e10, 1024  # operations, and rows, between two chances to hear Ctrl-C
 _COPIES = 3  # of a matrix of the features, while it is factored
 
 
@@ -117,9 +119,13 @@ class SampledHessian(NewtonSteps):
         sizes, V = np.linalg.eigh(bend.mean(problem.weights))
         sizes = np.maximum(sizes, 0.0) / total if total > 0 else np.zeros_like(sizes)
         h = self._shares * own[self._rows]
-        A = G * np.sqrt(h).astype(G.dtype)[:, None]
         S = np.zeros((d + 1, d + 1))
-        S[:d, :d] = A.T @ A
+        height = max(_LEAST, int(_WORK / d**2))
+        for first in range(0, len(h), height):
+            check()
+            part = slice(first, first + height)
+            A = G[part] * np.sqrt(h[part]).astype(G.dtype)[:, None]
+            S[:d, :d] += A.T @ A  # of one array with itself: half the work
         if problem.bias:
             S[d, :d] = S[:d, d] = h @ G
             S[d, d] = h.sum()
