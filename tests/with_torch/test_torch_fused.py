@@ -7,6 +7,8 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from triton.runtime.errors import OutOfResources  # noqa: E402 - after the skips
 
+import mercer  # noqa: E402
+from mercer.backends import choose_backend  # noqa: E402
 from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
 from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
@@ -23,7 +25,9 @@ from mercer.backends.torch.fusing.source import (  # noqa: E402
 )
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
+from mercer.testing.backend import backend_checks  # noqa: E402
 from mercer.testing.expressions import expressions  # noqa: E402
+from mercer.testing.judge import Judge  # noqa: E402
 
 rng = np.random.default_rng(0)
 CPU = Device("cpu")
@@ -114,6 +118,24 @@ def test_the_way_depends_on_what_products_lose():
         np.testing.assert_allclose(bound(GAUSSIAN, rows, rows).dense(), K, atol=5e-6)
 
 
+def test_hard_distances_are_those_of_the_reference():
+    judge = Judge(Torch("cpu", Reference(), fused=True))
+    dict(backend_checks(judge))["hard distances"]()
+    judge.refuse()
+
+
+@pytest.mark.parametrize("features", [3, 90, 200])
+def test_equal_rows_have_no_distance(features):
+    """Products make something of it, and its size depends on who adds them up."""
+    rows = rng.standard_normal((70, features)) * rng.geometric(0.1, 70)[:, None]
+    pairs = bound(SqDist(), rows, rows.copy())
+    K = pairs.dense()
+    assert (np.diagonal(K) == 0.0).all()
+    assert (K + np.eye(70) > 0.0).all()
+    if pairs._fused._leaves[0].way is Way.PRODUCTS:
+        assert 2.0**-21 <= pairs._fused._leaves[0].least < 2e-6
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("expression", [GAUSSIAN, Dot(), Exp(-1.0 * AbsDist())], ids=str)
 def test_what_is_not_finite(expression, value):
@@ -146,6 +168,33 @@ def test_splitting_keeps_22_bits():
     assert (x - high.double() - low.double()).abs().max() <= 2.0**-22 * 256
 
 
+# --- half of the bits, on request ----------------------------------------------------------------
+
+
+def test_half_of_the_bits_on_request():
+    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
+    with mercer.config(backend="torch", device="cpu", precision="half"):
+        pairs = bound(GAUSSIAN)
+        (leaf,) = pairs._fused._leaves
+        assert leaf.depth == 16  # of 12 features; 48 for all bits
+        error = np.abs(pairs.dense() - K).max()
+        assert 1e-6 < error < 1e-3
+        same = bound(GAUSSIAN, X, X.copy()).dense()
+        assert (np.diagonal(same) == 1.0).all()
+        # where half of the bits are none, all of them are taken
+        far = X + 30.0 * rng.integers(0, 2, 61)[:, None]
+        wanted = Reference().pairs(GAUSSIAN, far, None, np.float64).dense()
+        np.testing.assert_allclose(bound(GAUSSIAN, far, far).dense(), wanted, atol=5e-6)
+    assert bound(GAUSSIAN)._fused._leaves[0].depth == 48
+
+
+def test_a_precision_is_refused_where_it_would_be_dropped():
+    with pytest.raises(ValueError, match="precision='tf32' must be None or 'half'"):
+        mercer.config(precision="tf32").__enter__()
+    with mercer.config(precision="half"), pytest.raises(ValueError, match="for the torch backend"):
+        choose_backend()
+
+
 # --- texts ---------------------------------------------------------------------------------------
 
 
@@ -158,7 +207,7 @@ def test_one_text_for_all_scales():
     launch.compiled.cache_clear()
     for g in (0.5, 0.7, 0.9):
         bound(Exp(-g * SqDist())).matmul(np.ones(215))
-    assert launch.compiled.cache_info().misses == 2  # of the sample, and of products
+    assert launch.compiled.cache_info().misses == 3  # of the sample, of distances, and of products
 
 
 def test_depths_and_pieces():
@@ -196,3 +245,28 @@ def test_a_tile_without_room_gives_way_to_a_smaller_one():
     found = launch._with_room(ways, 1, torch.device("cpu"), by)
     assert found is tried[2]
     assert found.height < tried[0].height
+
+
+def test_a_formula_without_room_is_multiplied_by_fewer_columns(monkeypatch):
+    wide, product = [], launch._product
+
+    def full(program, arguments, ways, shape, right):
+        wide.append(right.shape[1])
+        if right.shape[1] > 16:
+            raise OutOfResources(300_000, 232_448, "shared memory")
+        return product(program, arguments, ways, shape, right)
+
+    V = rng.standard_normal((215, 20))
+    pairs = bound(GAUSSIAN)
+    monkeypatch.setattr(launch, "_product", full)
+    wanted = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense() @ V
+    np.testing.assert_allclose(pairs.matmul(V), wanted, atol=1e-4)
+    assert wide == [20, 16, 4]
+
+
+def test_a_formula_without_room_for_any_tile_is_not_fused(monkeypatch):
+    def full(*arguments):
+        raise OutOfResources(300_000, 232_448, "shared memory")
+
+    monkeypatch.setattr(launch, "_launch", full)
+    assert bound(GAUSSIAN)._fused is None

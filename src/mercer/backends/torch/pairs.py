@@ -19,6 +19,7 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.stored import StoredMatrix
 from mercer.backends.torch.device import (
     Device,
+    full_float32,
     into_float32_range,
     parts,
     tensor_type,
@@ -32,7 +33,7 @@ from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
 from mercer.expression import Expression
 from mercer.points import row_count
-from mercer.resources import MemoryBudgetError
+from mercer.resources import MemoryBudgetError, get_config
 
 Tensor: TypeAlias = torch.Tensor
 _WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
@@ -91,7 +92,8 @@ class TorchPairs(Pairs):
     def _fused(self) -> FusedPairs | None:
         if not self._may_fuse:
             return None
-        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device)
+        half = get_config().precision == "half"
+        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device, half)
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
@@ -177,9 +179,10 @@ class TorchPairs(Pairs):
             return self._fused.product(right)
         out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
         width = min(max(1, m), _WIDTH)
-        for part in parts(n, entries // width):
-            for across in parts(m, width):
-                out[part] += self.block(part, across) @ right[across]
+        with full_float32():
+            for part in parts(n, entries // width):
+                for across in parts(m, width):
+                    out[part] += self.block(part, across) @ right[across]
         return out
 
     def nearest(self) -> tuple[Tensor, Tensor]:
