@@ -15,6 +15,9 @@ import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREEN = {"width": 1200, "height": 760}
+SECONDS = (
+    1200  # for a test, at most: processes that start take a minute where others have the cores
+)
 NEEDED = ("playwright", "starlette", "uvicorn", "wsproto", "click")
 
 
@@ -30,7 +33,10 @@ def pytest_collection_modifyitems(items):
     if why is None and "MERCER_BROWSER" not in os.environ:
         why = "in a step of their own, MERCER_BROWSER=1"  # two at once starve each other's fits
     for item in items:
-        if why and "studio/browser" in item.path.as_posix():
+        if "studio/browser" not in item.path.as_posix():
+            continue
+        item.add_marker(pytest.mark.timeout(SECONDS))
+        if why:
             item.add_marker(pytest.mark.skip(reason=f"tests of the studio's page: {why}"))
 
 
@@ -119,19 +125,26 @@ def new_reader(browser, address):
 
 
 @pytest.fixture(scope="session")
-def shared_reader(browser, address):
+def shared_page(browser):
+    with contextlib.closing(browser.new_page(viewport=SCREEN, accept_downloads=True)) as page:
+        yield page
+
+
+@pytest.fixture(scope="session")
+def shared_reader(shared_page, address):
     from studio.browser.reader import Reader
 
-    with contextlib.closing(browser.new_page(viewport=SCREEN, accept_downloads=True)) as page:
-        yield Reader(page, address).open()
+    return Reader(shared_page, address)
 
 
 @pytest.fixture
 def reader(shared_reader):
     """Return a page with the first example; all tests share it, as a new one takes long."""
+    if not shared_reader.is_open:
+        shared_reader.open()
+    shared_reader.is_open = False  # unless all goes well
     shared_reader.begin_again()
     yield shared_reader
     errors, shared_reader.errors = shared_reader.errors, []
-    if errors:
-        shared_reader.open()  # the next test meets a page without a past
+    shared_reader.is_open = not errors  # the next test meets a page without a past
     assert not errors

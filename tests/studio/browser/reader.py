@@ -1,6 +1,6 @@
 """Somebody who reads the page: what they do, and what they see."""
 
-PATIENCE = 60_000  # milliseconds; machines under load are slow, and nothing here measures
+PATIENCE = 240_000  # milliseconds; machines under load are slow, and nothing here measures
 
 
 class Reader:
@@ -8,7 +8,8 @@ class Reader:
 
     def __init__(self, page, address):
         self.page, self.address = page, address
-        self.errors = []
+        self.errors, self.is_open = [], False
+        self.scrolls = False  # whether pictures show the panel in place of the plane
         page.set_default_timeout(PATIENCE)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -20,9 +21,11 @@ class Reader:
 
     def open(self, fragment=""):
         """Open the page and wait for its first answer."""
+        self.page.goto("about:blank")  # with another fragment alone, nothing would be loaded
         self.page.goto(self.address + fragment)
         self.page.wait_for_selector("#plane[data-answers]")
         self.settle()
+        self.is_open = True
         return self
 
     def begin_again(self):

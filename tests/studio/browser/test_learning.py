@@ -86,6 +86,5 @@ def test_two_tabs_have_scenes_of_their_own(reader, new_reader):
 
 
 def test_an_address_that_was_cut_opens_the_first_page(reader):
-    reader.page.goto("about:blank")
     reader.open("#s1.nonsense")
     assert reader.points > 20

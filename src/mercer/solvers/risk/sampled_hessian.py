@@ -13,6 +13,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.deadline import check
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.points import is_sparse
 from mercer.problems.risk.losses import LossCurvature
@@ -34,7 +35,10 @@ _CLOSE = 1e-4  # gradient, relative: near the end
 # sample of r rows is multiplied in r d^2 steps of 0.014 ns, and factored in d^3 of 0.007 ns.
 _MOST = 200.0
 _MULTIPLIED, _FACTORED = 28.0, 56.0
-_AGREES = 1e-9  # of the weights: both forms of an answer agree to this (see `dual_form`)
+# Of the weights: what both forms of an answer are to agree to, less than `dual_form` asks: one step
+# more takes fewer products than that would.
+_AGREES = 3e-10
+_WORK, _LEAST = 2e10, 1024  # operations, and rows, between two chances to hear Ctrl-C
 _COPIES = 3  # of a matrix of the features, while it is factored
 
 
@@ -49,6 +53,7 @@ class SampledHessian(NewtonSteps):
 
     def __init__(self, space: FeatureSpace) -> None:
         super().__init__(space)
+        space.agreement = _AGREES
         s, F, penalty = space.problem.weights, space.F, space.problem.penalty
         n, d = F.shape
         self._rows, self._shares = _sampled(s, min(n, _ROWS * d))
@@ -114,9 +119,13 @@ class SampledHessian(NewtonSteps):
         sizes, V = np.linalg.eigh(bend.mean(problem.weights))
         sizes = np.maximum(sizes, 0.0) / total if total > 0 else np.zeros_like(sizes)
         h = self._shares * own[self._rows]
-        A = G * np.sqrt(h).astype(G.dtype)[:, None]
         S = np.zeros((d + 1, d + 1))
-        S[:d, :d] = A.T @ A
+        height = max(_LEAST, int(_WORK / d**2))
+        for first in range(0, len(h), height):
+            check()
+            part = slice(first, first + height)
+            A = G[part] * np.sqrt(h[part]).astype(G.dtype)[:, None]
+            S[:d, :d] += A.T @ A  # of one array with itself: half the work
         if problem.bias:
             S[d, :d] = S[:d, d] = h @ G
             S[d, d] = h.sum()
@@ -145,7 +154,7 @@ def _own(bend: LossCurvature, c: int) -> Array:
 def cost(space: FeatureSpace) -> float:
     """Return how many products with all rows the factors of a sample cost."""
     n, d = space.F.shape
-    return d * (min(n, _ROWS * d) / _MULTIPLIED + space.problem.columns * d / _FACTORED) / n
+    return float(d * (min(n, _ROWS * d) / _MULTIPLIED + space.problem.columns * d / _FACTORED) / n)
 
 
 def is_sampled(space: FeatureSpace) -> bool:

@@ -87,7 +87,11 @@ class Space(ABC):
         sqrt(k(x_i, x_i)); with a bias, distances from the mean, since it can move there at no cost.
     scale : float
         How long the constant feature of the bias is taken to be, squared.
+    agreement : float
+        Of the weights: how far coefficients of rows, by the slopes, may be from them at the end.
     """
+
+    agreement = np.inf
 
     def __init__(self, problem: SmoothRisk, diagonal: Array) -> None:
         self.problem = problem
@@ -161,6 +165,12 @@ class Space(ABC):
             reach = np.sqrt(np.square(self.lengths) + (self.scale if self.problem.bias else 0.0))
             self._scale_of = u, float((reach @ sizes).sum())
         return self._scale_of[1]
+
+    def agrees(self, u: Element, size: float) -> bool:
+        """Return whether a gradient of this size leaves both forms of the answer near enough."""
+        if np.isinf(self.agreement):
+            return True
+        return bool(size <= self.agreement * self.problem.penalty * np.sqrt(self.squared(u)))
 
     def coef_of(self, u: Element) -> Array:
         """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""

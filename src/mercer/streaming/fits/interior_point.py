@@ -63,7 +63,9 @@ class Ended:
     status: Status
 
 
-def solve_part(problem: BlockMargin, number: int, tol: float, most: int, watch: Watch) -> Ended:
+def solve_by_interior_point(
+    problem: BlockMargin, number: int, tol: float, most: int, watch: Watch
+) -> Ended:
     """Solve one two-class question to a relative duality gap."""
     rows, part = problem.rows, problem.part(number)
     blocks, phi = rows.blocks, rows.features

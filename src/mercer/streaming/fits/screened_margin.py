@@ -1,0 +1,336 @@
+"""Support vector machines over blocks: few passes, whose number does not grow with the rows.
+
+A sample says about where the answer lies. Newton's steps on the hinge loss with a rounded corner,
+over all rows, say it ever better while the rounding narrows: second derivatives come from the rows
+near their corner, whose share of the loss hardly depends on how many rows there are. Then the few
+rows that are left near a corner are brought here and solved for exactly, all others being at a
+bound of their multiplier; one more pass measures the duality gap of all rows, and rounds go on
+until it is small. Where that fails, the interior point method takes all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.blocks import Kept
+from mercer.problems.blocks import BlockMargin
+from mercer.problems.blocks.questions import PartRows
+from mercer.resources import rows_at_once
+from mercer.solvers import Status, Watch
+from mercer.solvers.linear_margin.barrier import Goal, RowBlock, barrier
+from mercer.solvers.linear_margin.linear_rows import LinearRows
+from mercer.solvers.linear_margin.screening import FeatureProgramme
+from mercer.solvers.linear_margin.smoothing import SmoothPoint, descend_rounded
+from mercer.solvers.spd import factor_spd
+from mercer.streaming.fits.hinge_rows import (
+    NearRows,
+    Plane,
+    class_sums,
+    decided,
+    feature_sums,
+    middle_of_boxes,
+    rounded_sums,
+    rows_near,
+    sampled,
+    slack_of,
+)
+from mercer.streaming.fits.interior_point import Ended, solve_by_interior_point
+
+_FEW = 20_000  # rows that are brought here, ...
+_PER_UNKNOWN = 20  # ... or so many for each feature
+_COPIES = 6  # of their features: as they come, together, and in the solver
+_SHARE = 0.25  # of the budget, for those
+_WIDE = 4.0  # the first rounding of a sample, in units of the margin: every row feels it
+_NARROWER = 0.25  # the rounding of a sample, from one descent to the next; its errors are large
+_NARROWER_ALL = 0.05  # the same over all rows, of whose errors few are left
+_OF_ERROR = 0.5  # of the standard error of a sample: rounding that is narrow enough for it
+_BAND = 2.0  # times the rounding: within that a row counts as near its corner
+_ENOUGH = 0.05  # of what rounding does to the objective: what a step must promise
+_BLUR = 0.1  # of C_i d: about what rounding over d adds to the loss of a row that feels it
+_UNSEEN = 0.02  # of that bound: second derivatives that say nothing of longer steps
+_NEWTON = 30  # steps at one width; mostly one to three
+_SLOW = 0.5  # of what the step before promised: more says that rounding is too narrow to go on
+_HALVINGS = 12  # of a step
+_ROUNDS = 12  # of screening, before all rows are taken
+_WARM = 0.7  # of the band times C: where the central path is joined
+_FINE = 1e-12  # relative gap to which the rows near a corner are solved
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def solve_part(problem: BlockMargin, number: int, tol: float, most: int, watch: Watch) -> Ended:
+    """Solve one two-class question to a relative duality gap.
+
+    Parameters
+    ----------
+    problem : BlockMargin
+        The rows, and the questions.
+    number : int
+        Which of them.
+    tol : float
+        Relative duality gap to reach.
+    most : int
+        Steps at most: Newton's and those of the interior point method.
+    watch : Watch
+        The clock.
+    """
+    search = Search(problem, problem.part(number), tol, most, watch)
+    found = search.run()
+    if found is None:  # many rows on their corner, or digits that features lack
+        with watch.keeping(lambda: search.best is not None):
+            left = max(1, most - search.steps)
+            found = solve_by_interior_point(problem, number, tol, left, watch)
+    return search.ended() if found is None else found
+
+
+@dataclass
+class Search:
+    """The state of a search for one plane.
+
+    Attributes
+    ----------
+    problem, part, tol, most, watch : BlockMargin, PartRows, float, int, Watch
+        As `solve_part` takes them.
+    steps : int
+        Done so far.
+    best : tuple or None
+        Plane, multipliers with the blocks, and their relative duality gap.
+    """
+
+    problem: BlockMargin
+    part: PartRows
+    tol: float
+    most: int
+    watch: Watch
+    steps: int = 0
+    best: tuple[Plane, Kept, float] | None = None
+    room: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        D = self.problem.rows.dimension
+        few = max(_FEW, _PER_UNKNOWN * D)
+        self.room = rows_at_once(D + 1, few, arrays=_COPIES, share=_SHARE)
+
+    def run(self) -> Ended | None:
+        """Return the answer; None where another method must find it."""
+        blocks = self.problem.rows.blocks
+        up, down, n_up, n_down = blocks.total(class_sums, self.part)
+        if self.room < 2 * (self.problem.rows.dimension + 1):
+            return None
+        balance = np.array([min(1.0, down / up), min(1.0, up / down)])
+        kept = blocks.start(middle_of_boxes, self.part, balance)
+        with self.watch.keeping(lambda: self.best is not None), np.errstate(all="ignore"):
+            if n_up + n_down <= self.room:
+                width = self._brought(self._middle(), np.inf, kept)
+            else:
+                shares = np.array([min(1.0, 0.5 * self.room / n) for n in (n_up, n_down)])
+                at, width = self._guessed(shares)
+                width = self._narrowed(at, width, kept)
+            if width is None and not self._over:
+                return None
+        return self.ended() if self.best is not None else None
+
+    def ended(self) -> Ended:
+        """Return the best that was found."""
+        assert self.best is not None
+        at, kept, gap = self.best
+        status = Status.SOLVED if gap <= self.tol else Status.ITERATION_LIMIT
+        return Ended(at.w, at.offset, kept, gap, self.steps, self.watch.stopped or status)
+
+    @property
+    def _over(self) -> bool:
+        return self.watch.stopped is not None or self.steps >= self.most
+
+    def _tick(self, measure: float) -> bool:
+        self.steps += 1
+        return self.watch.tick(self.steps, measure) or self._over
+
+    def _middle(self) -> Plane:
+        """Return the zero function about the mean of the features."""
+        rows = self.problem.rows
+        total, sums = rows.blocks.total(feature_sums, self.part, rows.features)
+        return Plane(rows.features, sums / total, np.zeros(rows.dimension), 0.0)
+
+    # --- a sample ---------------------------------------------------------------------------------
+
+    def _guessed(self, shares: Array) -> tuple[Plane, float]:
+        """Return a plane found on a sample, and the width of rounding that its errors allow."""
+        rows = self.problem.rows
+        parts = rows.blocks.gather(sampled, self.part, shares, rows.features)
+        F, y, cost = (np.concatenate(part) for part in zip(*parts, strict=True))
+        centre = F.mean(axis=0)
+        P = programme_of(F - centre, y, cost)
+        at = SmoothPoint(np.zeros(rows.dimension + 1), P.linear)
+        width, end = _WIDE, _OF_ERROR * float(np.sqrt((rows.dimension + 1) / len(y)))
+        while True:
+            found = descend_rounded(P, at, width, lambda measure: self.watch.late)
+            if not found.ok:
+                width /= _NARROWER
+                break
+            at = found
+            if width <= end:
+                break
+            width = max(_NARROWER * width, end)
+        v = at.v
+        return Plane(rows.features, centre, v[:-1], float(v[-1])), min(width, _WIDE)
+
+    # --- rounding over all rows -------------------------------------------------------------------
+
+    def _narrowed(self, at: Plane, width: float, kept: Kept) -> float | None:
+        """Narrow the rounding until few rows feel it, then solve for those."""
+        while True:
+            found = self._newton(at, width, kept)
+            if found is None or self._over:
+                return None
+            at, kept, near = found
+            if near <= self.room:
+                return self._brought(at, _BAND * width, kept)
+            width *= max(_NARROWER_ALL, 0.5 * self.room / near)
+
+    def _newton(self, at: Plane, width: float, kept: Kept) -> tuple[Plane, Kept, int] | None:
+        """Descend over all rows to about the lowest point of the rounded objective."""
+        blocks, band = self.problem.rows.blocks, _BAND * width
+        kept, sums = blocks.step(kept, rounded_sums, self.part, at, width, band)
+        before = np.inf
+        for _ in range(_NEWTON):
+            value, pull, H, bound, bent, near = sums
+            value += 0.5 * float(at.w @ at.w)
+            self._note(at, kept, np.inf)
+            gradient = np.append(at.w, 0.0) - pull
+            # features that no row near a corner has: the bend of a parabola above the loss
+            diagonal = H.diagonal()
+            H.flat[:: len(H) + 1] += np.where(diagonal < _UNSEEN * bound, bound, 0.0)
+            H.flat[: -1 : len(H) + 1] += 1.0
+            if not H[-1, -1] > 0 or not np.isfinite(value):
+                return None  # no row near its corner: nothing holds the offset
+            step = factor_spd(H)(-gradient)
+            promised = -0.5 * float(gradient @ step)
+            stop = self._tick(promised / max(abs(value), _TINY))
+            enough = promised <= max(_ENOUGH * _BLUR * width * bent, 1e-12 * abs(value))
+            if enough or stop or (near <= self.room and promised > _SLOW * before):
+                return at, kept, near
+            before = promised
+            length, slope = 1.0, -2.0 * promised
+            for _ in range(_HALVINGS):
+                there = at.moved(step, length)
+                after, sums = blocks.step(kept, rounded_sums, self.part, there, width, band)
+                reached = sums[0] + 0.5 * float(there.w @ there.w)
+                if reached <= value + 1e-4 * length * slope:
+                    at, kept = there, after
+                    break
+                now = float((np.append(there.w, 0.0) - sums[1]) @ step)
+                length *= float(np.clip(slope / (slope - now), 0.1, 0.5)) if now > 0 else 0.5
+            else:
+                return None
+        return at, kept, near
+
+    def _note(self, at: Plane, kept: Kept, gap: float) -> None:
+        if self.best is None or gap <= self.best[2]:
+            self.best = (at, kept, gap)
+
+    # --- the rows near a corner -------------------------------------------------------------------
+
+    def _brought(self, at: Plane, band: float, kept: Kept) -> float | None:
+        """Solve for the rows near a corner until the gap over all rows is small."""
+        blocks, others = self.problem.rows.blocks, np.empty((len(at.w) + 1, 0))
+        near = self._near(at, others, band)
+        for _ in range(_ROUNDS):
+            found = None if near is None else self._solved(at, near, band)
+            if near is None or found is None:
+                return None
+            there, b, dual = found
+            then = self._near(there, at.unknowns[:, None], band)
+            slack = blocks.total(slack_of, self.part, there) if then is None else total_slack(then)
+            primal = 0.5 * float(there.w @ there.w) + slack
+            gap = (primal - dual) / max(abs(primal), abs(dual), _TINY)
+            stop = self._tick(gap)
+            if gap <= self.tol or self.best is None or stop:
+                kept, _ = blocks.step(kept, decided, self.part, at, multipliers_of(near, b))
+                self._note(there, kept, max(gap, 0.0))
+                if gap <= self.tol or stop:
+                    return gap
+            if then is not None and primal < 0.5 * float(at.w @ at.w) + total_slack(near):
+                at, near, others = there, then, at.unknowns[:, None]
+            else:  # rows that the new plane has on the other side of their corner join
+                others, near = self._joined(at, others, there, band)
+        return None
+
+    def _near(self, at: Plane, others: Array, band: float) -> list[NearRows] | None:
+        blocks = self.problem.rows.blocks
+        found = blocks.gather(rows_near, self.part, at, others, band, self.room)
+        whole = [one for one in found if one is not None]
+        too_many = len(whole) < len(found) or sum(len(one.y) for one in whole) > 2 * self.room
+        return None if too_many else whole
+
+    def _joined(
+        self, at: Plane, others: Array, there: Plane, band: float
+    ) -> tuple[Array, list[NearRows] | None]:
+        """Let rows join that lie between two planes; where they are too many, half of the way."""
+        step = there.unknowns - at.unknowns
+        for _ in range(_HALVINGS):
+            more = np.column_stack([others, at.unknowns + step])
+            near = self._near(at, more, band)
+            if near is not None:
+                return more, near
+            step = 0.5 * step
+        return others, None
+
+    def _solved(
+        self, at: Plane, near: list[NearRows], band: float
+    ) -> tuple[Plane, Array, float] | None:
+        """Return the plane, b = y a of the near rows, and the dual objective of all rows."""
+        F = np.concatenate([one.F for one in near])
+        y = np.concatenate([one.y for one in near])
+        cost = np.concatenate([one.cost for one in near])
+        pull = np.sum([one.pull for one in near], axis=0)
+        level = sum(one.level for one in near)
+        if not len(y):
+            return None
+        P = programme_of(F, y, cost)
+        part = RowBlock(
+            P.rows, P.linear, P.lower, P.upper, P.shift, P.epsilon,
+            np.diag(np.append(np.ones(F.shape[1]), 0.0)), pull,
+        )  # fmt: skip
+        top = float(cost.max())
+        size = top * float(np.square(cost / top).sum() / (cost / top).sum())
+        mu = size * (1.0 if np.isinf(band) else _WARM * band)
+        answer = barrier(part, np.append(at.w, at.b), mu, size, Goal(_FINE), self._ticked)
+        if not answer.near:
+            return None
+        b = y * np.clip(y * answer.b, 0.0, cost)
+        total = pull + P.rows.rmatvec(b)
+        w = total[:-1]
+        dual = level + float(y @ b) - 0.5 * float(w @ w)
+        dual -= abs(float(total[-1]))  # sums that do not balance, each by a margin
+        there = Plane(at.features, at.centre, answer.v[:-1], float(answer.v[-1]))
+        return there, b, dual
+
+    def _ticked(self, measure: float) -> bool:
+        return self._over or self.watch.late
+
+
+def total_slack(near: list[NearRows]) -> float:
+    """Return the sum of C_i max(0, r_i) over all rows."""
+    return float(sum(one.slack for one in near))
+
+
+def multipliers_of(near: list[NearRows], b: Array) -> dict[int, tuple[Array, Array]]:
+    """Return places and multipliers of near rows, by the first row of their block."""
+    parts = np.split(b, np.cumsum([len(one.y) for one in near])[:-1])
+    return {
+        one.first: (one.places, part * one.y)
+        for one, part in zip(near, parts, strict=True)
+        if len(part)
+    }
+
+
+def programme_of(F: Array, y: Array, cost: Array) -> FeatureProgramme:
+    """Return the programme of rows in memory: b = y a between 0 and y C."""
+    group, D = np.zeros(len(y), dtype=np.int8), F.shape[1]
+    rows = LinearRows(np.ascontiguousarray(F), None, group, 1, np.zeros(D))
+    none, signed = np.zeros(len(y)), y * cost
+    lower, upper = np.minimum(signed, 0.0), np.maximum(signed, 0.0)
+    return FeatureProgramme(rows, np.asarray(y, dtype=np.float64), lower, upper, none, none,
+                            np.zeros(1))  # fmt: skip
