@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import mercer
-from benchmarks.card.setting import CARD, SMALL, WHERE, milliseconds, normal, show, size
+from benchmarks.card.setting import CARD, SMALL, milliseconds, normal, show, size
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
@@ -29,10 +28,6 @@ def products() -> None:
         rate = len(X) * len(Y) / time / 1e6
         more = f"error {error:.1e}, {rate:.0f}e9 values/s"
         show(f"K(1e6 x 90, 1e4) V, Gaussian, {k} columns", f"{time:.1f} ms", goal, more)
-    with mercer.config(backend="torch", device=WHERE, precision="half"):
-        time, error = product(expression, X, Y, 1)
-    name = "K(1e6 x 90, 1e4) v, Gaussian, half of the bits"
-    show(name, f"{time:.1f} ms", "8 ms", f"error {error:.1e}")
 
 
 def laplacian() -> None:

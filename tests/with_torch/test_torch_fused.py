@@ -7,8 +7,6 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from triton.runtime.errors import OutOfResources  # noqa: E402 - after the skips
 
-import mercer  # noqa: E402
-from mercer.backends import choose_backend  # noqa: E402
 from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
 from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
@@ -166,33 +164,6 @@ def test_splitting_keeps_22_bits():
     high, low = split(x)
     assert high.dtype is low.dtype is torch.float16
     assert (x - high.double() - low.double()).abs().max() <= 2.0**-22 * 256
-
-
-# --- half of the bits, on request ----------------------------------------------------------------
-
-
-def test_half_of_the_bits_on_request():
-    K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
-    with mercer.config(backend="torch", device="cpu", precision="half"):
-        pairs = bound(GAUSSIAN)
-        (leaf,) = pairs._fused._leaves
-        assert leaf.depth == 16  # of 12 features; 48 for all bits
-        error = np.abs(pairs.dense() - K).max()
-        assert 1e-6 < error < 1e-3
-        same = bound(GAUSSIAN, X, X.copy()).dense()
-        assert (np.diagonal(same) == 1.0).all()
-        # where half of the bits are none, all of them are taken
-        far = X + 30.0 * rng.integers(0, 2, 61)[:, None]
-        wanted = Reference().pairs(GAUSSIAN, far, None, np.float64).dense()
-        np.testing.assert_allclose(bound(GAUSSIAN, far, far).dense(), wanted, atol=5e-6)
-    assert bound(GAUSSIAN)._fused._leaves[0].depth == 48
-
-
-def test_a_precision_is_refused_where_it_would_be_dropped():
-    with pytest.raises(ValueError, match="precision='tf32' must be None or 'half'"):
-        mercer.config(precision="tf32").__enter__()
-    with mercer.config(precision="half"), pytest.raises(ValueError, match="for the torch backend"):
-        choose_backend()
 
 
 # --- texts ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def on_torch():
 
 @pytest.mark.parametrize("noise", [0.0, 4e-6, 3e-4])
 def test_components_of_a_float32_matrix_are_certified(monkeypatch, noise):
-    """The second K is as wrong as tensor cores may make it, the third one has half of the bits."""
+    """The second K is as wrong as tensor cores may make it, the third one has 11 bits."""
     fill = TorchPairs._fill
 
     def noisy(self, K):

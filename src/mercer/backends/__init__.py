@@ -26,14 +26,11 @@ def choose_backend() -> Backend:
     settings = get_config()
     limit_idle(settings.memory)
     name = settings.backend or os.environ.get("MERCER_BACKEND")
-    if name != "torch":
-        for option in ("device", "precision"):
-            value = getattr(settings, option)
-            if value is not None:
-                raise ValueError(
-                    f"{option}={value!r} is for the torch backend; say "
-                    f"config(backend='torch', {option}={value!r}), or leave {option}=None"
-                )
+    if settings.device is not None and name != "torch":
+        raise ValueError(
+            f"device={settings.device!r} is for the torch backend; say "
+            f"config(backend='torch', device={settings.device!r}), or leave device=None"
+        )
     return _load(name, settings.device) if name else _default()
 
 

@@ -27,10 +27,6 @@ class Config:
     device : str or None
         Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1"; None takes the
         first card, or the CPU where there is none. No other backend takes a device.
-    precision : str or None
-        "half" lets kernels on a card multiply 16-bit numbers where K is wanted in float32: three
-        times less work, errors near 1e-3 of the largest entry. What is certified stays so, in
-        float64. None for the digits of float32. No other backend takes a precision.
     memory : int or None
         Bytes that one call may take; None means a share of the memory that is free.
     threads : int or None
@@ -42,7 +38,6 @@ class Config:
 
     backend: str | None = None
     device: str | None = None
-    precision: str | None = None
     memory: int | None = None
     threads: int | None = None
     progress: bool = False
@@ -86,8 +81,8 @@ def config(**settings: Any) -> Iterator[Config]:
     Parameters
     ----------
     **settings
-        Any of `backend`, `device`, `precision`, `memory` (bytes, or text such as "2 GB"),
-        `threads` and `progress`.
+        Any of `backend`, `device`, `memory` (bytes, or text such as "2 GB"), `threads` and
+        `progress`.
 
     Yields
     ------
@@ -132,8 +127,6 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     device = settings.get("device")
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
         raise ValueError(f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1'")
-    if settings.get("precision") not in (None, "half"):
-        raise ValueError(f"precision={settings['precision']!r} must be None or 'half'")
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
         if settings["memory"] <= 0:

@@ -33,7 +33,7 @@ from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
 from mercer.expression import Expression
 from mercer.points import row_count
-from mercer.resources import MemoryBudgetError, get_config
+from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
 _WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
@@ -92,8 +92,7 @@ class TorchPairs(Pairs):
     def _fused(self) -> FusedPairs | None:
         if not self._may_fuse:
             return None
-        half = get_config().precision == "half"
-        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device, half)
+        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device)
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""

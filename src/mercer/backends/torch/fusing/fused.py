@@ -5,8 +5,8 @@ x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores
 three times the depth. Rows are brought near 2^8 first, by one power of two for all, so that small
 numbers keep their bits. Where a sample, run through the kernel itself, says that this, or distances
 from products at all, lose digits, features are compared one by one in float32; where that does,
-too, nothing is fused. Where half of the bits were asked for, h h' alone is tried first. Distances
-that products cannot tell from zero are zero, so that equal rows are.
+too, nothing is fused. Distances that products cannot tell from zero are zero, so that equal rows
+are.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ _EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16
 # Of the largest entry of a sample: what the kernel may be off there. The worst of all entries may
 # be twice as far off, and 3e-6 is what a backend is allowed.
 _ROUNDING = 1.5e-6
-_HALF_ROUNDING = 2e-3  # the same where products of 16-bit numbers were asked for
 _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # What products make of the distance of a row to itself, over twice its squared length: at least, by
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
@@ -161,7 +160,6 @@ def fuse(
     row_terms: Sequence[tuple[Tensor, Tensor]],
     shape: tuple[int, int],
     device: Device,
-    half: bool = False,
 ) -> FusedPairs | None:
     """Prepare operands for kernels; None where nothing can be fused.
 
@@ -177,8 +175,6 @@ def fuse(
         Rows and columns.
     device : Device
         Where.
-    half : bool
-        Whether products of single 16-bit numbers will do.
     """
     resident = all(o.rows.is_resident and o.columns.is_resident for o in operands)
     something = bool(operands) and min(shape) > 0
@@ -187,12 +183,11 @@ def fuse(
     features = sum(_SPLITS * o.rows.shape[1] for o in operands)
     if not device.has_room(4.0 * features * sum(shape)):
         return None
-    ways_of = _ways_to_compare(operands)
-    trials = [(ways_of[0], True)] if half else []
-    for ways, halved in [*trials, *((ways, False) for ways in ways_of)]:
-        if _is_accurate(program, operands, row_terms, ways, halved):
-            parts = zip(operands, ways, strict=True)
-            leaves = [_with_zeros(o, prepare(o, way, halved=halved), halved) for o, way in parts]
+    for ways in _ways_to_compare(operands):
+        if _is_accurate(program, operands, row_terms, ways):
+            leaves = [
+                _with_zeros(o, prepare(o, way)) for o, way in zip(operands, ways, strict=True)
+            ]
             return FusedPairs(program, leaves, row_terms, shape)
     return None
 
@@ -207,38 +202,27 @@ def _ways_to_compare(operands: Sequence[Operands]) -> list[list[Way]]:
     return [products] if products == differences else [products, differences]
 
 
-def prepare(
-    operands: Operands,
-    way: Way,
-    rows: Index = _EVERY,
-    columns: Index = _EVERY,
-    *,
-    halved: bool = False,
-) -> Leaf:
-    """Write both sides of a leaf, or some rows and columns of it, as kernels read them.
-
-    Products of single 16-bit numbers (`halved`) are of a third of the depth.
-    """
+def prepare(operands: Operands, way: Way, rows: Index = _EVERY, columns: Index = _EVERY) -> Leaf:
+    """Write both sides of a leaf, or some rows and columns of it, as kernels read them."""
     scale = _scale(operands)
-    parts = ("h", "h") if halved else ("hlh", "lhh")
-    x = _side(operands.rows.block(rows), way, scale, parts[0])
+    x = _side(operands.rows.block(rows), way, scale, left=True)
     if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
         y = x
     else:
-        y = _side(operands.columns.block(columns), way, scale, parts[1])
+        y = _side(operands.columns.block(columns), way, scale, left=False)
     depth = int(x.rows.shape[1])
     doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
     return Leaf(way, depth, x, y, doubled / scale**2)
 
 
-def _side(block: Tensor, way: Way, scale: float, parts: str) -> Side:
+def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
     squares = _padded(block.square().sum(dim=1).to(torch.float32))
     if way is Way.COLUMNS:
         rows = _padded(block.to(torch.float32))
     else:
         high, low = split(scale * block)
         # small terms first: tensor cores cut off what does not fit beside the sum so far
-        rows = _padded(torch.cat([high if part == "h" else low for part in parts], dim=1))
+        rows = _padded(torch.cat([high, low, high] if left else [low, high, high], dim=1))
     missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
     rows = torch.nn.functional.pad(rows, (0, missing))
     if way is Way.COLUMNS:
@@ -274,7 +258,6 @@ def _is_accurate(
     operands: Sequence[Operands],
     row_terms: Sequence[tuple[Tensor, Tensor]],
     ways: Sequence[Way],
-    halved: bool,
 ) -> bool:
     """Compare what the kernel itself makes of a sample with float64.
 
@@ -290,19 +273,17 @@ def _is_accurate(
     wanted = run(program, Block(exact, terms, [], like))
     if not bool(wanted.isfinite().all()):
         return False
-    parts = zip(operands, ways, strict=True)
-    leaves = [prepare(o, way, rows, columns, halved=halved) for o, way in parts]
+    leaves = [prepare(o, way, rows, columns) for o, way in zip(operands, ways, strict=True)]
     sample = FusedPairs(program, leaves, terms, (len(rows), len(columns)))
     try:
         with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
             error = (sample.rows(slice(0, len(rows))) - wanted).abs().amax()
     except OutOfResources:
         return False
-    allowed = _HALF_ROUNDING if halved else _ROUNDING
-    return bool(error <= allowed * wanted.abs().amax())
+    return bool(error <= _ROUNDING * wanted.abs().amax())
 
 
-def _with_zeros(operands: Operands, leaf: Leaf, halved: bool) -> Leaf:
+def _with_zeros(operands: Operands, leaf: Leaf) -> Leaf:
     """Say which distances are zero: what the kernel makes of rows and themselves, and some more.
 
     Nothing but the kernel itself tells how the sums of tensor cores round.
@@ -310,8 +291,7 @@ def _with_zeros(operands: Operands, leaf: Leaf, halved: bool) -> Leaf:
     if leaf.way is not Way.PRODUCTS or not isinstance(operands.leaf, SqDist):
         return leaf
     rows = _sample([operands], "rows")
-    both = operands._replace(columns=operands.rows)
-    own = prepare(both, leaf.way, rows, rows, halved=halved)
+    own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows)
     distances = FusedPairs(lower(SqDist()), [own], [], (len(rows), len(rows)))
     with np.errstate(all="ignore"):
         found = distances.rows(slice(0, len(rows))).diagonal()
