@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from mercer.studio import lane as lanes
 from mercer.studio.lane import Lane
 from mercer.studio.limits import StudioLimits
 from mercer.studio.tables import Tables
-from mercer.studio.workers import Workers
+from mercer.studio.workers import Worker, Workers
 
 
 class Puppet:
@@ -235,5 +236,20 @@ def test_processes_in_stock_are_few_and_alive(monkeypatch):
         workers.give_back(third)
         assert ended == [second, dead, third]
         await workers.close()
+
+    run_alone(run())
+
+
+def test_two_may_wait_for_the_end_of_a_process():
+    async def run():
+        worker, pipe = Worker(StudioLimits()), asyncio.subprocess.PIPE
+        worker.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-S", "-c", "input()", stdin=pipe, stdout=pipe
+        )
+        worker.end()
+        await worker.gone()
+        await asyncio.sleep(0)
+        await worker.gone()
+        assert not worker.alive
 
     run_alone(run())

@@ -92,7 +92,8 @@ class Worker:
         with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self.process.wait()
-                self.process.stdin.transport.abort()  # nobody reads what is still on the way
+                if not self.process.stdin.transport.is_closing():  # two may wait for its end
+                    self.process.stdin.transport.abort()  # nobody reads what is on the way
                 await self.process.stdin.wait_closed()
 
 
