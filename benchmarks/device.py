@@ -72,6 +72,7 @@ ROWS = {
     "programmes": alone(25, programmes.programmes),
     "large_programme": alone(40, machines.large_programme),
     "leave_one_out": alone(25, machines.leave_one_out),
+    "landmarks": alone(40, machines.landmarks),
     "tensors": alone(20, machines.tensors),
     "process": alone(20, machines.process),
     "projections": alone(25, machines.projections),

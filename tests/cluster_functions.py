@@ -72,6 +72,37 @@ class KilledAt(WorkerPlugin):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class ClosedAt(WorkerPlugin):
+    """A plugin of workers in this process: those that have ended so many tasks go with their data.
+
+    Parameters
+    ----------
+    task : int
+        After how many tasks of a fit.
+    most : int
+        How many workers go.
+    marker : path
+        A folder where each of them leaves a file.
+    """
+
+    def __init__(self, task, most, marker):
+        self.task, self.most, self.marker = task, most, str(marker)
+        self.name = f"closed-at-{marker}"
+
+    def setup(self, worker):
+        self.worker, self.count = worker, 0
+
+    def transition(self, key, start, finish, **kwargs):
+        if finish != "memory" or start != "executing" or not str(key).startswith("mercer-"):
+            return
+        self.count += 1
+        if self.count == self.task and len(os.listdir(self.marker)) < self.most:
+            name = str(self.worker.name)
+            with open(os.path.join(self.marker, name), "w", encoding="utf-8"):
+                pass
+            self.worker.loop.add_callback(self.worker.close, executor_wait=False, reason="a test")
+
+
 def slowly(rows, seconds):
     slow(rows, seconds)
     return rows

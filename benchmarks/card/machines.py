@@ -23,6 +23,7 @@ from benchmarks.card.setting import (
     size,
     waves,
 )
+from mercer.approximation import Nystrom
 from mercer.kernels import Gaussian
 
 _SHOWN = 8  # functions of a profile
@@ -106,6 +107,19 @@ def pairs_of_classes() -> None:
         X, y = classes(n, 784, 10)
         make = lambda: mercer.SVC(C=5.0, kernel=Gaussian(30.0))  # noqa: E731
         machine(f"SVC, {n} x 784, 10 classes", make, X, y, goal)
+
+
+def landmarks() -> None:
+    """Fit ridge regression by landmarks drawn at random; passes over rows run on the card."""
+    for n, m, goal in ((200_000, 2_000, ""), (1_000_000, 10_000, "0.5 s")):
+        X, y = waves(n, 90)
+        approximation = Nystrom(m if size(n) > m else size(n) // 4, sampling="uniform")
+        make = lambda: mercer.KernelRidge(  # noqa: E731
+            1.0,
+            kernel=Gaussian(9.0),
+            approximation=approximation,  # noqa: B023
+        )
+        machine(f"KernelRidge, {m} landmarks, n = {n}", make, X, y, goal, times=1)
 
 
 def regression() -> None:

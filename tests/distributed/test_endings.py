@@ -49,7 +49,7 @@ def test_ctrl_c_leaves_the_machine_as_it_was_and_takes_work_back(client):
 
 @pytest.mark.parametrize(
     ("machine", "task"),
-    [(SVC(KERNEL), 60), (GaussianMixture(2, n_init=1), 25), (SpectralClustering(2, KERNEL), 21)],
+    [(SVC(KERNEL), 9), (GaussianMixture(2, n_init=1), 25), (SpectralClustering(2, KERNEL), 21)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else str(value),
 )
 def test_a_worker_killed_during_a_fit_changes_no_answer(processes, tmp_path, machine, task):

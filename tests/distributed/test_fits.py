@@ -2,53 +2,16 @@
 
 import numpy as np
 import pytest
+from cluster_machines import KERNEL, LABELS, MACHINES, X, Y, named
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from mercer import (  # noqa: E402
-    PCA,
-    SVC,
-    BernoulliMixture,
-    FisherDiscriminant,
-    GaussianMixture,
-    KernelRidge,
-    KMeans,
-    LogisticRegression,
-    MultinomialMixture,
-    NaiveBayes,
-    SpectralClustering,
-)
-from mercer.approximation import Nystrom  # noqa: E402
+from mercer import PCA, SVC, KernelRidge  # noqa: E402
 from mercer.blocks import ArrayBlocks  # noqa: E402
 from mercer.distributed import decision_function, on_cluster, predict, transform  # noqa: E402
-from mercer.kernels import Gaussian  # noqa: E402
 
-RNG = np.random.default_rng(0)
-X = np.abs(np.concatenate([RNG.standard_normal((60, 2)), RNG.standard_normal((40, 2)) + 4.0]))
-Y = np.sin(X[:, 0]) + X[:, 1]
-LABELS = np.where(X.sum(axis=1) > 3.0, "far", "near")
-KERNEL = Nystrom(12).of(Gaussian(2.0), X)
 CHUNKS = da.from_array(X, chunks=(40, 2))
-
-MACHINES = [
-    (KernelRidge(0.1, KERNEL), Y),
-    (KernelRidge(0.1), Y),
-    (LogisticRegression(KERNEL), LABELS),
-    (SVC(KERNEL), LABELS),
-    (FisherDiscriminant(KERNEL), LABELS),
-    (NaiveBayes(kinds="gaussian"), LABELS),
-    (PCA(2, KERNEL), None),
-    (KMeans(2, KERNEL, n_init=2), None),
-    (GaussianMixture(2, n_init=1), None),
-    (BernoulliMixture(2, n_init=1, binarize=1.0), None),
-    (MultinomialMixture(2, source="documents"), None),
-    (SpectralClustering(2, KERNEL), None),
-]
-
-
-def named(value):
-    return type(value[0]).__name__ if isinstance(value, tuple) else None
 
 
 @pytest.mark.parametrize("case", MACHINES, ids=named)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer import SVC
+from mercer import SVC, KMeans
 from mercer.blocks import ArrayBlocks
 from mercer.solvers import Status
 from mercer.streaming.fits import screened_margin
@@ -61,3 +61,16 @@ def test_rows_on_their_corner_go_the_longer_way(few):
     X, y = np.repeat([[0.0], [1.0], [2.0]], 400, axis=0), np.tile([0, 1, 1, 0], 300)
     machine = SVC("linear").fit(ArrayBlocks(X, y, rows=500))
     assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
+
+
+def test_passes_of_k_means_do_not_grow():
+    passes = []
+    for n in (2000, 40_000):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((n, 2)) + 3.0 * rng.integers(0, 3, (n, 1))  # clusters that touch
+        blocks = Counted(X, rows=n // 4)
+        machine = KMeans(3, refine=False, n_init=2).fit(blocks)
+        assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
+        assert machine.certificate_.quantities.reassignment_gain <= 1e-7
+        passes.append(blocks.passes)
+    assert passes[1] <= passes[0] + 6, passes

@@ -111,10 +111,11 @@ def _targets(y: Any, n: int, first: int, number: int) -> Array:
         )
     missing: Array = np.zeros(n, dtype=bool)
     if values.dtype.kind == "f":
-        missing = ~np.isfinite(values).reshape(n, -1).all(axis=1)
+        missing = ~np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
     elif values.dtype.kind == "O":
         gaps = [v is None or (isinstance(v, float) and isnan(v)) for v in values.ravel().tolist()]
-        missing = np.asarray(np.array(gaps, dtype=bool).reshape(n, -1).any(axis=1))
+        flat = np.array(gaps, dtype=bool).reshape(values.shape)
+        missing = np.asarray(flat.any(axis=tuple(range(1, values.ndim))))
     if missing.any():
         row = int(missing.argmax())
         raise ValueError(

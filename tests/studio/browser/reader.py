@@ -9,6 +9,7 @@ class Reader:
     def __init__(self, page, address):
         self.page, self.address = page, address
         self.errors, self.is_open = [], False
+        self.scrolls = False  # whether pictures show the panel in place of the plane
         page.set_default_timeout(PATIENCE)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.errors.append(str(error)))

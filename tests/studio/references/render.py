@@ -28,7 +28,7 @@ def picture(reader):
     """Return what the window shows."""
     from PIL import Image
 
-    if reader.page.viewport_size["width"] < 500 and reader.dark:  # the light one shows the plane
+    if reader.scrolls:  # the light one shows the plane
         reader.page.locator("#tabs").evaluate("tabs => tabs.scrollIntoView()")
     reader.drawn()
     return Image.open(io.BytesIO(reader.page.screenshot(animations="disabled")))
@@ -50,9 +50,9 @@ def sheet(pictures, height, across):
     return found
 
 
-def saved(image, file):
+def saved(image, file, colours=COLOURS):
     """Write a picture with few colours."""
-    image.quantize(COLOURS).save(file, optimize=True)
+    image.convert("RGB").quantize(colours).save(file, optimize=True)
     print(f"{file.name:32s} {file.stat().st_size / 1024:6.1f} KB", flush=True)
 
 
@@ -121,7 +121,7 @@ def main():
                 screen = {"width": width, "height": height}
                 page = browser.new_page(viewport=screen, color_scheme=scheme)
                 readers.append(Reader(page, address).open())
-                readers[-1].dark = scheme == "dark"
+                readers[-1].scrolls = scheme == "dark" and width == PHONE[0]
         tours = readers[0].tours()
         for name in given.names or [*PANELS, *tours]:
             shots = []

@@ -130,6 +130,8 @@ def table_sums(
 
 def _expected(block: Block, read: Any, rules: Any, parts: Any) -> EStep:
     block = counted(block)
+    if not len(block):  # nothing in it counts: any row, of no weight, gives sums of the right shape
+        block = Block(np.zeros((1, block.X.shape[1])), None, np.zeros(1), block.first)
     try:
         rows = read(block.X)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from mercer.streaming.fit import fit, has_fit
 from mercer.streaming.fits import (
     fisher,
+    gaussian_classifier,
     kmeans,
     logistic,
     mixture,
@@ -16,6 +17,7 @@ from mercer.streaming.fits import (
 __all__ = [
     "fisher",
     "fit",
+    "gaussian_classifier",
     "has_fit",
     "kmeans",
     "logistic",

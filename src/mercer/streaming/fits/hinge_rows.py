@@ -81,6 +81,15 @@ def class_sums(block: Block, part: PartRows) -> tuple[float, float, int, int]:
     return float(cost[up].sum()), float(cost[~up].sum()), int(up.sum()), int((~up).sum())
 
 
+def feature_sums(block: Block, part: PartRows, features: Any) -> tuple[int, Array]:
+    """Count the rows, and return the sum of their features."""
+    block, _, _ = part.of(block)
+    sums = np.zeros(features.dimension)
+    for _, F in feature_pieces(block, features):
+        sums += F.sum(axis=0)
+    return len(block), sums
+
+
 def sampled(
     block: Block, part: PartRows, shares: Array, features: Any
 ) -> tuple[Array, Array, Array]:

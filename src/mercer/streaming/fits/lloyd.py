@@ -153,7 +153,9 @@ def no_labels(block: Block) -> Array:
 def walk(
     rows: FeatureRows, means: Array, far: Far, watch: Watch, max_iter: int, refine: bool
 ) -> Walk:
-    """Step until no row moves, or nothing is gained; then let single rows move, if asked.
+    """Step until nothing is gained; then let single rows move, if asked.
+
+    The answer is where a further step, or the move of a row, gains less than 1e-7 of the objective.
 
     Parameters
     ----------
@@ -185,13 +187,14 @@ def walk(
             else:
                 after, found = blocks.step(labels, better_sums, *shared, centres, sums.W, least)
             rounding = _ROUNDINGS * _EPS * max(sums.squares, 0.0)
-            gain = objectives[-1] - found.objective
-            if found.moved and gain > rounding:
+            # steps until no row moves at all would be the more, the more rows there are
+            small = max(_GAIN * objectives[-1], rounding)
+            if found.moved and objectives[-1] - found.objective > small:
                 labels, sums, least = after, found, None
                 objectives.append(found.objective)
             elif least is None and refine:
                 least = rounding
-            elif least is not None and found.most > max(_GAIN * objectives[-1], rounding):
+            elif least is not None and found.most > small:
                 if least >= _FEW * found.most:  # not even the best ones together
                     status = Status.INACCURATE
                     break

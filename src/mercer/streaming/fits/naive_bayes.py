@@ -54,8 +54,10 @@ def fit_naive_bayes(machine: NaiveBayes, blocks: RowBlocks) -> None:
 
 def block_counts(block: Block, machine: Any, layout: Layout, codes: Any) -> CountSum:
     """Count the rows of a block that count."""
-    block = counted(block)
-    table = read_table(machine, block.X, True)
-    labels = codes.codes(block.y)
-    weights = np.asarray(block.counts, dtype=np.float64)
+    some = counted(block)
+    if not len(some):  # nothing in it counts: a row of no weight gives counts of the right shape
+        some = Block(block.only([0]).X, codes.classes[:1], np.zeros(1), block.first)
+    table = read_table(machine, some.X, True)
+    labels = codes.codes(some.y)
+    weights = np.asarray(some.counts, dtype=np.float64)
     return CountSum(count(machine, layout, table, labels, weights, len(codes.classes)))

@@ -30,6 +30,7 @@ from mercer.streaming.fits.hinge_rows import (
     Plane,
     class_sums,
     decided,
+    feature_sums,
     middle_of_boxes,
     rounded_sums,
     rows_near,
@@ -122,7 +123,7 @@ class Search:
         kept = blocks.start(middle_of_boxes, self.part, balance)
         with self.watch.keeping(lambda: self.best is not None), np.errstate(all="ignore"):
             if n_up + n_down <= self.room:
-                width = self._brought(self._nowhere(), np.inf, kept)
+                width = self._brought(self._middle(), np.inf, kept)
             else:
                 shares = np.array([min(1.0, 0.5 * self.room / n) for n in (n_up, n_down)])
                 at, width = self._guessed(shares)
@@ -146,9 +147,11 @@ class Search:
         self.steps += 1
         return self.watch.tick(self.steps, measure) or self._over
 
-    def _nowhere(self) -> Plane:
-        D = self.problem.rows.dimension
-        return Plane(self.problem.rows.features, np.zeros(D), np.zeros(D), 0.0)
+    def _middle(self) -> Plane:
+        """Return the zero function about the mean of the features."""
+        rows = self.problem.rows
+        total, sums = rows.blocks.total(feature_sums, self.part, rows.features)
+        return Plane(rows.features, sums / total, np.zeros(rows.dimension), 0.0)
 
     # --- a sample ---------------------------------------------------------------------------------
 
@@ -290,7 +293,8 @@ class Search:
             P.rows, P.linear, P.lower, P.upper, P.shift, P.epsilon,
             np.diag(np.append(np.ones(F.shape[1]), 0.0)), pull,
         )  # fmt: skip
-        size = float(np.square(cost).sum() / cost.sum())
+        top = float(cost.max())
+        size = top * float(np.square(cost / top).sum() / (cost / top).sum())
         mu = size * (1.0 if np.isinf(band) else _WARM * band)
         answer = barrier(part, np.append(at.w, at.b), mu, size, Goal(_FINE), self._ticked)
         if not answer.near:

@@ -48,6 +48,7 @@ _LOOKED_AT = 2000  # rows of the sample among which similarities below zero are 
 _MAX_STEPS = 300  # of Lloyd's
 _ROUNDING = 10.0  # as of eigenvalues in memory
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 _OF_ROWS = ("embedding_", "degrees_", "graph_", "scaling_", "_scaling_ended")
 
 
@@ -135,7 +136,8 @@ def _pairs(M: Array, z: Array | None, count: int) -> tuple[Array, Array]:
     """Return the leading eigenpairs of the small matrix; that of the degrees is known."""
     known = np.zeros((len(M), 0))
     if z is not None:
-        known = (z / np.linalg.norm(z))[:, None]
+        unit = z / max(float(np.abs(z).max()), _TINY)  # squares of tiny sums would vanish
+        known = (unit / np.linalg.norm(unit))[:, None]
         M = M - known @ (known.T @ M)
         M = M - (M @ known) @ known.T
     values, V = np.linalg.eigh((M + M.T) / 2)

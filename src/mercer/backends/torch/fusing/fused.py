@@ -264,7 +264,7 @@ def _is_accurate(
     Long rows with themselves are in the sample. Tensor cores do not round sums as other units do,
     so nothing but the kernel tells how exact it is; and nothing else whether the card has room.
     """
-    from triton.runtime.errors import OutOfResources  # noqa: PLC0415  there where it is used
+    from triton.runtime.errors import OutOfResources  # noqa: PLC0415  Triton may be missing
 
     rows, columns = _sample(operands, "rows"), _sample(operands, "columns")
     exact = [compare(o.leaf, o.rows.block(rows), o.columns.block(columns)) for o in operands]

@@ -1,0 +1,149 @@
+"""Blocks as they come: empty, of one row, of other types, without weight, cut off, interrupted."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import (
+    PCA,
+    SVC,
+    BernoulliMixture,
+    FisherDiscriminant,
+    GaussianClassifier,
+    GaussianMixture,
+    KernelRidge,
+    KMeans,
+    LogisticRegression,
+    MultinomialMixture,
+    NaiveBayes,
+    SpectralClustering,
+)
+from mercer.approximation import Nystrom
+from mercer.blocks import ArrayBlocks, blocks_of
+from mercer.kernels import Gaussian
+
+RNG = np.random.default_rng(0)
+X = np.abs(np.concatenate([RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3)) + 3.0]))
+LABELS = np.repeat([0, 1], 30)
+LABELS[:2] = 1
+Y = X @ [1.0, 2.0, 3.0]
+KERNEL = Nystrom(10).of(Gaussian(2.0), X)
+MACHINES = {
+    "KernelRidge": (KernelRidge(0.1), Y),
+    "PCA": (PCA(2), None),
+    "SVC": (SVC(KERNEL), LABELS),
+    "LogisticRegression": (LogisticRegression(KERNEL), LABELS),
+    "FisherDiscriminant": (FisherDiscriminant(), LABELS),
+    "NaiveBayes": (NaiveBayes(kinds="gaussian"), LABELS),
+    "GaussianClassifier": (GaussianClassifier(), LABELS),
+    "KMeans": (KMeans(2, n_init=2), None),
+    "SpectralClustering": (SpectralClustering(2, KERNEL), None),
+    "GaussianMixture": (GaussianMixture(2, n_init=1), None),
+    "BernoulliMixture": (BernoulliMixture(2, n_init=1, binarize=1.0), None),
+    "MultinomialMixture": (MultinomialMixture(2, source="documents"), None),
+}
+every = pytest.mark.parametrize("name", MACHINES)
+
+
+def answers(machine):
+    return machine.transform(X) if isinstance(machine, PCA) else machine.predict(X)
+
+
+def cut(name, where, dtypes=(np.float64,)):
+    """Return blocks that end at some rows; equal ends make empty blocks."""
+    y = MACHINES[name][1]
+
+    def parts():
+        for number, (a, b) in enumerate(zip([0, *where], [*where, len(X)], strict=True)):
+            rows = X[a:b].astype(dtypes[number % len(dtypes)])
+            yield rows if y is None else (rows, y[a:b])
+
+    return blocks_of(parts)
+
+
+@every
+def test_empty_blocks_and_blocks_of_one_row(name):
+    machine, y = MACHINES[name]
+    expected = answers(machine.fit(ArrayBlocks(X, y)))
+    found = machine.fit(cut(name, [0, 1, 2, 2, 2, 31, 60, 60]))
+    assert found.solution_.status.ok and found.certificate_.ok
+    np.testing.assert_allclose(answers(found), expected, rtol=1e-6, atol=1e-6)
+
+
+@every
+def test_blocks_without_weight_are_not_there(name):
+    machine, y = MACHINES[name]
+    weights = np.repeat([0.0, 1.0, 1.0, 0.0], 15)
+    found = machine.fit(ArrayBlocks(X, y, weights, rows=15))
+    assert found.certificate_.ok
+    part = slice(15, 45)
+    expected = machine.fit(ArrayBlocks(X[part], None if y is None else y[part]))
+    np.testing.assert_allclose(answers(found), answers(expected), rtol=1e-6, atol=1e-6)
+
+
+@every
+def test_an_interrupt_between_blocks_leaves_the_machine_as_it_was(name):
+    machine, y = MACHINES[name]
+    machine = machine.fit(ArrayBlocks(X, y, rows=20))
+    before, passes = dict(vars(machine)), []
+
+    def interrupted():
+        passes.append(1)
+        for a in (0, 30):
+            if a and len(passes) > 2:
+                raise KeyboardInterrupt
+            rows = slice(a, a + 30)
+            yield X[rows] if y is None else (X[rows], y[rows])
+
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(blocks_of(interrupted))
+    assert vars(machine) == before
+
+
+@every
+def test_a_gap_in_the_last_block_is_named(name):
+    machine, y = MACHINES[name]
+    bad = X.copy()
+    bad[-1, 1] = np.nan
+    with pytest.raises(ValueError, match=r"block 2.*NaN"):
+        machine.fit(ArrayBlocks(bad, y, rows=20))
+
+
+@every
+def test_models_of_blocks_are_saved_and_loaded(name, tmp_path):
+    machine, y = MACHINES[name]
+    found = machine.fit(ArrayBlocks(X, y, rows=20))
+    mercer.save(found, tmp_path / "model.mercer")
+    again = mercer.load(tmp_path / "model.mercer")
+    np.testing.assert_array_equal(answers(again), answers(found))
+    assert again.solution_.status is found.solution_.status
+
+
+def test_labels_in_one_block_only():
+    y = np.zeros(60, dtype=int)
+    y[-3:] = 1
+    for machine in (SVC("linear"), LogisticRegression(), NaiveBayes(kinds="gaussian")):
+        found = machine.fit(ArrayBlocks(X, y, rows=20))
+        assert found.classes_.tolist() == [0, 1] and found.certificate_.ok
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e-20, 1e6])
+def test_tiny_and_large_weights_of_a_support_vector_machine(weight):
+    found = SVC("linear").fit(ArrayBlocks(X, LABELS, np.full(60, weight), rows=20))
+    assert found.solution_.status.ok and found.certificate_.ok
+
+
+def test_a_far_origin_of_a_support_vector_machine():
+    near = SVC("linear").fit(ArrayBlocks(X, LABELS, rows=20))
+    far = SVC("linear").fit(ArrayBlocks(X + 1e6, LABELS, rows=20))
+    assert far.solution_.status.ok and far.certificate_.ok
+    np.testing.assert_allclose(far.decision_function(X + 1e6), near.decision_function(X), atol=1e-4)
+
+
+def test_types_that_differ_between_blocks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="block 1"):
+            KernelRidge(0.1).fit(cut("KernelRidge", [20, 40], (np.float64, np.float32)))
