@@ -30,7 +30,8 @@ from mercer.approximation import ApproximateKernel, Nystrom
 from mercer.approximation.nystrom import NystromFeatures
 from mercer.kernels import Gaussian
 
-Decide, Weights = Callable[[Any], Any], Callable[[], Any]
+Decide = Callable[[Any], Any]
+Weights = Callable[[], Any]
 SCALE, FEATURES, C, HELD_OUT, NOISE = 5.0, 300, 1.0, 20_000, 0.05
 
 
