@@ -4,10 +4,9 @@ python -m benchmarks.scale.exact_svc [easy] [rows of covertype, 40000] ...
 
 Mercer and the rival are fitted in one process on the same rows, to the same tolerance: to
 scikit-learn on easy sets, twice, as the first fit of a process has memory to take; and on covertype
-to scikit-learn-intelex where it is installed. That needs an environment of its own, into which pip
-puts its libraries; in one that only points to the packages of another it is not found. Processor
-time is compared beside time on the clock, as it depends less on what else runs. Past the 92962 rows
-of covertype at hand, rows are repeated with noise of a hundredth of a column's spread.
+to scikit-learn-intelex where it is installed. Processor time is compared beside time on the clock,
+as it depends less on what else runs. Past the 92962 rows of covertype at hand, rows are repeated
+with noise of a hundredth of a column's spread.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ def plot(file: str) -> None:
     ends = np.array([1e5, 1e7])
     left.loglog(ends, 2e-6 * ends, color="grey", linestyle=":", label="linear")
     left.set(xlabel="rows", ylabel="seconds of processor time")
-    right.set(xlabel="rows", ylabel="largest memory of the process, GB", ylim=(0, None))
+    most = max(memory for lines in found.values() for _, _, memory in lines)
+    right.set(xlabel="rows", ylabel="largest memory of the process, GB", ylim=(0, 1.1 * most))
     left.legend(fontsize=8)
     figure.savefig(file, dpi=130)
 

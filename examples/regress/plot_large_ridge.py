@@ -13,7 +13,7 @@ from time import process_time
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import NullFormatter, NullLocator
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -59,9 +59,10 @@ for (name, make), style in zip(fits.items(), ("o-", "s-", "o:", "s:"), strict=Tr
 exact = error(KernelRidge(penalty, Gaussian(scale)).fit(X, y))
 right.axhline(exact, color="0.5", ls="--", lw=1)
 right.text(numbers[0], exact, "the exact kernel", va="bottom", fontsize=8, color="0.4")
-for axis in (left, right):
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.yaxis.set_minor_formatter(NullFormatter())
+left.xaxis.set_minor_formatter(NullFormatter())
+right.xaxis.set_minor_formatter(NullFormatter())
+left.set_yticks([0.5, 0.6, 0.8, 1.0, 1.2], ["0.5", "0.6", "0.8", "1", "1.2"])
+left.yaxis.set_minor_locator(NullLocator())
 right.set_xticks(numbers, [str(m) for m in numbers])
 left.set(xlabel="seconds of processor time", ylabel="root mean square error on new rows")
 right.set(xlabel="features")

@@ -68,13 +68,14 @@ if TYPE_CHECKING:
         VariationalAutoencoder,
         Whiten,
         compress,
+        to_device,
     )
     from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
     from mercer.selection import Tuned, choose, tune
     from mercer.solvers import Solution, SolverError, Status
     from mercer.solvers.solve import solve
 
-__version__ = "0.11.0"
+__version__ = "0.12.0"
 
 __all__ = [
     "CCA",
@@ -145,6 +146,7 @@ __all__ = [
     "save",
     "set_config",
     "solve",
+    "to_device",
     "topics",
     "tune",
 ]
@@ -204,6 +206,7 @@ _ROOMS = {
         "LaplacianSVC",
         "Whiten",
         "compress",
+        "to_device",
     ),
     "mercer.resources": ("Config", "MemoryBudgetError", "config", "get_config", "set_config"),
     "mercer.selection": ("Tuned", "choose", "tune"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.places import at_its_place, place_of
 from mercer.resources import config, get_config
 
 METHODS = (
@@ -107,11 +108,13 @@ def in_kind(answer: Any, like: Any) -> Any:
 
 def answering_in_kind(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method of a machine take arrays of other libraries, and answer with them."""
+    learns = "fit" in method.__name__
 
     @functools.wraps(method)
     def answering(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not holds_foreign(args, kwargs):
-            return method(self, *args, **kwargs)
+            with at_its_place(self, learning=learns):
+                return method(self, *args, **kwargs)
         return call_in_kind(method, self, args, kwargs)
 
     return answers_in_kind(answering)
@@ -136,10 +139,17 @@ def call_in_kind(
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     name = f"{type(machine).__name__}.{method.__name__}"
     first, device = _one_device(name, given)
+    place = place_of(machine)
+    if place is not None and device not in ("cpu", place.device, f"{place.device}:0"):
+        raise ValueError(
+            f"{name}: the rows are on {device!r}, but the machine was moved to {place.device!r}; "
+            f"bring them together, e.g. by mercer.to_device(machine, {device!r})"
+        )
     host = [on_host(value) if is_foreign(value) else value for value in args]
     named = {key: on_host(v) if is_foreign(v) else v for key, v in kwargs.items()}
     settings = {"backend": "torch", "device": device} if device != "cpu" else {}
-    with config(**settings):
+    learns = "fit" in method.__name__
+    with config(**settings), at_its_place(machine, learning=learns):
         answer = method(machine, *host, **named)
     return in_kind(answer, first)
 

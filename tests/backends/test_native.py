@@ -215,7 +215,7 @@ def test_python_errors_in_kernel_functions_come_through(rng):
 @pytest.mark.parametrize("height", [192, 400])
 def test_blocks_evaluated_by_python(rng, monkeypatch, height):
     X, Y, V = rng.random((700, 20)), rng.random((500, 20)), rng.standard_normal((700, 3))
-    monkeypatch.setattr("mercer.backends.native.backend._BLOCK_ENTRIES", height * 700)
+    monkeypatch.setattr("mercer.backends.native.pairs._BLOCK_ENTRIES", height * 700)
     both = Opaque(lambda a, b: a @ b.T) + GAUSSIAN
     expected = X @ X.T + gram(X, np.float64).dense()
     pairs = gram(X, np.float64, both)

@@ -22,9 +22,9 @@ from mercer.gram import (
     scaled,
 )
 from mercer.gram.base import RKHSFunction
-from mercer.gram.build import stored_dtype
 from mercer.gram.exact_parts import exact_sums
 from mercer.gram.policy import FLOAT64_ROWS
+from mercer.gram.sizes import stored_dtype
 from mercer.kernels import (
     AllSubsets,
     FeatureMap,

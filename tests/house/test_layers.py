@@ -34,6 +34,7 @@ LAYERS = [
         "progress",
         "expression",
         "foreign_arrays",
+        "places",
         "points",
         "sparse_format",
         "array_types",

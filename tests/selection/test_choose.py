@@ -48,7 +48,7 @@ def test_scores_are_those_of_scikit_learn():
 
 
 def test_the_plainest_within_its_error_is_taken_and_the_table_says_why(monkeypatch):
-    monkeypatch.setattr("mercer.selection.choosing.choice._FEW_ROWS", 100)
+    monkeypatch.setattr("mercer.selection.choosing.contender._FEW_ROWS", 100)
     found = choose(DISC, RING)
     taken = found.contenders[found.chosen]
     assert taken.behind <= taken.behind_error

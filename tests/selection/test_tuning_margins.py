@@ -29,7 +29,7 @@ from mercer.gram import exact_parts
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
 from mercer.selection.running.task import Task
 from mercer.selection.sharing import Stopped, groups
-from mercer.selection.sharing.margin import Margins
+from mercer.selection.sharing.margin.group import Margins
 from mercer.selection.sharing.refit import Refit
 
 KERNELS = [Gaussian(0.7), Gaussian(3.0)]

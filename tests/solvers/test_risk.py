@@ -22,8 +22,10 @@ from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Intersection, Linear, Polynomial
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
 from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
+from mercer.solvers.risk import newton
 from mercer.solvers.risk.newton import _exact
 from mercer.solvers.risk.preconditioned import HessianPreconditioner
+from mercer.solvers.risk.sampled_hessian import SampledHessian
 from mercer.solvers.risk.space import space_of
 
 
@@ -153,6 +155,41 @@ def test_shaped_steps_are_those_of_newton(loss, bias):
     shaped, solved = HessianPreconditioner(space).step(u, g, 0.0, Watch(), 200)
     gap = space.inner(space.change(shaped, exact), space.change(shaped, exact))
     assert solved and gap < 0.05 * space.inner(exact, exact)
+
+
+@pytest.mark.parametrize("penalty", [10.0, 0.3])  # products in float32, and in float64
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_steps_by_a_sample_are_those_of_newton(classes, bias, penalty):
+    A, c = data(400, 12, classes, seed=1)
+    A = A @ np.diag(np.logspace(-2, 2, 12))
+    gram = make_gram(Linear(), A + 3.0, Need.PRODUCTS)
+    rng = np.random.default_rng(0)
+    problem = SmoothRisk(gram, c, classes, rng.uniform(0.5, 2.0, 400), penalty, LogLoss(), bias)
+    space = space_of(problem)
+    k = problem.columns
+    u = space.element(
+        0.1 * rng.standard_normal((12, k)) / np.logspace(-2, 2, 12)[:, None], np.zeros(k)
+    )
+    g = space.gradient(u)
+    exact = _exact(space, u, g)
+    step, solved = SampledHessian(space).step(u, g, 1e-7, Watch(), 200)
+    gap = space.inner(space.change(step, exact), space.change(step, exact))
+    assert solved and gap < 0.05 * space.inner(exact, exact)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e8])
+@pytest.mark.parametrize("scale", [1.0, 1e-25])
+def test_samples_of_many_features_end_where_decompositions_do(monkeypatch, scale, shift):
+    A, c = data(900, 14, 3, seed=3)
+    A = np.round(1024 * A) / 1024  # so that a shift loses nothing
+    weights = np.random.default_rng(0).integers(0, 3, 900).astype(float)
+    expected = LogisticRegression(penalty=0.5).fit(A, c, weights)
+    monkeypatch.setattr(newton, "WIDEST", 2)
+    monkeypatch.setattr(newton, "_CHEAP", 0)
+    found = LogisticRegression(penalty=0.5 * scale**2).fit(scale * (A + shift), c, weights)
+    assert found.solution_.status.ok and found.certificate_.ok
+    np.testing.assert_allclose(scale * found.coef_, expected.coef_, rtol=1e-5, atol=1e-7)
 
 
 def test_many_classes_and_columns_of_all_scales_agree_with_scikit_learn():

@@ -30,7 +30,7 @@ from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
 from mercer.solvers.choose import choose
 from mercer.solvers.margin import choose_set
-from mercer.solvers.margin import working_sets as sets
+from mercer.solvers.margin import set_engine as sets
 from mercer.solvers.margin.descent import Violation
 from mercer.solvers.margin.newton import newton
 from mercer.testing import check_solver

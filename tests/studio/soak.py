@@ -88,7 +88,7 @@ def tour(reader, draw):
         page.click("#tour-leave")
         return
     buttons.nth(draw.randrange(buttons.count())).click()
-    page.wait_for_selector("#tour-step")
+    page.locator("#tour-step").wait_for()  # a handle of an element would hold the whole tour
     for _ in range(4):
         if page.is_enabled("#tour-step"):
             page.click("#tour-step")

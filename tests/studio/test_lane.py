@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +11,7 @@ from mercer.studio import lane as lanes
 from mercer.studio.lane import Lane
 from mercer.studio.limits import StudioLimits
 from mercer.studio.tables import Tables
+from mercer.studio.workers import Workers
 
 
 class Puppet:
@@ -37,7 +40,7 @@ class Stock:
     """Puppets in stock."""
 
     def __init__(self):
-        self.taken = []
+        self.taken, self.back = [], []
 
     async def take(self):
         self.taken.append(Puppet())
@@ -45,6 +48,9 @@ class Stock:
 
     def give_up(self, worker):
         worker.end()
+
+    def give_back(self, worker):
+        self.back.append(worker)
 
 
 def played(play):
@@ -56,7 +62,13 @@ def played(play):
         await play(lane, stock, said)
         lane.close()
 
-    asyncio.run(run())
+    run_alone(run())
+
+
+def run_alone(work):
+    """Run in a thread of its own: that of the tests has a loop while a browser is driven."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
 
 
 async def soon():
@@ -162,3 +174,66 @@ def test_what_waits_can_be_taken_back():
         ]
 
     played(play)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_process_with_nothing_to_do_is_kept_for_the_next_page(busy):
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        worker = stock.taken[0]
+        if not busy:
+            worker.lines.put_nowait((1, "answer", '{"id": 1, "kind": "answer"}'))
+            await soon()
+        lane.close()
+        lane.close()
+        await soon()
+        if busy:
+            assert worker.sent[-1] == {"cancel": 1} and not stock.back
+            worker.lines.put_nowait((1, "cancelled", "{}"))
+            await soon()
+        assert stock.back == [worker] and not worker.ended
+        assert [one["kind"] for one in said] == ([] if busy else ["answer"])
+
+    played(play)
+
+
+def test_a_process_that_does_not_stop_for_a_closed_page_is_ended(monkeypatch):
+    monkeypatch.setattr(lanes, "_PATIENCE", 0.0)
+
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        lane.close()
+        await asyncio.sleep(0.01)
+        assert stock.taken[0].ended and not stock.back and not said
+
+    played(play)
+
+
+def test_processes_in_stock_are_few_and_alive(monkeypatch):
+    ended = []
+
+    def process(alive=True):
+        return SimpleNamespace(alive=alive, end=lambda: None)
+
+    async def new(self):
+        return process()
+
+    async def run():
+        workers = Workers(StudioLimits())
+        monkeypatch.setattr(Workers, "_new", new)
+        monkeypatch.setattr(Workers, "give_up", lambda self, worker: ended.append(worker))
+        first, dead, second, third = process(), process(False), process(), process()
+        workers.give_back(first)
+        workers.give_back(dead)
+        workers.give_back(second)
+        assert ended == [second]
+        assert await workers.take() is first and ended == [second, dead]
+        assert len(workers.stock) == 1  # the next one is on its way
+        workers.closed = True
+        workers.give_back(third)
+        assert ended == [second, dead, third]
+        await workers.close()
+
+    run_alone(run())

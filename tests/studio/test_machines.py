@@ -13,9 +13,9 @@ from mercer.studio.catalog.parameters import Choice, Integer, Number, Switch
 from mercer.studio.catalog.presets import PRESETS
 from mercer.studio.catalog.table import MACHINES, TASKS
 from mercer.studio.frames import plain, text_of
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.table import LONG, QUICK, job_of
 from mercer.studio.refusal import RefusalError
-from mercer.studio.work.bench import Bench
-from mercer.studio.work.jobs import LONG, QUICK, job_of
 
 VIEW = {"bounds": [-1.5, 1.5, -1.5, 1.5], "nx": 12, "ny": 10}
 OF_TASK = {"classes": "moons", "regression": "sinc", "targets": "hills", "unlabelled": "clusters"}

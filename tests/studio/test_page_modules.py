@@ -1,20 +1,22 @@
 """The page's files: small, nothing inline, nothing from outside, no text read as markup."""
 
 import re
+import tomllib
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 import mercer
+from mercer.studio.page_files import page_files
 
 PAGE = Path(mercer.__file__).parent / "studio" / "page"
 FILES = sorted(file for file in PAGE.rglob("*") if file.is_file())
 SCRIPTS = [file for file in FILES if file.suffix == ".js"]
 MOST_LINES = 300
 MOST_FILES = 15
-# an attribute of style or a listener in markup is refused by the page's policy; the rest reads text
-# as markup or code
+ROOT = Path(__file__).parents[2]
 # what reads text as markup or code
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
@@ -82,3 +84,29 @@ def test_every_file_is_reached_from_the_page():
                 reached.add(found)
                 waiting.append(found)
     assert {file for file in FILES if file not in reached} == set()
+
+
+def test_every_file_is_handed_out():
+    assert {name_of(file) for file in FILES} == set(page_files())
+
+
+def left_out(name, pattern):
+    """Return whether a pattern of files that are left out takes a path, as git reads patterns."""
+    if "/" in pattern.rstrip("/"):
+        return fnmatch(name, pattern.strip("/")) or fnmatch(name, pattern.strip("/") + "/*")
+    return any(fnmatch(part, pattern.rstrip("/")) for part in name.split("/"))
+
+
+def test_every_file_is_in_wheels_and_in_the_source_archive():
+    """All files of the package go there, but for those that the settings or git leave out."""
+    if not (ROOT / "pyproject.toml").is_file():
+        pytest.skip("no source tree: the package is installed without it")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    built = settings["tool"]["scikit-build"]
+    wheel, archive = built["wheel"], built["sdist"]
+    assert wheel["packages"] == ["src/mercer"]
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    patterns = [*ignored, *archive.get("exclude", []), *wheel.get("exclude", [])]
+    for file in FILES:
+        name = f"src/mercer/studio/page/{name_of(file)}"
+        assert [one for one in patterns if one and left_out(name, one)] == []

@@ -248,3 +248,11 @@ def test_machines_are_certified_and_agree_with_the_other_backends(make):
 def test_the_backend_is_what_the_host_lends():
     backend = Torch("cpu", Reference())
     assert backend.device == CPU and not backend._fused
+
+
+def test_diagonals_are_not_left_to_a_slow_host():
+    """The reference compares every row with 63 others for it: seconds for rows of pictures."""
+    for e in (GAUSSIAN, Dot() ** 2 + 1.0):
+        found = Torch("cpu", None).diagonal(e, X, np.float32)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, Reference().diagonal(e, X, np.float32), rtol=1e-6)

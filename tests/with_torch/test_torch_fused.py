@@ -23,7 +23,9 @@ from mercer.backends.torch.fusing.source import (  # noqa: E402
 )
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
+from mercer.testing.backend import backend_checks  # noqa: E402
 from mercer.testing.expressions import expressions  # noqa: E402
+from mercer.testing.judge import Judge  # noqa: E402
 
 rng = np.random.default_rng(0)
 CPU = Device("cpu")
@@ -114,6 +116,24 @@ def test_the_way_depends_on_what_products_lose():
         np.testing.assert_allclose(bound(GAUSSIAN, rows, rows).dense(), K, atol=5e-6)
 
 
+def test_hard_distances_are_those_of_the_reference():
+    judge = Judge(Torch("cpu", Reference(), fused=True))
+    dict(backend_checks(judge))["hard distances"]()
+    judge.refuse()
+
+
+@pytest.mark.parametrize("features", [3, 90, 200])
+def test_equal_rows_have_no_distance(features):
+    """Products make something of it, and its size depends on who adds them up."""
+    rows = rng.standard_normal((70, features)) * rng.geometric(0.1, 70)[:, None]
+    pairs = bound(SqDist(), rows, rows.copy())
+    K = pairs.dense()
+    assert (np.diagonal(K) == 0.0).all()
+    assert (K + np.eye(70) > 0.0).all()
+    if pairs._fused._leaves[0].way is Way.PRODUCTS:
+        assert 2.0**-21 <= pairs._fused._leaves[0].least < 2e-6
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("expression", [GAUSSIAN, Dot(), Exp(-1.0 * AbsDist())], ids=str)
 def test_what_is_not_finite(expression, value):
@@ -158,7 +178,7 @@ def test_one_text_for_all_scales():
     launch.compiled.cache_clear()
     for g in (0.5, 0.7, 0.9):
         bound(Exp(-g * SqDist())).matmul(np.ones(215))
-    assert launch.compiled.cache_info().misses == 2  # of the sample, and of products
+    assert launch.compiled.cache_info().misses == 3  # of the sample, of distances, and of products
 
 
 def test_depths_and_pieces():
@@ -196,3 +216,28 @@ def test_a_tile_without_room_gives_way_to_a_smaller_one():
     found = launch._with_room(ways, 1, torch.device("cpu"), by)
     assert found is tried[2]
     assert found.height < tried[0].height
+
+
+def test_a_formula_without_room_is_multiplied_by_fewer_columns(monkeypatch):
+    wide, product = [], launch._product
+
+    def full(program, arguments, ways, shape, right):
+        wide.append(right.shape[1])
+        if right.shape[1] > 16:
+            raise OutOfResources(300_000, 232_448, "shared memory")
+        return product(program, arguments, ways, shape, right)
+
+    V = rng.standard_normal((215, 20))
+    pairs = bound(GAUSSIAN)
+    monkeypatch.setattr(launch, "_product", full)
+    wanted = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense() @ V
+    np.testing.assert_allclose(pairs.matmul(V), wanted, atol=1e-4)
+    assert wide == [20, 16, 4]
+
+
+def test_a_formula_without_room_for_any_tile_is_not_fused(monkeypatch):
+    def full(*arguments):
+        raise OutOfResources(300_000, 232_448, "shared memory")
+
+    monkeypatch.setattr(launch, "_launch", full)
+    assert bound(GAUSSIAN)._fused is None

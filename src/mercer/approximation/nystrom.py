@@ -17,7 +17,7 @@ from mercer.approximation.base import (
 )
 from mercer.approximation.landmarks import RULES
 from mercer.array_types import Array, Points
-from mercer.backends import choose_backend
+from mercer.backends import Pairs, choose_backend
 from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
@@ -133,6 +133,12 @@ class NystromFeatures(Features):
     def raw(self, X: Points, dtype: Any) -> Array:
         """Evaluate the kernel at the landmarks."""
         return choose_backend().pairs(self.expression, X, self.landmarks, dtype).dense()
+
+    def pairs(self, X: Points, dtype: Any) -> tuple[Pairs, Pairs]:
+        """Bind points and landmarks, both ways round."""
+        backend = choose_backend()
+        there = backend.pairs(self.expression, X, self.landmarks, dtype)
+        return there, backend.pairs(self.expression, self.landmarks, X, dtype)
 
     def longest(self, X: Points) -> Array:
         """Return k(x, x): a projection is not longer."""

@@ -217,15 +217,19 @@ class FourierFeatures(Features):
     def __call__(self, X: Any) -> Array:
         """Return cosines and sines."""
         points = as_points(X)
-        n, m = row_count(points), self.frequencies.shape[1]
-        out = np.empty((n, 2 * m))
+        out = np.empty((row_count(points), self.dimension))
+        self.write(points, out)
+        return out
+
+    def write(self, X: Points, out: Array) -> None:
+        """Write cosines and sines block of rows by block."""
+        n, m = len(out), self.frequencies.shape[1]
         turned = self.frequencies * (PLACES / (2 * np.pi))
+        amplitude = self.amplitude / np.sqrt(m)
         for first in range(0, n, _ROWS):
             rows = slice(first, min(first + _ROWS, n))
-            places = np.asarray(points[rows] @ turned, dtype=np.float64)
-            amplitude = self.amplitude / np.sqrt(m)
+            places = np.asarray(X[rows] @ turned, dtype=np.float64)
             cosines_and_sines(places, amplitude, out[rows, :m], out[rows, m:])
-        return out
 
 
 def _is_finite(X: Points) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -12,44 +10,32 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.backends.stored import StoredMatrix
 from mercer.deadline import check
-from mercer.expression import Dot, Expression, Mapped, bind_columns
+from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
+from mercer.gram.by_features import factored, factored_rows, factored_sparse
+from mercer.gram.extremes import refuse_overflow
 from mercer.gram.policy import (
-    DESCENT_COPIES,
     FLOAT32_RANGE,
     FLOAT64_ROWS,
     LARGEST_STORED,
-    NARROW,
-    NARROW_ROWS,
-    NONZERO_COST,
-    PANEL_COLUMNS,
-    ROWS_PER_FEATURE,
-    SHARED_FLOAT64_ROWS,
-    SHARED_NARROW_ROWS,
-    SQUARED,
     STIFF,
     STORED_UNSEEN,
-    WORKING_SET_SHARE,
-    WRITTEN_OUT,
 )
+from mercer.gram.sizes import box_bytes, dense_bytes, panel_bytes
 from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.gram.storage.precomputed import PrecomputedGram
 from mercer.gram.storage.sparse import SparseGram
-from mercer.gram.storage.streamed import RowMap, StreamedGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
-from mercer.kernels.features import FeatureMap, feature_map, sequence_map
+from mercer.kernels.features import feature_map
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (
     MemoryBudgetError,
     format_bytes,
     memory_budget,
     require_memory,
-    square_side,
-    thread_limit,
     within_budget,
 )
 
@@ -174,7 +160,7 @@ def _choose(
     if need is Need.BOX:
         needed = box_bytes(n, copies * n, dtype)
     elif copies > 1:
-        needed += _panel_bytes(n)
+        needed += panel_bytes(n)
     kept = need is Need.BOX and choose_backend().keeps(dense_bytes(n, dtype))
     fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
     factored = _by_features(expression, X, need, fits)
@@ -205,10 +191,10 @@ def _looks_first(source: Source) -> bool:
 
 def _by_features(expression: Expression, X: Points, need: Need, fits: bool) -> FactoredGram | None:
     if need is Need.BOX:
-        return _factored_rows(expression, X, fits)
+        return factored_rows(expression, X, fits)
     if need is Need.PASSES and is_sparse(X):
-        return _factored_sparse(expression, X)
-    return None if need is Need.ROWS else _factored(expression, X)
+        return factored_sparse(expression, X)
+    return None if need is Need.ROWS else factored(expression, X)
 
 
 def _is_stiff(expression: Expression, X: Points, cost: float) -> bool:
@@ -240,165 +226,6 @@ def _for_passes(source: Source, copies: int) -> Gram:
     return LazyGram(replace(source, dtype=single if single in kinds else preferred))
 
 
-def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:
-    """Return the type to store K of so many rows in.
-
-    Parameters
-    ----------
-    rows : int
-        Rows of K.
-    serves : callable
-        Whether float32 is precise enough; asked only where it would save something.
-
-    Returns
-    -------
-    numpy dtype
-    """
-    single = rows > FLOAT64_ROWS and serves()
-    return np.dtype(np.float32 if single else np.float64)
-
-
-def dense_bytes(n: int, dtype: Any = np.float64) -> int:
-    """Return the size of an n by n matrix."""
-    return int(n * n * np.dtype(dtype).itemsize)
-
-
-def factor_bytes(n: int) -> int:
-    """Return what the factor of an n by n matrix takes, with what is copied on the way to it."""
-    return dense_bytes(n) + _panel_bytes(n)
-
-
-def _panel_bytes(n: int) -> int:
-    return PANEL_COLUMNS * n * np.dtype(np.float64).itemsize
-
-
-def box_bytes(points: int, variables: int, dtype: Any) -> int:
-    """Return what a box programme on a stored K takes, with what its descent works on."""
-    return dense_bytes(points, dtype) + descent_bytes(variables, dtype)
-
-
-def descent_bytes(variables: int, dtype: Any) -> int:
-    """Return what a descent takes beside K: smaller matrices, and a factor for Newton's steps."""
-    return int(DESCENT_COPIES * dense_bytes(variables, dtype))
-
-
-def descents_at_once(K: StoredMatrix, variables: int) -> int:
-    """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
-    each, threads = descent_bytes(variables, K.dtype), thread_limit()
-    if within_budget(K.nbytes + threads * each):
-        return sys.maxsize  # threads take the next when they are done with one
-    return max(1, (memory_budget() - K.nbytes) // max(1, each))
-
-
-def largest_set(dtype: Any) -> int:
-    """Return the most variables of a working set whose K, and a descent on it, fit the budget."""
-    copies = 2 + DESCENT_COPIES  # K twice: rows that stand for several variables are copied
-    return square_side(copies * np.dtype(dtype).itemsize, WORKING_SET_SHARE)
-
-
-def stored_below(
-    kernel: Kernel, X: Points, n: int, names: list[str] | None, budget: float
-) -> float:
-    """Return the cost below which all box programmes of a grid descend on one stored K.
-
-    Descents on it have one lowest point to end at, wherever they start.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        What similarity is.
-    X : Points
-        The points.
-    n : int
-        How many of them there are, in all folds together.
-    names : list of str or None
-        Names of the columns of X.
-    budget : float
-        Bytes that may be taken.
-
-    Returns
-    -------
-    float
-        Zero where fits of all costs would do otherwise, infinity where none would.
-    """
-    dtype = np.dtype(np.float64 if n <= SHARED_FLOAT64_ROWS else np.float32)
-    if n > LARGEST_STORED or box_bytes(n, n, dtype) > budget or not kernel.psd:
-        return 0.0
-    if isinstance(kernel, Precomputed) or is_objects(X):
-        return np.inf
-    expression = bind_columns(kernel.expression(), names)
-    features = feature_map(expression, X.shape[1])
-    if features is None:
-        return np.inf
-    if features.dimension <= NARROW and n >= SHARED_NARROW_ROWS:
-        return 0.0
-    largest = float(Source(expression, X).diag().max(initial=0.0))
-    return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
-
-
-def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
-    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
-
-
-def _factored(expression: Expression, X: Points) -> FactoredGram | None:
-    n, features = row_count(X), _map_of(expression, X)
-    if features is None or features.dimension >= n:
-        return None
-    rows = _row_map(expression)
-    if rows is not None and n * features.dimension > WRITTEN_OUT:
-        return StreamedGram(features, rows, X)
-    if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
-        return None
-    return FactoredGram(features, X)
-
-
-def _row_map(expression: Expression) -> RowMap | None:
-    """Return the feature map that an approximation found, where the kernel is nothing else."""
-    steps = expression.steps if isinstance(expression, Dot) else ()
-    found = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else None
-    return found if isinstance(found, RowMap) else None
-
-
-def _stays_sparse(features: FeatureMap, X: Points) -> bool:
-    """Return whether features of sparse rows are sparse: the map itself tells, by those of a row.
-
-    Maps of so many features that a row of them is large are products, which are not.
-    """
-    if row_count(X) == 0 or features.dimension > WRITTEN_OUT:
-        return False
-    return is_sparse(features(take(X, slice(0, 1))))
-
-
-def _factored_sparse(expression: Expression, X: Points) -> FactoredGram | None:
-    """Decide for products with sparse rows: F (F'V) costs nonzeros of F, K V entries of K."""
-    n, features = row_count(X), feature_map(expression, X.shape[1])
-    if features is None or not _stays_sparse(features, X):
-        return _factored(expression, X)
-    nonzeros = X.nnz * features.dimension / max(1, X.shape[1])
-    if NONZERO_COST * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
-        return _factored(expression, X)
-    return FactoredGram(features, X)
-
-
-def _factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram | None:
-    """Decide for solvers that walk over rows of features, and square them when they are few.
-
-    With F'F small, an interior point method beats descents on K, the more the larger C; with many
-    columns only sparse rows are cheap enough to walk, and only where K could not be stored.
-    """
-    n, features = row_count(X), _map_of(expression, X)
-    if features is None:
-        return None
-    few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
-    if fits and not (few and features.dimension <= NARROW and n >= NARROW_ROWS):
-        return None
-    sparse = is_sparse(X) and _stays_sparse(features, X)
-    size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied
-    if not within_budget(size) or not (few or sparse or features.dimension <= SQUARED):
-        return None
-    return FactoredGram(features, X)
-
-
 def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
     return (
         f"exact work with the whole Gram matrix of {n} points needs {format_bytes(needed)}, but "
@@ -406,87 +233,4 @@ def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
         "in place of the kernel (approximation=Nystrom(1000), of mercer.approximation); a kernel "
         "with a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a "
         "larger budget with mercer.config(memory=...)."
-    )
-
-
-# --- kernel values must be numbers: found out before a solver meets them -------------------------
-
-# kernel values beyond have squares that are no normal numbers: solvers multiply two of them
-_RANGE = 1e-150, 1e150
-_FAR = 1e15  # entries of X: below, squared distances are far from the range's end in float32, too
-
-
-def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
-    """Raise if the kernel overflows on the training points.
-
-    A valid kernel has |k(x, y)|^2 <= k(x, x) k(y, y), so a finite diagonal vouches for the whole
-    matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
-    is looked at entry by entry where it is stored.
-    """
-    own = gram.longest() if isinstance(gram, FactoredGram) else gram.diag()
-    bad = np.flatnonzero(~np.isfinite(own))
-    if not len(bad):
-        bad = _too_far(gram)
-    if not len(bad) and not gram.valid and isinstance(gram, DenseGram):
-        bad = np.flatnonzero(~np.isfinite(gram.dense()).all(axis=1))
-    if len(bad):
-        numbers = bad if rows is None else rows[bad]
-        shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(bad) > 5 else "")
-        raise ValueError(
-            f"kernel value not finite: {kernel!r} overflows on {len(bad)} row(s) of X ({shown}). "
-            "Scale the features, or use a smaller degree."
-        )
-
-
-def refuse_overflow_of(source: Source, kernel: Kernel, rows: Array | None = None) -> None:
-    """Raise if the kernel overflows on points of which no matrix is held."""
-    refuse_overflow(LazyGram(source), kernel, rows)
-
-
-def _too_far(gram: Gram) -> Array:
-    """Return the row of the largest entry of X if its distances to others make no kernel values."""
-    X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
-    if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
-        return np.zeros(0, dtype=int)
-    if not is_sparse(X) and not max(float(X.max()), -float(X.min())) > _FAR:
-        return np.zeros(0, dtype=int)
-    sizes = abs(X).max(axis=1)
-    sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
-    row = int(sizes.argmax())
-    if not sizes[row] > _FAR:
-        return np.zeros(0, dtype=int)
-    far = np.asarray(gram.rows(np.array([row])))
-    return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
-
-
-def refuse_extremes(
-    owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
-) -> Gram:
-    """Return the Gram back if products of two kernel values are numbers that have all their digits.
-
-    Parameters
-    ----------
-    owner : str
-        The name of the machine, for errors.
-    gram : Gram
-        On the training points.
-    kernel : Kernel
-        Whose values they are.
-    rows : (n,) int array, optional
-        Numbers of the rows, if they are not all.
-    small : bool
-        Whether values that are all tiny are refused, too: for machines whose answer does not
-        depend on the scale, and for which zero is no answer.
-    """
-    own = np.abs(gram.diag())
-    if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
-        own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
-    largest = float(own.max(initial=0.0))
-    if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
-        return gram
-    row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
-    raise ValueError(
-        f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
-        f"{largest:.0e} (row {row} of X): products of two leave the range of float64. "
-        "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
     )

@@ -1,6 +1,7 @@
 """The scikit-learn face: validate, translate to a problem, keep the answer. Thin."""
 
 from mercer.machines.base.approximate import ApproximationWarning
+from mercer.machines.base.moving import to_device
 from mercer.machines.base.parameters import ParameterError
 from mercer.machines.base.similarity import FitWarning
 from mercer.machines.bayes.bag_of_words import BagOfWords
@@ -94,4 +95,5 @@ __all__ = [
     "LaplacianSVC",
     "Whiten",
     "compress",
+    "to_device",
 ]

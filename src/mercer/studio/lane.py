@@ -41,6 +41,10 @@ class Asked:
         return str(self.request["do"])
 
 
+def _to_nobody(text: str) -> None:
+    """Say something to a page that is gone."""
+
+
 class Lane:
     """Requests that one process does.
 
@@ -61,7 +65,7 @@ class Lane:
         self.worker: Worker | None = None
         self.listening: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.starting = False
+        self.starting = self.closed = False
 
     def ask(self, request: dict[str, Any], seconds: float) -> None:
         """Take a request; older ones of the same kind are broken off."""
@@ -85,14 +89,23 @@ class Lane:
         return False
 
     def close(self) -> None:
-        """Drop everything."""
+        """Drop everything; the process is for the next page, once it has stopped."""
         self.waiting.clear()
-        self.current = None
-        self._stop_timer()
-        if self.listening is not None:
-            self.listening.cancel()
-        if self.worker is not None:
-            self.workers.give_up(self.worker)
+        self.say = _to_nobody
+        self.closed = True
+        if self.current is None:
+            self._leave()
+        else:
+            self._break_off(self.current, "asked")
+
+    def _leave(self) -> None:
+        """Hear no more of the process, and give it back."""
+        listening, worker, self.listening = self.listening, self.worker, None
+        if listening is None:
+            return
+        listening.cancel()
+        if worker is not None:  # two must not read its pipe
+            listening.add_done_callback(lambda _: self.workers.give_back(worker))
 
     def _next(self) -> None:
         if self.current is not None or not self.waiting or self.starting:
@@ -137,6 +150,8 @@ class Lane:
             self.current = None
             self._stop_timer()
             self._next()
+            if self.closed:
+                self._leave()
 
     def _break_off(self, asked: Asked, why: str) -> None:
         if asked.why:  # it is on the way already

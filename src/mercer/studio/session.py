@@ -10,10 +10,10 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from mercer.studio.frames import text_of
+from mercer.studio.jobs.table import LONG, QUICK
 from mercer.studio.lane import Lane
 from mercer.studio.limits import StudioLimits
 from mercer.studio.tables import Tables
-from mercer.studio.work.jobs import LONG, QUICK
 from mercer.studio.workers import Workers
 
 _BEHIND = 200  # messages that wait for a page: one that reads none is closed

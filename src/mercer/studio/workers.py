@@ -14,6 +14,7 @@ from typing import Any
 from mercer.studio.limits import StudioLimits
 
 _PATIENCE = 5.0  # seconds for a process that was ended to be gone
+_STOCK = 2  # processes that wait for the next page, which needs two
 _LINE = 64 << 20  # bytes of the longest line that a process may tell
 
 Heard = Callable[[int, str, str], None]
@@ -37,7 +38,7 @@ class Worker:
     async def start(self) -> Worker:
         """Start the process; it imports what it needs while nobody waits."""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mercer.studio.work", limit=_LINE,
+            sys.executable, "-m", "mercer.studio.jobs", limit=_LINE,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self.send({"limits": asdict(self.limits)})
@@ -66,6 +67,11 @@ class Worker:
             text = base64.b64encode(content).decode("ascii")
             self.send({"table": name, "file": file, "base64": text})
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self.process is not None and self.process.returncode is None
+
     async def listen(self, heard: Heard) -> None:
         """Hand on what the process tells, until it ends."""
         assert self.process is not None and self.process.stdout is not None
@@ -75,7 +81,7 @@ class Worker:
 
     def end(self) -> None:
         """End the process at once."""
-        if self.process is not None and self.process.returncode is None:
+        if self.process is not None and self.alive:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
 
@@ -93,6 +99,8 @@ class Worker:
 class Workers:
     """Processes in stock: one is always warm, so that nobody waits for imports.
 
+    Those of a page that was closed are kept for the next one: a reload need not wait, either.
+
     Parameters
     ----------
     limits : StudioLimits
@@ -101,33 +109,38 @@ class Workers:
 
     def __init__(self, limits: StudioLimits) -> None:
         self.limits = limits
-        self.spare: asyncio.Task[Worker] | None = None
+        self.stock: list[asyncio.Future[Worker]] = []
         self.all: set[Worker] = set()
         self.ending: set[Worker] = set()
         self.closed = False
 
     async def take(self) -> Worker:
         """Return a process, and start the next one."""
-        task, self.spare = self.spare or asyncio.ensure_future(self._new()), None
+        coming = self.stock.pop() if self.stock else asyncio.ensure_future(self._new())
         try:
-            found = await asyncio.shield(task)
-        except asyncio.CancelledError:
-            self._put_back(task)
+            found = await asyncio.shield(coming)
+        except asyncio.CancelledError:  # its page is gone
+            self.stock.append(coming)
             raise
+        if not found.alive:  # it ended while nobody looked
+            self.give_up(found)
+            return await self.take()
         self.warm()
         return found
 
-    def _put_back(self, task: asyncio.Task[Worker]) -> None:
-        """Keep a process whose page is gone for the next one, unless there is another."""
-        if self.spare is None:
-            self.spare = task
-        else:
-            task.add_done_callback(lambda done: self.give_up(done.result()))
-
     def warm(self) -> None:
         """Start a process if none is in stock."""
-        if self.spare is None and self.limits.spare and not self.closed:
-            self.spare = asyncio.ensure_future(self._new())
+        if not self.stock and self.limits.spare and not self.closed:
+            self.stock.append(asyncio.ensure_future(self._new()))
+
+    def give_back(self, worker: Worker) -> None:
+        """Keep a process that has nothing to do for the next page, unless there are enough."""
+        if self.closed or not self.limits.spare or len(self.stock) >= _STOCK:
+            self.give_up(worker)
+            return
+        there: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+        there.set_result(worker)
+        self.stock.append(there)
 
     async def _new(self) -> Worker:
         worker = await Worker(self.limits).start()
@@ -148,6 +161,7 @@ class Workers:
         self.closed = True
         for worker in list(self.all):
             self.give_up(worker)
-        if self.spare is not None:  # it may have been about to start
-            self.give_up(await self.spare)
+        for one in self.stock:  # some may have been about to start
+            with contextlib.suppress(OSError):
+                self.give_up(await one)
         await asyncio.gather(*(worker.gone() for worker in list(self.ending)))

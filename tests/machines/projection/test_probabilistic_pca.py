@@ -315,7 +315,7 @@ def test_the_clock_is_looked_at_before_anything_is_solved(monkeypatch):
     X, looks = np.ones((5 * (1 << 20) // 32, 32)), []
     monkeypatch.setattr(deadline, "check", lambda: looks.append(1))
     smallest_noise(X, np.ones(len(X)))
-    assert len(looks) == 10
+    assert len(looks) >= 10  # at the least one a million entries, in both passes
 
 
 @pytest.mark.parametrize("scale", [1e-120, 1e-8, 1.0, 3e7, 1e120])

@@ -158,7 +158,7 @@ def test_limits():
 @pytest.mark.parametrize("approximation", [Nystrom(60), RandomFeatures(60)])
 def test_a_machine_never_writes_features_out(approximation, monkeypatch):
     """On a budget that holds neither F nor the values at landmarks."""
-    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1000)
+    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1000)
     monkeypatch.setattr(StreamedGram, "factor", property(lambda self: pytest.fail("written out")))
     rows = rng.uniform(-2, 2, (1500, 2))
     y = np.sin(2 * rows[:, 0]) * rows[:, 1]

@@ -2,17 +2,22 @@
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from importlib.util import find_spec
 
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SCREEN = {"width": 1200, "height": 760}
+SECONDS = (
+    1200  # for a test, at most: processes that start take a minute where others have the cores
+)
 NEEDED = ("playwright", "starlette", "uvicorn", "wsproto", "click")
 
 
@@ -26,32 +31,46 @@ def pytest_collection_modifyitems(items):
     if why is None and browser_path() is None:
         why = f"needs a browser: none of {', '.join(BROWSERS)} is installed"
     if why is None and "MERCER_BROWSER" not in os.environ:
-        why = "make test-studio"  # one after the other: two at once starve each other's fits
+        why = "in a step of their own, MERCER_BROWSER=1"  # two at once starve each other's fits
     for item in items:
-        if why and "studio/browser" in item.path.as_posix():
+        if "studio/browser" not in item.path.as_posix():
+            continue
+        item.add_marker(pytest.mark.timeout(SECONDS))
+        if why:
             item.add_marker(pytest.mark.skip(reason=f"tests of the studio's page: {why}"))
 
 
 @contextlib.contextmanager
 def studio_address():
-    """Run a studio in a process of its own; yields the address of its page."""
+    """Run a studio in a process of its own; yields the address of its page.
+
+    What it says goes to a file: a pipe would be open for as long as any of its processes lives, and
+    whoever closes a pipe that a thread reads waits for that.
+    """
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", str(port)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as studio:
-        said = []
-        for line in studio.stderr:
-            said.append(line)
-            if "http://" in line:
-                break
-        assert "http://" in said[-1], "".join(said)
-        while studio.poll() is None and not listens(port):
-            time.sleep(0.1)
-        threading.Thread(target=studio.stderr.read, daemon=True).start()  # or its pipe fills
+    with tempfile.TemporaryFile("w+") as said:
+        studio = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said)
         try:
-            yield said[-1].split()[-1]
+            while studio.poll() is None and not listens(port):
+                time.sleep(0.05)
+            said.seek(0)
+            found = re.search(r"http://\S+", words := said.read())
+            assert found, words
+            yield found.group()
         finally:
-            studio.terminate()
+            end(studio)
+
+
+def end(process):
+    """End a process: it is asked, and if it does not hear, it is made to."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def listens(port):
@@ -92,7 +111,7 @@ def new_reader(browser, address):
     contexts, readers = [], []
 
     def make(**options):
-        options = {"viewport": {"width": 1200, "height": 760}, "color_scheme": "light"} | options
+        options = {"viewport": SCREEN, "color_scheme": "light"} | options
         context = browser.new_context(accept_downloads=True, **options)
         contexts.append(context)
         readers.append(Reader(context.new_page(), address))
@@ -105,18 +124,27 @@ def new_reader(browser, address):
     assert not errors
 
 
-@pytest.fixture(scope="module")
-def shared_reader(browser, address):
+@pytest.fixture(scope="session")
+def shared_page(browser):
+    with contextlib.closing(browser.new_page(viewport=SCREEN, accept_downloads=True)) as page:
+        yield page
+
+
+@pytest.fixture(scope="session")
+def shared_reader(shared_page, address):
     from studio.browser.reader import Reader
 
-    with contextlib.closing(browser.new_page(viewport={"width": 1200, "height": 760})) as page:
-        yield Reader(page, address).open()
+    return Reader(shared_page, address)
 
 
 @pytest.fixture
 def reader(shared_reader):
-    """Return a page with the first example; tests of a file share it, as a new one takes long."""
+    """Return a page with the first example; all tests share it, as a new one takes long."""
+    if not shared_reader.is_open:
+        shared_reader.open()
+    shared_reader.is_open = False  # unless all goes well
     shared_reader.begin_again()
     yield shared_reader
     errors, shared_reader.errors = shared_reader.errors, []
+    shared_reader.is_open = not errors  # the next test meets a page without a past
     assert not errors

@@ -1,9 +1,6 @@
 """Somebody who reads the page: what they do, and what they see."""
 
-import re
-import time
-
-PATIENCE = 60_000  # milliseconds; machines under load are slow, and nothing here measures
+PATIENCE = 240_000  # milliseconds; machines under load are slow, and nothing here measures
 
 
 class Reader:
@@ -11,7 +8,8 @@ class Reader:
 
     def __init__(self, page, address):
         self.page, self.address = page, address
-        self.errors = []
+        self.errors, self.is_open = [], False
+        self.scrolls = False  # whether pictures show the panel in place of the plane
         page.set_default_timeout(PATIENCE)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -23,9 +21,11 @@ class Reader:
 
     def open(self, fragment=""):
         """Open the page and wait for its first answer."""
+        self.page.goto("about:blank")  # with another fragment alone, nothing would be loaded
         self.page.goto(self.address + fragment)
         self.page.wait_for_selector("#plane[data-answers]")
         self.settle()
+        self.is_open = True
         return self
 
     def begin_again(self):
@@ -50,6 +50,22 @@ class Reader:
                 return d.working === "false" && done;
             }"""
         )
+
+    def settle_tour(self):
+        """Wait until the step of a tour is drawn: its own answer, or that of a fit."""
+        self.page.wait_for_function(
+            """() => {
+                const d = document.getElementById("plane").dataset;
+                return d.working === "false" && (d.current === "true" || d.refused === "true");
+            }"""
+        )
+
+    def tours(self):
+        """Open the list of tours; return their names."""
+        self.panel("learn")
+        self.page.wait_for_selector("[data-tour]")
+        names = "all => all.map((b) => b.dataset.tour)"
+        return self.page.eval_on_selector_all("[data-tour]", names)
 
     def plane(self, name):
         """Return what the plane says of itself: points, answers, fitted, machine."""
@@ -102,7 +118,8 @@ class Reader:
         self.answered(before)
 
     def picture(self):
-        """Return what both canvases show, as one number: equal pictures, equal numbers."""
+        """Return what both canvases show, as numbers: equal pictures, equal numbers."""
+        self.drawn()
         return self.page.evaluate(
             """() => [...document.querySelectorAll("#plane canvas")].map((canvas) => {
                 let sum = 0;
@@ -111,17 +128,16 @@ class Reader:
             })"""
         )
 
+    def drawn(self):
+        """Wait until what has changed is on the screen."""
+        self.page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+
     def verdict(self):
         return self.page.inner_text("#verdict")
 
     def fragment(self):
         """Return the scene that the address holds, when it has caught up."""
-        found = self.page.evaluate("location.hash")
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
-            self.page.wait_for_timeout(500)
-            now = self.page.evaluate("location.hash")
-            if now == found and re.match(r"#s1\.", now):
-                break
-            found = now
-        return found
+        self.page.wait_for_selector("body[data-address=current]")
+        return self.page.evaluate("location.hash")

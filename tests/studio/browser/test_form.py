@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from studio.browser.conftest import SCREEN
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js.gz"
 PANELS = ("machine", "kernel", "proof", "why", "data", "learn")
@@ -19,21 +20,32 @@ def findings(page):
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_finding_of_axe_in_any_panel(new_reader, scheme):
-    reader = new_reader(color_scheme=scheme, bypass_csp=True).open()  # axe is put in from outside
-    reader.page.evaluate(gzip.decompress(AXE.read_bytes()).decode())
-    for panel in PANELS:
-        reader.panel(panel)
-        reader.page.wait_for_timeout(250)
-        assert findings(reader.page) == [], panel
+def test_no_serious_finding_of_axe_in_any_panel(new_reader):
+    reader = new_reader(bypass_csp=True).open()  # axe is put in from outside
+    page = reader.page
+    page.evaluate(gzip.decompress(AXE.read_bytes()).decode())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for panel in PANELS:
+            reader.panel(panel)
+            reader.settle()
+            reader.drawn()
+            assert findings(page) == [], (scheme, panel)
+
+
+@pytest.fixture
+def resized(reader):
+    """Return a function that changes the size of the window, which is as before in the end."""
+    yield lambda width: reader.page.set_viewport_size({"width": width, "height": 780})
+    reader.page.set_viewport_size(SCREEN)
 
 
 @pytest.mark.parametrize("width", [360, 768, 1920])
-def test_nothing_sticks_out_at_any_width(new_reader, width):
-    reader = new_reader(viewport={"width": width, "height": 780}, has_touch=width < 500).open()
+def test_nothing_sticks_out_at_any_width(reader, resized, width):
+    resized(width)
     for panel in PANELS:
         reader.panel(panel)
+        reader.drawn()
         wide = reader.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, panel
     box = reader.page.locator("#plane").bounding_box()
@@ -48,19 +60,18 @@ def test_a_finger_paints(new_reader):
     assert reader.points == before + 1
 
 
-def test_the_switch_of_themes_is_kept(new_reader):
-    reader = new_reader().open()
+def test_the_switch_of_themes_is_kept(reader):
     page = reader.page
     ground = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(ground)
-    seen = reader.picture()
+    light, seen = page.evaluate(ground), reader.picture()
     page.click("#theme")
     assert page.evaluate(ground) != light
-    page.wait_for_timeout(200)
     assert reader.picture() != seen
     page.reload()
     page.wait_for_selector("#plane[data-answers]")
     assert page.evaluate(ground) != light
+    page.click("#theme")
+    assert page.evaluate(ground) == light
 
 
 def test_points_by_keyboard_alone(reader):

@@ -1,16 +1,10 @@
 """Tours, and scenes that are shared: reload, another tab, an address from a friend."""
 
 
-def tours(reader):
-    reader.panel("learn")
-    reader.page.wait_for_selector("[data-tour]")
-    return reader.page.eval_on_selector_all("[data-tour]", "all => all.map((b) => b.dataset.tour)")
-
-
 def test_a_tour_is_stepped_played_and_left(reader):
     page = reader.page
     painted = reader.points
-    first = tours(reader)[0]
+    first = reader.tours()[0]
     page.click(f"[data-tour={first}]")
     page.wait_for_selector("#tour-step")
     assert page.is_disabled("#tour-back")
@@ -28,7 +22,7 @@ def test_a_tour_is_stepped_played_and_left(reader):
 
 def test_every_tour_shows_all_its_frames(reader):
     page = reader.page
-    for name in tours(reader):
+    for name in reader.tours():
         page.click(f"[data-tour={name}]")
         page.wait_for_selector("#tour-step")
         titles = page.evaluate(
@@ -52,7 +46,7 @@ def test_every_tour_shows_all_its_frames(reader):
 
 def test_a_scene_of_a_tour_can_be_kept(reader):
     page = reader.page
-    page.click(f"[data-tour={tours(reader)[0]}]")
+    page.click(f"[data-tour={reader.tours()[0]}]")
     page.click("#tour-keep")
     reader.settle()
     before = reader.points
@@ -60,8 +54,7 @@ def test_a_scene_of_a_tour_can_be_kept(reader):
     assert reader.points == before + 1
 
 
-def test_a_reload_shows_the_same_scene(new_reader):
-    reader = new_reader().open()
+def test_a_reload_shows_the_same_scene(reader):
     reader.clear()
     for place in [(0.2, 0.2), (0.4, 0.6)]:
         reader.press(*place)
@@ -73,13 +66,12 @@ def test_a_reload_shows_the_same_scene(new_reader):
     reader.page.reload()
     reader.page.wait_for_selector("#plane[data-fitted='3']")
     reader.settle()
-    reader.page.wait_for_timeout(400)
     assert reader.fragment() == scene
     assert reader.picture() == seen
 
 
-def test_two_tabs_have_scenes_of_their_own(new_reader):
-    one, two = new_reader().open(), new_reader()
+def test_two_tabs_have_scenes_of_their_own(reader, new_reader):
+    one, two = reader, new_reader()
     one.preset("groups")
     two.open(one.fragment())
     assert two.points == one.points
@@ -93,6 +85,6 @@ def test_two_tabs_have_scenes_of_their_own(new_reader):
     assert "certified" in one.verdict()
 
 
-def test_an_address_that_was_cut_opens_the_first_page(new_reader):
-    reader = new_reader().open("#s1.nonsense")
+def test_an_address_that_was_cut_opens_the_first_page(reader):
+    reader.open("#s1.nonsense")
     assert reader.points > 20

@@ -42,7 +42,6 @@ def test_a_point_is_dragged_and_the_surface_follows(reader):
     reader.page.click("#undo")
     reader.settle()
     reader.page.mouse.move(*reader.place(0.9, 0.1))
-    reader.page.wait_for_timeout(300)
     assert reader.picture() == seen
 
 

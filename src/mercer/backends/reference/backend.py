@@ -16,7 +16,6 @@ from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import (
-    Backend,
     Band,
     Features,
     GroupAnswer,
@@ -25,8 +24,8 @@ from mercer.backends.contract import (
     Poll,
     RowParts,
 )
-from mercer.backends.host_matrix import HostFactor, HostMatrix
-from mercer.backends.lapack import interruptible
+from mercer.backends.host_backend import HostBackend
+from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.cholesky import cholesky_in_place
@@ -36,7 +35,7 @@ from mercer.backends.reference.features import ReferenceFeatures
 from mercer.backends.reference.partition import partition
 from mercer.backends.reference.perceptron import perceptron_pass
 from mercer.backends.reference.smo import on_stored
-from mercer.backends.stored import Factor, StoredMatrix
+from mercer.backends.stored import StoredMatrix
 from mercer.expression import Expression
 from mercer.points import row_count, take
 from mercer.resources import rows_at_once
@@ -97,7 +96,7 @@ def _mirror(K: Array, height: int = 256) -> None:
         K[i:j, i:j] = np.triu(K[i:j, i:j]) + np.triu(K[i:j, i:j], 1).T
 
 
-class Reference(Backend):
+class Reference(HostBackend):
     """NumPy and SciPy, on the host."""
 
     name = "reference"
@@ -147,19 +146,6 @@ class Reference(Backend):
                 deadline.check()
                 out[i : i + height] = K[i : i + height] @ V
         return out
-
-    def stored(self, K: Array) -> StoredMatrix:
-        """Keep the array."""
-        return HostMatrix(K)
-
-    def cholesky_factor(self, A: Array) -> Factor | None:
-        """Factor in place."""
-        return HostFactor(A) if self.cholesky(A) == 0 else None
-
-    def eigh(self, A: Array) -> tuple[Array, Array]:
-        """Leave it to LAPACK."""
-        values, vectors = interruptible(np.linalg.eigh, A)
-        return values, vectors
 
     def cholesky(self, A: Array) -> int:
         """Factor panel by panel."""

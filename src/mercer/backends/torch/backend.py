@@ -20,6 +20,7 @@ from mercer.backends.contract import (
     RowParts,
 )
 from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.lowering.diagonal import diagonal
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
@@ -67,8 +68,9 @@ class Torch(Backend):
         return TorchPairs(expression, X, Y, dtype, self.device, self._fused)
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
-        """Evaluate e(x_i, x_i) on the host: it is less work than sending the rows."""
-        return self._host.diagonal(expression, X, dtype)
+        """Run the flat program on vectors of the host: it is less work than sending the rows."""
+        with np.errstate(all="ignore"):
+            return diagonal(expression, X).astype(dtype, copy=False)
 
     def neighbours(
         self, expression: Expression, X: Points, Y: Points | None, count: int

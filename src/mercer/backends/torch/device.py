@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -124,6 +125,23 @@ def into_float32_range(V: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     finite = (largest > 0) & largest.isfinite()
     scales = torch.ldexp(torch.ones_like(largest), torch.where(finite, largest, 1.0).frexp()[1])
     return (V / scales).to(torch.float32), scales
+
+
+@contextmanager
+def full_float32() -> Iterator[None]:
+    """Multiply float32 by float32 with all its bits, whatever a user's program asks torch for.
+
+    Products that torch makes of 10 bits (TF32) are no float32 to those who bound their rounding.
+    """
+    settings: Any = torch.backends.cuda.matmul
+    newer = hasattr(settings, "fp32_precision")
+    name, plain = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
+    before = getattr(settings, name)
+    setattr(settings, name, plain)
+    try:
+        yield
+    finally:
+        setattr(settings, name, before)
 
 
 def choose_device(name: str | None) -> Device:

@@ -18,12 +18,20 @@ from mercer.backends.reference.partition import partition
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
 from mercer.backends.torch.boxes.paths import solve_paths, values_at
-from mercer.backends.torch.device import Device, into_float32_range, parts, to_host
+from mercer.backends.torch.device import (
+    Device,
+    full_float32,
+    into_float32_range,
+    parts,
+    to_host,
+)
 from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor: TypeAlias = torch.Tensor
 
-_FLOAT32_COLUMNS = 1 << 14  # whose products float32 adds up before float64 takes over
+# Columns whose products float32 adds up before float64 takes over: the rounding of a sum grows with
+# their number, and a block of 1024 columns is still a long product.
+_FLOAT32_COLUMNS = 1 << 10
 _COLUMNS = 2048  # of an inverse at a time: between two looks at the clock
 
 
@@ -158,8 +166,9 @@ def multiply(K: Tensor, V: Array, device: Device) -> Array:
         right, scales = into_float32_range(right)
     width = _FLOAT32_COLUMNS if K.dtype is torch.float32 else max(1, K.shape[1])
     out = torch.zeros((len(K), right.shape[1]), dtype=torch.float64, device=right.device)
-    for across in parts(K.shape[1], width):
-        out += K[:, across] @ right[across]
+    with full_float32():
+        for across in parts(K.shape[1], width):
+            out += K[:, across] @ right[across]
     return to_host(out * scales)
 
 

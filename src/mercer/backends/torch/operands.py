@@ -12,6 +12,7 @@ from mercer.array_types import Array, Index, Points
 from mercer.backends.lowering.inputs import operand
 from mercer.backends.torch.device import Device
 from mercer.expression import SqDist, Statistic
+from mercer.places import current_place
 from mercer.points import is_sparse, to_dense
 
 Tensor: TypeAlias = torch.Tensor
@@ -83,11 +84,31 @@ def bind(leaf: Statistic, X: Points, Y: Points | None, device: Device) -> Operan
     columns = rows if Y is None else operand(leaf, Y)
     if rows.shape[1] != columns.shape[1]:
         raise ValueError(f"X has {rows.shape[1]} features, Y has {columns.shape[1]}")
-    centre = None
-    sparse = is_sparse(rows) or is_sparse(columns)
-    if isinstance(leaf, SqDist) and not sparse and columns.shape[0]:
-        with np.errstate(all="ignore"):
-            centre = columns.mean(axis=0, dtype=np.float64)
-        centre = np.where(np.isfinite(centre), centre, 0.0)
-    bound = Rows(rows, centre, device)
-    return Operands(leaf, bound, bound if Y is None else Rows(columns, centre, device))
+    centred = isinstance(leaf, SqDist) and not (is_sparse(rows) or is_sparse(columns))
+    if Y is None:
+        bound = Rows(rows, _centre(columns) if centred else None, device)
+        return Operands(leaf, bound, bound)
+    centre, there = _columns(columns, centred, device)
+    return Operands(leaf, Rows(rows, centre, device), there)
+
+
+def _centre(columns: Array) -> Array | None:
+    if not columns.shape[0]:
+        return None
+    with np.errstate(all="ignore"):
+        centre = columns.mean(axis=0, dtype=np.float64)
+    return np.where(np.isfinite(centre), centre, 0.0)
+
+
+def _columns(columns: Points, centred: bool, device: Device) -> tuple[Array | None, Rows]:
+    """Return the centre, and columns about it; those of a machine that was moved here stay."""
+    place = current_place()
+    stays = place is not None and isinstance(columns, np.ndarray)
+    if place is not None and stays and (found := place.known(columns)) is not None:
+        if found[0] == (centred, device):
+            return found[1], found[2]
+    centre = _centre(columns) if centred else None
+    there = Rows(columns, centre, device)
+    if place is not None and stays and there.is_resident:
+        place.keep(columns, ((centred, device), centre, there))
+    return centre, there

@@ -19,6 +19,7 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.stored import StoredMatrix
 from mercer.backends.torch.device import (
     Device,
+    full_float32,
     into_float32_range,
     parts,
     tensor_type,
@@ -177,9 +178,10 @@ class TorchPairs(Pairs):
             return self._fused.product(right)
         out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
         width = min(max(1, m), _WIDTH)
-        for part in parts(n, entries // width):
-            for across in parts(m, width):
-                out[part] += self.block(part, across) @ right[across]
+        with full_float32():
+            for part in parts(n, entries // width):
+                for across in parts(m, width):
+                    out[part] += self.block(part, across) @ right[across]
         return out
 
     def nearest(self) -> tuple[Tensor, Tensor]:

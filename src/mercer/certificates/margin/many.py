@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends import choose_backend
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.margin.box_qp import (
     BoxQPQuantities,
@@ -19,6 +20,8 @@ from mercer.gram import Definiteness, Gram, exact
 from mercer.gram.base import Unwrapped
 from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems import BoxQP, Dual, Duals, Many
+
+_SENT = 8.0  # bytes of a coefficient: what a product takes for each point, beside the points
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,9 @@ def _products(problem: Many, value: Duals) -> list[Array]:
         len(p.linear) * np.count_nonzero(c) for p, c in zip(problem.problems, columns, strict=True)
     )
     used = np.flatnonzero(np.any(columns, axis=0))
-    if any(h.base is not base for h in unwrapped) or alone <= n * len(used):
+    # a card is sooner done with all entries than with being sent the rows of each programme
+    sent = choose_backend().keeps(_SENT * n)
+    if any(h.base is not base for h in unwrapped) or (alone <= n * len(used) and not sent):
         return [_product(p, dual) for p, dual in zip(problem.problems, value.parts, strict=True)]
     shared = np.asarray(exact(base) @ np.stack(columns, axis=1))
     return [

@@ -11,14 +11,13 @@ import numpy.typing as npt
 from scipy import linalg
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.covariance import ledoit_wolf
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
 from mercer.certificates import certify
+from mercer.compat.sklearn.covariances import by_estimator, shrunk, solved_by_units, whitening
 from mercer.gram import Gram
 from mercer.gram.build import factor_gram
 from mercer.machines.base.certificate import Certified, lazy_certificate
@@ -260,7 +259,7 @@ class LinearDiscriminantAnalysis(
         penalty, weights = 0.0, np.full(len(X), 1.0 / len(X))
         change = np.eye(0)
         if self.solver == "svd":
-            change = _whitening(within, self.tol)
+            change = whitening(within, self.tol)
             rows = (X - self.xbar_) @ change
         elif self._is_estimated():  # in columns where the estimate is the identity
             covariance = self._estimate(X, codes)
@@ -294,9 +293,9 @@ class LinearDiscriminantAnalysis(
 
     def _estimate(self, X: Array, codes: Array) -> Array:
         """Return the mean by the priors of the covariances that an estimator gives the classes."""
-        estimate = _ledoit_wolf
+        estimate = shrunk
         if self.covariance_estimator is not None:
-            estimate = partial(_by_estimator, self.covariance_estimator)
+            estimate = partial(by_estimator, self.covariance_estimator)
         parts = (estimate(X[codes == c]) for c in range(len(self.priors_)))
         return np.asarray(sum(p * part for p, part in zip(self.priors_, parts, strict=True)))
 
@@ -336,7 +335,7 @@ class LinearDiscriminantAnalysis(
             intercept = logs - 0.5 * np.square(places).sum(axis=1) - coef @ self.xbar_
         else:  # here scikit-learn does not centre: all classes have one more term in common
             try:
-                coef = coef + _solved_by_units(self.covariance_, self.xbar_)
+                coef = coef + solved_by_units(self.covariance_, self.xbar_)
             except np.linalg.LinAlgError as error:
                 raise self._singular() from error
             intercept = logs - 0.5 * np.einsum("cj,cj->c", self.means_, coef)
@@ -416,39 +415,3 @@ class LinearDiscriminantAnalysis(
             return
         if not is_real(self.shrinkage) or not 0 <= float(self.shrinkage) <= 1:
             refuse(self, "shrinkage", self.shrinkage, "be None, 'auto' or a number from 0 to 1")
-
-
-def _ledoit_wolf(X: Array) -> Array:
-    """Estimate a covariance as Ledoit and Wolf do, in units of the columns."""
-    spread = X.std(axis=0)
-    spread[spread == 0] = 1.0
-    found = ledoit_wolf((X - X.mean(axis=0)) / spread)[0]
-    return np.asarray(spread[:, None] * found * spread)
-
-
-def _by_estimator(estimator: Any, X: Array) -> Array:
-    estimator.fit(X)
-    if not hasattr(estimator, "covariance_"):
-        raise ValueError(f"{type(estimator).__name__} does not have a covariance_ attribute")
-    return np.asarray(estimator.covariance_, dtype=np.float64)
-
-
-def _solved_by_units(covariance: Array, b: Array) -> Array:
-    """Solve with columns in units of their own: powers of two, so that no digit is touched."""
-    own = covariance.diagonal()
-    units = np.ldexp(1.0, np.frexp(np.sqrt(np.where(own > 0, own, 1.0)))[1])
-    scaled = covariance / units / units[:, None]
-    return np.asarray(linalg.solve(scaled, b / units, assume_a="pos") / units)
-
-
-def _whitening(within: Array, tol: float) -> Array:
-    """Return the map to columns in which the rows within classes have covariance one.
-
-    Columns are scaled first; directions with a standard deviation of at most `tol` are left out.
-    """
-    spread = within.std(axis=0)
-    spread[spread == 0] = 1.0
-    scaled = within / spread / np.sqrt(len(within))
-    _, sigma, Vt = interruptible(np.linalg.svd, scaled, full_matrices=False)
-    kept = sigma > tol
-    return np.asarray((Vt[kept] / spread).T / sigma[kept])

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
-from mercer.points import row_count, take
+from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import require_memory, rows_at_once
 
 _ENTRIES = 1 << 21  # of a block that is evaluated: 16 MB, so that what is done once is soon done
@@ -54,6 +55,13 @@ class RowMap(ABC):
         """Return the rows b(x) of points, in float64 or float32."""
         return np.asarray(self(X), dtype=dtype)
 
+    def pairs(self, X: Points, dtype: Any) -> tuple[Pairs, Pairs] | None:
+        """Return the rows b of points as a matrix of pairs, and its transpose; None if it is none.
+
+        For products where a backend works, of rows that never come here.
+        """
+        return None
+
     def longest(self, X: Points) -> Array | None:
         """Return bounds of |phi(x)|^2 that cost less than the features do; None for none."""
         return None
@@ -87,6 +95,8 @@ class StreamedGram(FactoredGram):
         Where the rows b of all points are kept after the first pass over them.
     is_filled : bool
         Whether they are there already.
+    kind : numpy dtype
+        Type of the rows b in products that are made on a card.
     """
 
     def __init__(
@@ -96,11 +106,24 @@ class StreamedGram(FactoredGram):
         X: Points,
         held: Array | None = None,
         is_filled: bool = False,
+        kind: Any = np.float64,
     ) -> None:
         self.features, self.map, self.X = features, rows, X
-        self._held, self._filled = held, is_filled
+        self._held, self._filled, self._kind = held, is_filled, np.dtype(kind)
+        self._first: StreamedGram | None = None  # who makes the first pass, on a card
         self.shape = (row_count(X),) * 2
         self.dtype = np.dtype(np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_there"}
+
+    @cached_property
+    def _there(self) -> tuple[Pairs, Pairs] | None:
+        """The rows b and their transpose on a card that has room for the points; else None."""
+        if self._held is not None or is_objects(self.X) or is_sparse(self.X):
+            return None
+        needed = 8.0 * (self.shape[0] + self.width) * self.X.shape[1]
+        return self.map.pairs(self.X, self._kind) if choose_backend().keeps(needed) else None
 
     @cached_property
     def factor(self) -> Any:
@@ -135,8 +158,14 @@ class StreamedGram(FactoredGram):
 
     @property
     def is_rounded(self) -> bool:
-        """Whether rows are held in float32."""
-        return self._held is not None and self._held.dtype == np.float32
+        """Whether rows are held, or multiplied, in float32."""
+        kind = self._kind if self._held is None else self._held.dtype
+        return bool(kind == np.float32)
+
+    @property
+    def on_card(self) -> bool:
+        """Whether products with the rows b are made on a card, and none of them comes here."""
+        return self._there is not None
 
     @property
     def nbytes(self) -> int:
@@ -146,8 +175,13 @@ class StreamedGram(FactoredGram):
     def hold(self, dtype: Any) -> StreamedGram:
         """Return the same Gram, which keeps the rows b of its first pass over them for others.
 
-        The first pass is exact; from float32 the others are as near as its rounding.
+        The first pass is exact; from float32 the others are as near as its rounding. On a card
+        nothing is kept: to evaluate again takes no longer there.
         """
+        if self._there is not None:
+            again = StreamedGram(self.features, self.map, self.X, kind=dtype)
+            again._first = self
+            return again
         held = np.empty((self.shape[0], self.width), dtype=dtype)
         return StreamedGram(self.features, self.map, self.X, held)
 
@@ -174,8 +208,15 @@ class StreamedGram(FactoredGram):
 
     def round_trip(self, W: Array, change: Changed) -> Array:
         """Return F'g(F W) in one pass, g given for blocks of rows."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first.round_trip(W, change)
         R = self.map.mixing
         U, total = W if R is None else R @ W, None
+        if self._there is not None:
+            values = self._there[0].matmul(U) if U.shape[1] else np.empty((self.shape[0], 0))
+            total = self._there[1].matmul(change(slice(0, self.shape[0]), values))
+            return np.asarray(total if R is None else R.T @ total)
         with one_blas_thread():  # thin products, between calls that need all cores
             for rows, B in self.blocks():
                 part = _product(B.T, change(rows, _product(B, U)))
@@ -188,6 +229,8 @@ class StreamedGram(FactoredGram):
         W = columns_of(W)
         R, out = self.map.mixing, np.empty((self.shape[0], W.shape[1]))
         U = W if R is None else R @ W
+        if self._there is not None and W.shape[1]:
+            return self._there[0].matmul(U)
         with one_blas_thread():
             for rows, B in self.blocks():
                 out[rows] = _product(B, U)

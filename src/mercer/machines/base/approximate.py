@@ -28,7 +28,8 @@ from mercer.array_types import Array, Points
 from mercer.certificates import Certificate
 from mercer.expression import bind_columns
 from mercer.gram import Source
-from mercer.gram.build import dense_bytes, refuse_overflow_of
+from mercer.gram.extremes import refuse_overflow_of
+from mercer.gram.sizes import dense_bytes
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.parameters import refuse

@@ -41,6 +41,7 @@ from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, plain
 from mercer.machines.base.reuse import Store
 from mercer.machines.base.similarity import is_trying_settings
+from mercer.places import at_its_place
 from mercer.progress import shown
 from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
 from mercer.solvers import Callback, Progress
@@ -82,7 +83,12 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
         given = {name: vars(self)[name] for name in parameters_of(kind) & vars(self).keys()}
         twin = _twin(self, given)
         # overflow is judged by what comes of it: a refusal, a status, a certificate, in words
-        with within(limit_of(twin), kind.__name__), shown(kind.__name__), np.errstate(all="ignore"):
+        with (
+            within(limit_of(twin), kind.__name__),
+            shown(kind.__name__),
+            np.errstate(all="ignore"),
+            at_its_place(self, learning=True),
+        ):
             rows = args[0] if args else kwargs.get("X")
             work: Any = method
             if isinstance(rows, RowBlocks) or is_dask(rows) or is_past_memory(rows):

@@ -13,7 +13,7 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import refuse_extremes
+from mercer.gram.extremes import refuse_extremes
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.decision import check_prior, prior_of

@@ -13,7 +13,8 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, centered, make_gram
-from mercer.gram.build import factor_gram, refuse_overflow
+from mercer.gram.build import factor_gram
+from mercer.gram.extremes import refuse_overflow
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of

@@ -17,7 +17,8 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Source
-from mercer.gram.build import matrix_gram, refuse_overflow_of
+from mercer.gram.build import matrix_gram
+from mercer.gram.extremes import refuse_overflow_of
 from mercer.gram.graphs.neighbours import is_exact
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate

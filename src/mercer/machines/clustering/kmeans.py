@@ -17,8 +17,8 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import stored_dtype
 from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED
+from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown

@@ -15,8 +15,8 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.certificates.spectral.eigenproblem import is_orthonormal
 from mercer.gram import EdgeWeight, Gram, components
-from mercer.gram.build import stored_dtype
 from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, LARGEST_UNASKED
+from mercer.gram.sizes import stored_dtype
 from mercer.gram.transformed.shifted import with_diagonal
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate

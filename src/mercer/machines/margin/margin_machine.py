@@ -16,7 +16,8 @@ from scipy import sparse
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import refuse_extremes, stored_dtype
+from mercer.gram.extremes import refuse_extremes
+from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate

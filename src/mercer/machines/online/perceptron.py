@@ -16,7 +16,8 @@ from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram, refuse_overflow
+from mercer.gram.build import feature_gram
+from mercer.gram.extremes import refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.certificate import lazy_certificate

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import stored_dtype
 from mercer.gram.policy import FLOAT32_TOL_COMPONENTS, FREE_ROWS
+from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Linear, Precomputed
 from mercer.machines.projection.components import Centred, moments, shifted
 from mercer.machines.projection.subspace import HEAVY

@@ -17,7 +17,8 @@ from mercer.certificates.risk.stream import of_stream
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
-from mercer.gram.build import feature_gram, refuse_extremes, refuse_overflow
+from mercer.gram.build import feature_gram
+from mercer.gram.extremes import refuse_extremes, refuse_overflow
 from mercer.gram.policy import LARGEST_UNASKED
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion

@@ -61,7 +61,7 @@ def kernel_figures(subject: Subject) -> list[Figure]:
     return [
         *([] if placed else [projection_figure(subject, sample, values, vectors, total)]),
         matrix_figure(K[np.ix_(order, order)], groups, subject),
-        spectrum_figure(values, total),
+        *([spectrum_figure(values, total)] if values[0] > 0 else []),  # equal rows have none
     ]
 
 

@@ -18,48 +18,24 @@ from mercer.data import Table
 from mercer.data.labels import are_labels
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.parameters import is_real
-from mercer.points import is_sparse
 from mercer.progress import shown
 from mercer.selection.choosing.candidates import Candidate, of_numbers, of_strings
+from mercer.selection.choosing.contender import Contender, plainest, reason
+from mercer.selection.choosing.questions import answers, are_strings, refuse, rows_of, sample
 from mercer.selection.choosing.table_candidates import left_out, of_table
 from mercer.selection.default_grids import known_axes
 from mercer.selection.outcome import NothingJudgedError, Tuning
 from mercer.selection.running.folds import folds_of
 from mercer.selection.running.progress import TuningCallback, TuningProgress
-from mercer.selection.running.rows import count_rows, indexable, shuffled, take_rows
+from mercer.selection.running.rows import take_rows
 from mercer.selection.running.task import machine_at
 from mercer.selection.tuning import tune
 
-_FEW = 10  # rows of each class that a sample has at least
-
-_FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a plainer kernel
 _REFERENCE = "gaussian"  # the family that others' time is measured by
 _UNBOUNDED = "polynomial"  # the family that grows fastest beyond the rows seen
 _PATIENCE = 5.0  # times the seconds of that family
 _UNLIMITED = 30.0  # seconds that any family may take
 _LEAST_SECONDS = 0.1  # of a family whose share of the time limit is used up
-
-
-@dataclass(frozen=True, eq=False)
-class Contender:
-    """One kernel family, at its best point.
-
-    Attributes
-    ----------
-    name : str
-        Which family.
-    tuning : Tuning
-        All its points and scores.
-    behind : float
-        Mean score of the leader less its own, on the same folds.
-    behind_error : float
-        Standard error of that difference; a rough guide, since folds share rows.
-    """
-
-    name: str
-    tuning: Tuning
-    behind: float
-    behind_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +142,9 @@ def choose(
     >>> found.machine.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
     [False, True]
     """
-    X, y = _rows_of(X), _answers(y)
+    X, y = rows_of(X), answers(y)
     machine = (SVC() if are_labels(y) else KernelRidge()) if machine is None else machine
-    _refuse(X, y, machine, max_rows, scoring)
+    refuse(X, y, machine, max_rows, scoring)
     candidates, more = _candidates(X)
     found = compare(
         candidates, X, y, machine, cv=cv, scoring=scoring, max_rows=max_rows,
@@ -212,7 +188,7 @@ def compare(
     """
     if is_regressor(machine):
         candidates = sorted(candidates, key=lambda one: one.name == _UNBOUNDED)
-    rows, notes = _sample(y, is_classifier(machine), max_rows, random_state)
+    rows, notes = sample(y, is_classifier(machine), max_rows, random_state)
     few, truth = take_rows(X, rows), y[rows]
     splits = _folds(machine, few, truth, cv, random_state, sampled=len(rows) < len(y))
     axes = _axes(machine, truth) if axes is None else axes
@@ -228,11 +204,11 @@ def compare(
                 ),
             )  # fmt: skip
     contenders = comparison.contenders()
-    chosen = _plainest(contenders, len(truth))
+    chosen = plainest(contenders, len(truth))
     taken, point = comparison.judged[chosen][0], contenders[chosen].tuning.best_params
     made = machine_at(taken.pipeline(machine), point)
     notes += comparison.notes
-    return Choice(made, contenders, chosen, _reason(contenders, chosen), tuple(notes))
+    return Choice(made, contenders, chosen, reason(contenders, chosen), tuple(notes))
 
 
 class Comparison:
@@ -302,92 +278,12 @@ class Comparison:
         )
 
 
-def _answers(y: Any) -> Array:
-    """Return labels or targets as an array; objects that are all numbers become numbers."""
-    found: Array = np.asarray(y)
-    if found.ndim == 1 and found.dtype.kind in "fO":
-        lacking = [k for k, one in enumerate(found.tolist()) if _is_missing(one)]
-        if lacking:
-            raise ValueError(
-                f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; "
-                "leave these rows out"
-            )
-        if found.dtype == object and all(is_real(one) for one in found):
-            return np.array(found.tolist())
-    return found
-
-
-def _is_missing(entry: Any) -> bool:
-    nothing = entry is None or type(entry).__name__ == "NAType"  # of pandas, which may not be there
-    return nothing or (is_real(entry) and bool(np.isnan(float(entry))))
-
-
-def _refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None:
-    n = count_rows(X)
-    if y.ndim != 1 or n != len(y) or not n:
-        raise ValueError(
-            f"choose: X has {n} rows and y has shape {y.shape}; one entry per row, and at least "
-            "one row, is needed"
-        )
-    if isinstance(machine, type) or not hasattr(machine, "get_params"):
-        raise TypeError(f"choose: machine={machine!r} must be an estimator, such as SVC()")
-    if isinstance(scoring, list | tuple | set | frozenset | dict):
-        raise ValueError(f"choose: scoring={scoring!r} must be one score, or None")
-    if "kernel" not in machine.get_params():
-        raise ValueError(
-            f"choose: machine={type(machine).__name__} has no parameter `kernel` to choose"
-        )
-    if not is_real(max_rows) or max_rows % 1 or max_rows < 10:
-        raise ValueError(f"choose: max_rows={max_rows!r} must be a whole number of at least 10")
-
-
-def _sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[str]]:
-    """Return rows to compare on, with every class in its share, and a few of each."""
-    n, most = len(y), int(most)
-    if n <= most:
-        return np.arange(n), []
-    order = shuffled(np.random.default_rng(seed), n, y if labels else None, _FEW)
-    note = f"Compared on {most} of {n} rows (max_rows); fitted to all of them."
-    return np.sort(order[:most]), [note]
-
-
 def _candidates(X: Any) -> tuple[list[Candidate], list[str]]:
     if isinstance(X, Table):
         return of_table(X), left_out(X)
-    if _are_strings(X):
+    if are_strings(X):
         return of_strings(list(X)), []
     return of_numbers(X), []
-
-
-def _rows_of(X: Any) -> Any:
-    """Return rows in a form that can be chosen from; mixed columns and gaps make a table."""
-    if isinstance(X, Table):
-        return X
-    if hasattr(X, "columns"):
-        return Table.of(X)
-    X = indexable(X)
-    if not _are_strings(X) and (_are_objects(X) or _have_gaps(X)):
-        return Table.of(X)
-    return X
-
-
-def _are_strings(X: Any) -> bool:
-    if isinstance(X, list | tuple):
-        return bool(X) and all(isinstance(row, str) for row in X)
-    return getattr(X, "ndim", 2) == 1 and all(isinstance(row, str) for row in X)
-
-
-def _are_objects(X: Any) -> bool:
-    if hasattr(X, "dtype"):
-        return bool(X.dtype.kind in "OUS")
-    return bool(np.asarray(X, dtype=object).ndim == 2) and any(
-        isinstance(entry, str) or entry is None for row in X for entry in row
-    )
-
-
-def _have_gaps(X: Any) -> bool:
-    """Return whether an array of numbers has missing entries."""
-    return not is_sparse(X) and bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
 
 
 def _axes(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
@@ -414,26 +310,3 @@ def _file(folder: Any, name: str) -> Path | None:
         return None
     Path(folder).mkdir(parents=True, exist_ok=True)
     return Path(folder) / f"{name.replace(' ', '-')}.jsonl"
-
-
-def _plainest(contenders: tuple[Contender, ...], rows: int) -> int:
-    if rows < _FEW_ROWS:
-        return next(k for k, one in enumerate(contenders) if one.behind == 0.0)
-    return next(k for k, one in enumerate(contenders) if one.behind <= one.behind_error)
-
-
-def _reason(contenders: tuple[Contender, ...], chosen: int) -> str:
-    taken = contenders[chosen]
-    if taken.behind == 0.0:
-        behind = [one.behind > one.behind_error for one in contenders[:chosen]]
-        why = "it is the plainest"
-        if chosen and all(behind):
-            why = "every plainer one is behind by more than its error"
-        elif chosen:
-            why = "with so few rows the errors of differences are no excuse for a plainer one"
-        return f"Taken: {taken.name}. It has the best score, and {why}."
-    best = next(one for one in contenders if one.behind == 0.0)
-    return (
-        f"Taken: {taken.name}. {best.name} is {taken.behind:.2g} better, but by no more than the "
-        f"error of that difference ({taken.behind_error:.2g}), and {taken.name} is plainer."
-    )

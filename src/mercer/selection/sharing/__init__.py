@@ -5,11 +5,11 @@ from mercer.selection.sharing import (  # noqa: F401  families register themselv
     decompositions,
     features,
     gram,
-    margin,
     neighbours,
     pipeline,
 )
 from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
+from mercer.selection.sharing.margin import grouping as margin  # noqa: F401  the same
 from mercer.selection.sharing.ridge import group as ridge  # noqa: F401  the same
 from mercer.selection.sharing.share import groups, register
 

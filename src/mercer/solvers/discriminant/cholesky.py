@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.gram.build import factor_bytes
+from mercer.gram.sizes import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import PrecomputedGram
-from mercer.gram.build import stored_dtype
+from mercer.gram.sizes import stored_dtype
 from mercer.problems import BoxQP
 from mercer.problems.kernel_learning.kernel_combination import KernelCombination, WeightedDuals
 from mercer.solvers.base import Solution, Solver, Status, Watch, report

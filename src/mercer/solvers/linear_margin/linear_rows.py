@@ -36,7 +36,9 @@ class LinearRows:
         How many offsets there are.
     centre : (d,) array
         Taken off dense features, against the loss of digits that large means cause; zero for
-        sparse ones, and where a row has no offset that could make up for it.
+        sparse ones, and where a row has no offset that could make up for it. Search directions gain
+        by it; answers are coefficients of rows as they are, and judged so, by K b: of rows with an
+        entry c, that is known to c^2 sum |b| roundings, whatever the solver did.
     """
 
     factor: Any

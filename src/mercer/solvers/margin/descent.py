@@ -1,7 +1,7 @@
 """Box programmes on their way down: where each stands, what moves it, and what it aims at.
 
 `BoxState` is one programme with variables b and gradient F = p - K b. An `Engine` moves states that
-share a K: `StoredEngine` where K is a matrix, `working_sets.Sets` where its entries are made anew.
+share a K: `StoredEngine` where K is a matrix, `set_engine.Sets` where its entries are made anew.
 """
 
 from __future__ import annotations

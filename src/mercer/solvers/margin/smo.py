@@ -10,7 +10,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.stored import StoredMatrix
 from mercer.gram import DenseGram, PrecomputedGram
-from mercer.gram.build import descents_at_once
+from mercer.gram.sizes import descents_at_once
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.margin.convergence import converge

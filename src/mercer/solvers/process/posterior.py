@@ -12,7 +12,8 @@ from mercer.backends import choose_backend
 from mercer.backends.host_matrix import HostFactor
 from mercer.backends.lapack import interruptible
 from mercer.gram import ShiftedGram
-from mercer.gram.build import factor_bytes, matrix_gram
+from mercer.gram.build import matrix_gram
+from mercer.gram.sizes import factor_bytes
 from mercer.problems import Coefficients
 from mercer.problems.process.evidence import log_likelihood
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.stored import Factor
 from mercer.gram import ShiftedGram
-from mercer.gram.build import factor_bytes
+from mercer.gram.sizes import factor_bytes
 from mercer.problems import Coefficients, LinearSystem
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report

@@ -32,6 +32,7 @@ _MOVED = 0.3  # of the equations, preconditioned: what float32 may change
 _REFINED = 1e-2  # of them: up to here a step of refinement gains two digits, and nothing is held
 _FEW_BLOCKS = 4  # of all rows: up to here a try costs more than float32 saves
 _HELD = 1.2  # times the rows b: what holding them takes
+_SENT = 1000  # columns: from here on a card multiplies a block in less time than it is sent in
 _PROBES = 16
 _POWERS = 6  # steps of the power method
 
@@ -213,6 +214,10 @@ def _square(E: Array, share: Array) -> Array:
     """Return E'SE; E is overwritten."""
     if not (share == 1).all():
         E *= np.sqrt(share).astype(E.dtype)[:, None]
+    n, p = E.shape
+    if p >= _SENT and choose_backend().keeps(8.0 * (n + p) * p):
+        there = choose_backend().features(E, None)
+        return there.gram(np.ones(n), np.zeros(p), np.full(n, -1), 0)
     return np.asarray(E.T @ E)  # of one array with itself: half the work
 
 

@@ -167,7 +167,8 @@ def _is_held(gram: FactoredGram) -> bool:
 
 
 def _fits(gram: Any, dtype: Any) -> bool:
-    return within_budget(_HELD * np.dtype(dtype).itemsize * gram.shape[0] * gram.width)
+    needed = _HELD * np.dtype(dtype).itemsize * gram.shape[0] * gram.width
+    return bool(gram.on_card or within_budget(needed))
 
 
 # --- the equations -------------------------------------------------------------------------------

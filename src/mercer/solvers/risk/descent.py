@@ -61,7 +61,7 @@ def _iterates(
         ended = None
         if not np.isfinite(value) or not np.isfinite(left):
             ended = Status.NOT_FINITE
-        elif left <= tol and _proven(space, value, size):
+        elif left <= tol and _proven(space, value, size) and space.agrees(u, size):
             ended = Status.SOLVED
         elif watch.tick(step, left):
             ended = watch.stopped or Status.STOPPED

@@ -18,6 +18,7 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.risk.descent import DescentResult, Direction, descend, near
 from mercer.solvers.risk.preconditioned import WIDEST, HessianPreconditioner
 from mercer.solvers.risk.quasi_newton import LBFGSMemory
+from mercer.solvers.risk.sampled_hessian import SampledHessian, is_sampled
 from mercer.solvers.risk.space import (
     Element,
     FeatureSpace,
@@ -157,6 +158,9 @@ def _direction(space: Space, tol: float, watch: Watch) -> Direction:
     tall = k == 1 and space.F.shape[0] >= _TALL * d and not is_sparse(space.F)
     if small and (not convex or d * k <= _CHEAP or tall):
         return lambda u, g: _exact(space, u, g)
+    if d > WIDEST and is_sampled(space):
+        sampled = SampledHessian(space)
+        return lambda u, g: sampled.direction(u, g, tol, watch)
     if not convex or is_sparse(space.F) or d > WIDEST:
         return lambda u, g: _by_gradients(space, u, g, watch)
     return _Shaped(space, tol, watch, small)

@@ -1,4 +1,4 @@
-"""The shape of a risk over features: what the mean curvature of the loss makes of their scatter.
+"""Newton's steps by conjugate gradients, and the mean curvature of a risk that shortens them.
 
 The second derivatives of a risk are sum_i s_i B_i x x_i x_i' + penalty, with B_i the curvature
 between the scores of row i. With the mean of the B_i in place of each they are a product of a small
@@ -8,6 +8,7 @@ rows differ by in curvature: few steps, whatever the condition of the features.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -23,9 +24,12 @@ WIDEST = 1200  # features: up to here their scatter is decomposed
 _SHARPEST = 1e-5  # of a gradient: what one solve is asked to leave of it, at the end
 _EPS = float(np.finfo(float).eps)
 
+Undo = Callable[[Array, Array], tuple[Array, Array]]
+"""Gives what a preconditioner makes of derivatives by weights and by biases."""
 
-class HessianPreconditioner:
-    """The shape of a risk in a space of features that are dense and centred.
+
+class NewtonSteps(ABC):
+    """Newton's steps in a space of features that are dense, by preconditioned conjugate gradients.
 
     Parameters
     ----------
@@ -34,38 +38,26 @@ class HessianPreconditioner:
     """
 
     def __init__(self, space: FeatureSpace) -> None:
-        self._space = space
-        s, F = space.problem.weights, space.F
-        even = bool((s == s[0]).all())
-        scatter = weighted_gram(F, s)
-        self._sizes, self._axes = interruptible(np.linalg.eigh, scatter)
-        self._weight: float | Array = float(s[0]) if even else s[:, None]
-        self._total = float(s.sum())
+        self.space = space
+        s = space.problem.weights
+        self._weight: float | Array = float(s[0]) if (s == s[0]).all() else s[:, None]
 
-    def at(self, u: Element) -> Callable[[Element], Element]:
-        """Return what undoes the curvature of the risk at u, were all rows bent as on average."""
-        space = self._space
-        bend = space.problem.loss.curvature(u.scores, space.problem.codes)
-        undo = self._inverse(bend)
-
-        def undone(g: Element) -> Element:
-            # the gradient of the bias as a function has the scale of its feature in it
-            return space.element(*undo(g.coef, g.bias / space.scale))
-
-        return undone
+    @abstractmethod
+    def inverse(self, bend: LossCurvature) -> Undo:
+        """Return what undoes the second derivatives, nearly."""
 
     def step(
         self, u: Element, g: Element, tol: float, watch: Watch, most: int
     ) -> tuple[Element, bool]:
         """Return Newton's step from u, and whether `most` conjugate gradients were enough."""
-        space, problem = self._space, self._space.problem
+        space, problem = self.space, self.space.problem
         bend = problem.loss.curvature(u.scores, problem.codes)
-        undo = self._inverse(bend)
+        undo = self.inverse(bend)
         left, left_b = -g.coef, -g.bias / space.scale
         step, step_b = np.zeros_like(left), np.zeros_like(left_b)
         way, way_b = undo(left, left_b)
         size = _inner(left, way, left_b, way_b)
-        goal, solved = size * self._share(u, g, tol) ** 2, False
+        goal, solved = size * self.share(u, g, tol) ** 2, False
         for _ in range(most):
             bent, bent_b = self._times(bend, way, way_b)
             curvature = _inner(way, bent, way_b, bent_b)
@@ -84,27 +76,64 @@ class HessianPreconditioner:
             way, way_b = ahead + size / before * way, ahead_b + size / before * way_b
         return space.element(step, step_b), solved
 
-    def _share(self, u: Element, g: Element, tol: float) -> float:
+    def share(self, u: Element, g: Element, tol: float) -> float:
         """Return how exactly to solve: more near the end; enough for `tol` if in reach."""
-        space = self._space
+        space = self.space
         size, scale = np.sqrt(max(space.inner(g, g), 0.0)), space.tolerance(u)
         left = size / scale if scale > 0 else 0.0
         goal = 0.3 * tol / left if left > 0 else 0.0
         return float(goal if goal >= _SHARPEST else min(0.1, np.sqrt(left)))
 
+    def scored(self, D: Array) -> Array:
+        """Return the scores of the rows, without a bias."""
+        return self.space.scored(D)
+
+    def lift(self, pulls: Array) -> Array:
+        """Pull on the weights."""
+        return self.space.lift(pulls)
+
     def _times(self, bend: LossCurvature, D: Array, b: Array) -> tuple[Array, Array]:
         """Multiply by the second derivatives."""
-        space, problem = self._space, self._space.problem
-        scores = space.scored(D)
+        problem = self.space.problem
+        scores = self.scored(D)
         scores += b
         moved = bend.times(scores)
         moved *= self._weight
         sums = moved.sum(axis=0) if problem.bias else np.zeros_like(b)
-        return problem.penalty * D + space.lift(moved), sums
+        return problem.penalty * D + self.lift(moved), sums
 
-    def _inverse(self, bend: LossCurvature) -> Callable[[Array, Array], tuple[Array, Array]]:
+
+class HessianPreconditioner(NewtonSteps):
+    """The shape of a risk in a space of features that are dense and centred.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+        The features.
+    """
+
+    def __init__(self, space: FeatureSpace) -> None:
+        super().__init__(space)
+        s = space.problem.weights
+        scatter = weighted_gram(space.F, s)
+        self._sizes, self._axes = interruptible(np.linalg.eigh, scatter)
+        self._total = float(s.sum())
+
+    def at(self, u: Element) -> Callable[[Element], Element]:
+        """Return what undoes the curvature of the risk at u, were all rows bent as on average."""
+        space = self.space
+        bend = space.problem.loss.curvature(u.scores, space.problem.codes)
+        undo = self.inverse(bend)
+
+        def undone(g: Element) -> Element:
+            # the gradient of the bias as a function has the scale of its feature in it
+            return space.element(*undo(g.coef, g.bias / space.scale))
+
+        return undone
+
+    def inverse(self, bend: LossCurvature) -> Undo:
         """Return what undoes the second derivatives, were all rows bent as they are on average."""
-        problem, U = self._space.problem, self._axes
+        problem, U = self.space.problem, self._axes
         sizes, V = np.linalg.eigh(bend.mean(problem.weights))
         sizes = np.maximum(sizes, 0.0)
         weights = np.multiply.outer(self._sizes, sizes) + problem.penalty

@@ -87,7 +87,11 @@ class Space(ABC):
         sqrt(k(x_i, x_i)); with a bias, distances from the mean, since it can move there at no cost.
     scale : float
         How long the constant feature of the bias is taken to be, squared.
+    agreement : float
+        Of the weights: how far coefficients of rows, by the slopes, may be from them at the end.
     """
+
+    agreement = np.inf
 
     def __init__(self, problem: SmoothRisk, diagonal: Array) -> None:
         self.problem = problem
@@ -162,6 +166,12 @@ class Space(ABC):
             self._scale_of = u, float((reach @ sizes).sum())
         return self._scale_of[1]
 
+    def agrees(self, u: Element, size: float) -> bool:
+        """Return whether a gradient of this size leaves both forms of the answer near enough."""
+        if np.isinf(self.agreement):
+            return True
+        return bool(size <= self.agreement * self.problem.penalty * np.sqrt(self.squared(u)))
+
     def coef_of(self, u: Element) -> Array:
         """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""
         return np.asarray(-self.weighted_slopes(u) / self.problem.penalty)
@@ -205,8 +215,8 @@ class FeatureSpace(Space):
         return np.asarray((coef.T @ self.F.T).T)
 
     def lift(self, weighted_slopes: Array) -> Array:
-        """Pull on the weights; by blocks of rows, which stay in the cache while they are summed."""
-        if is_sparse(self.F):
+        """Pull on the weights; of several functions by blocks of rows, which stay in the cache."""
+        if is_sparse(self.F) or weighted_slopes.shape[1] == 1:
             return np.asarray(self.F.T @ weighted_slopes)
         total = np.zeros((weighted_slopes.shape[1], self.F.shape[1]))
         for first in range(0, len(self.F), _ROWS):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.gram.build import factor_bytes
+from mercer.gram.sizes import factor_bytes
 from mercer.points import to_dense
 from mercer.problems import GraphLabels
 from mercer.resources import require_memory

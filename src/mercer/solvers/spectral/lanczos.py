@@ -15,12 +15,14 @@ from mercer.solvers.spectral.eigen_units import evaluated, in_units
 from mercer.solvers.spectral.eigh import ordered
 from mercer.solvers.spectral.krylov import FLOOR, Ritz, block_width, largest_pairs
 from mercer.solvers.spectral.mixed_precision import refine_pairs
+from mercer.solvers.spectral.sampled_residuals import sampled_residuals
 
 # Residuals that products leave, over the length of the diagonal of K before centring: rounding of
 # the entries is some 1e-7 of them in float32 and averages out. What was measured is below.
 _NOISE = {4: 5e-7, 8: 1e-15}
 _FINEST = 2e-7  # relative residual: float32 is not asked for more
 _LEFT = 0.7  # of the tolerance, for a recurrence that does not see its own rounding
+_SURE = 0.85  # of the tolerance: what residuals of some rows may be, two standard errors below it
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Lanczos(Solver):
     """Block Lanczos for the largest eigenpairs.
 
     A Gram in float32 is enough for residuals of about 1e-7 of the largest eigenvalue. Where more is
-    asked, one product in float64, from the points, and small corrections give the rest.
+    asked, or a few rows in float64 say that products were less exact than that, one product in
+    float64, from the points, and small corrections give the rest.
 
     Parameters
     ----------
@@ -64,7 +67,7 @@ class Lanczos(Solver):
         vectors = None if start is None else start.vectors
         if np.dtype(gram.dtype) == np.float32 and np.dtype(precise.dtype) == np.float64:
             found = self._search(problem, gram, max(_LEFT * self.tol, _FINEST), watch, vectors)
-            if found.status is Status.SOLVED and self._beyond(noise_of(gram), found):
+            if found.status is Status.SOLVED and self._beyond(gram, found):
                 found = refine_pairs(problem, found, self.tol, noise_of(gram), watch)
             if found.status is Status.INACCURATE:  # the slow way, from where they are
                 found = self._search(problem, precise, self.tol, watch, found.vectors)
@@ -90,10 +93,15 @@ class Lanczos(Solver):
             noise=noise_of(gram),
         )
 
-    def _beyond(self, noise: float, found: Ritz) -> bool:
-        sizes = np.abs(found.values)
-        least = max(float(sizes.min(initial=np.inf)), FLOOR * float(sizes.max(initial=0.0)))
-        return float(np.hypot(_LEFT * self.tol * least, noise)) > self.tol * least
+    def _beyond(self, gram: Gram, found: Ritz) -> bool:
+        """Return whether the rounding of float32 may be too much, or is, on some rows of K."""
+        sizes, noise = np.abs(found.values), noise_of(gram)
+        floor = FLOOR * float(sizes.max(initial=0.0))
+        least = max(float(sizes.min(initial=np.inf)), floor)
+        if float(np.hypot(_LEFT * self.tol * least, noise)) > self.tol * least:
+            return True
+        residuals = sampled_residuals(gram, found.values, found.vectors, self.random_state)
+        return bool((residuals > _SURE * self.tol * np.maximum(sizes, floor)).any())
 
 
 def noise_of(gram: Gram) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mercer.studio.catalog.entry import classifier, with_indicators
 from mercer.studio.catalog.parameters import Choice, Integer, Number, Switch
 from mercer.studio.drawing import layers, margin_layers, surfaces
+from mercer.studio.reasons import shares, sums
 
 GAUSSIAN = "gaussian(0.5)"  # of a width that suits the square that points are painted in
 COST = Number(
@@ -24,7 +25,7 @@ CLASSIFIERS = (
             Choice("multiclass", "ovo", "pairs of classes, or each against the rest",
                    choices=("ovo", "ovr")),
         ),
-        kernel=GAUSSIAN, tune=("C", "kernel__scale"), explains=True, proves=True,
+        kernel=GAUSSIAN, tune=("C", "kernel__scale"), reason=sums.kernel_sum, proves=True,
     ),
     classifier(
         "NearestMean", "Nearest mean", "The class whose mean is nearest, in feature space.",
@@ -59,14 +60,14 @@ CLASSIFIERS = (
         parameters=(
             Number("penalty", 0.1, "price of a large function", 1e-6, 1e3, "log", curve=True),
         ),
-        kernel="linear", tune=("penalty", "kernel__scale"), explains=True,
+        kernel="linear", tune=("penalty", "kernel__scale"), reason=sums.kernel_sum,
     ),
     classifier(
         "GaussianProcessClassifier", "Gaussian process classifier",
         "A function drawn at random, seen through a logistic.",
         surface=surfaces.probability, layers=(layers.predicted_labels,),
         parameters=(Switch("optimize", False, "whether the kernel is fitted by likelihood"),),
-        kernel=GAUSSIAN, finest=60,
+        kernel=GAUSSIAN, reason=sums.latent_sum, finest=60,
     ),
     classifier(
         "NearestNeighbors", "Nearest neighbours", "The nearest points vote.",
@@ -76,7 +77,7 @@ CLASSIFIERS = (
             Choice("votes", "plain", "equal votes, or more weight for nearer points",
                    choices=("plain", "similarity")),
         ),
-        kernel="linear", finest=150,
+        kernel="linear", reason=shares.neighbours, finest=150,
     ),
     classifier(
         "GaussianClassifier", "Gaussian classes", "Bayes' rule with a Gaussian for each class.",
@@ -86,10 +87,13 @@ CLASSIFIERS = (
                    choices=("full", "diagonal", "spherical")),
             Switch("shared", False, "one covariance for all classes: borders become lines"),
         ),
+        reason=shares.class_probabilities,
     ),
     classifier(
         "NaiveBayes", "Naive Bayes", "Bayes' rule, columns independent within a class.",
         surface=surfaces.decision, layers=(layers.predicted_labels,),
+        reason=shares.columns,
+        fixed=(("kinds", "gaussian"),),  # a plane goes between the two values of a column, too
     ),
     classifier(
         "AxisAlignedRectangle", "Rectangle", "The smallest rectangle around one class.",
@@ -110,6 +114,7 @@ CLASSIFIERS = (
         "Labels flow along the graph of neighbours to points without one.",
         surface=surfaces.probability, layers=(layers.predicted_labels,),
         parameters=(_NEIGHBOURS,), kernel=GAUSSIAN, partly=True, finest=100,
+        reason=shares.class_probabilities,
     ),
     classifier(
         "LabelSpreading", "Label spreading", "Labels flow along the graph, and fade.",
@@ -117,7 +122,7 @@ CLASSIFIERS = (
         parameters=(
             Number("alpha", 0.9, "how far labels flow", 0.01, 0.99), _NEIGHBOURS,
         ),
-        kernel=GAUSSIAN, partly=True, finest=100,
+        kernel=GAUSSIAN, partly=True, finest=100, reason=shares.class_probabilities,
     ),
     classifier(
         "LaplacianSVC", "Laplacian support vector machine",

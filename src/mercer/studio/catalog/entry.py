@@ -16,6 +16,7 @@ from mercer.studio.drawing.curves import CurveOf
 from mercer.studio.drawing.fitted import Rows
 from mercer.studio.drawing.layers import LayerOf
 from mercer.studio.drawing.surfaces import SurfaceOf
+from mercer.studio.reasons.sums import ReasonOf
 
 FINEST = 400  # points a side of the finest grid
 
@@ -66,12 +67,14 @@ class Entry:
         How it is fitted.
     tune : tuple of str
         The two parameters of its grid; empty where no score judges it.
-    explains : bool
-        Whether its answer is a sum over training rows.
+    reason : callable or None
+        Takes its answer at one row apart; None where there is nothing to take apart.
     proves : bool
         Whether its gap can be followed while it falls.
     partly : bool
         Whether it learns from points without a label, too.
+    fixed : tuple of pairs
+        Names and values of parameters that have no control.
     finest : int
         Points a side of the finest surface, fewer where the answer is dear.
     """
@@ -88,9 +91,10 @@ class Entry:
     kernel_name: str = "kernel"
     fit: Fit = with_targets
     tune: tuple[str, ...] = ()
-    explains: bool = False
+    reason: ReasonOf | None = None
     proves: bool = False
     partly: bool = False
+    fixed: tuple[tuple[str, Any], ...] = ()
     finest: int = FINEST
 
     @property
@@ -115,7 +119,7 @@ class Entry:
             "default_kernel": self.kernel,
             "parameters": [one.described() for one in self.parameters],
             "layers": names,
-            "why": self.explains,
+            "why": self.reason is not None,
             "prove": self.proves,
             "tune": self.tune,
             "partly_labelled": self.partly,

@@ -228,7 +228,7 @@ PRESETS: dict[str, Preset] = {
         Preset("ellipses", "Two long clusters", "unlabelled", ellipses, "GaussianMixture",
                parameters={"n_components": 2}),
         Preset("crescents", "Moons without labels", "unlabelled", crescents, "SpectralClustering",
-               "gaussian(0.15)"),
+               "gaussian(0.1)"),
         Preset("circles", "Circles without labels", "unlabelled", circles, "SpectralClustering",
                "gaussian(0.15)"),
         Preset("cloud", "A long cloud", "unlabelled", cloud, "PCA", "linear"),

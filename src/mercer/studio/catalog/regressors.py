@@ -8,6 +8,7 @@ from mercer.studio.catalog.classifiers import COST, GAUSSIAN
 from mercer.studio.catalog.entry import Entry
 from mercer.studio.catalog.parameters import Choice, Number, Switch
 from mercer.studio.drawing import curves, layers, margin_layers, surfaces
+from mercer.studio.reasons import sums
 
 regressor = partial(Entry, tasks=("regression", "targets"), surface=surfaces.value)
 
@@ -21,7 +22,7 @@ REGRESSORS = (
             Choice("tube", "l1", "errors are paid for as they are, or squared",
                    choices=("l1", "l2")),
         ),
-        kernel=GAUSSIAN, tune=("C", "kernel__scale"), explains=True, proves=True,
+        kernel=GAUSSIAN, tune=("C", "kernel__scale"), reason=sums.kernel_sum, proves=True,
     ),
     regressor(
         "KernelRidge", "Ridge regression", "Least squares, and a price for large functions.",
@@ -30,7 +31,7 @@ REGRESSORS = (
             Number("penalty", 0.1, "price of a large function", 1e-8, 1e3, "log", curve=True),
             Switch("bias", True, "whether there is a constant without a price"),
         ),
-        kernel=GAUSSIAN, tune=("penalty", "kernel__scale"), explains=True,
+        kernel=GAUSSIAN, tune=("penalty", "kernel__scale"), reason=sums.kernel_sum,
     ),
     regressor(
         "GaussianProcess", "Gaussian process", "All functions at once, weighed by the points.",
@@ -39,6 +40,6 @@ REGRESSORS = (
             Number("noise", 0.1, "variance of the noise", 1e-6, 10.0, "log", curve=True),
             Switch("optimize", False, "whether kernel and noise are fitted by likelihood"),
         ),
-        kernel=GAUSSIAN, tune=("noise", "kernel__scale"), explains=True,
+        kernel=GAUSSIAN, tune=("noise", "kernel__scale"), reason=sums.kernel_sum,
     ),
 )  # fmt: skip

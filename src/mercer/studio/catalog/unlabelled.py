@@ -8,6 +8,7 @@ from mercer.studio.catalog.classifiers import GAUSSIAN
 from mercer.studio.catalog.entry import Entry, without_targets
 from mercer.studio.catalog.parameters import Choice, Integer, Number, Switch
 from mercer.studio.drawing import layers, margin_layers, surfaces
+from mercer.studio.reasons import shares, sums
 
 unlabelled = partial(Entry, tasks=("unlabelled",), fit=without_targets)
 
@@ -20,7 +21,7 @@ UNLABELLED = (
             Switch("refine", True, "whether single points are moved in the end"),
             Switch("balanced", False, "whether clusters are of equal size"),
         ),
-        kernel="linear",
+        kernel="linear", reason=shares.distances,
     ),
     unlabelled(
         "SpectralClustering", "Spectral clustering", "Cuts the graph where it is thin.",
@@ -40,6 +41,7 @@ UNLABELLED = (
             Choice("covariance", "full", "which shapes they may have",
                    choices=("full", "diagonal", "spherical")),
         ),
+        reason=shares.responsibilities,
     ),
     unlabelled(
         "OneClassSVM", "One-class support vector machine",
@@ -49,13 +51,13 @@ UNLABELLED = (
             Number("nu", 0.1, "share of the points outside, at most", 0.005, 0.95, "linear",
                    curve=True),
         ),
-        kernel=GAUSSIAN, explains=True, proves=True,
+        kernel=GAUSSIAN, reason=sums.kernel_sum, proves=True,
     ),
     unlabelled(
         "EnclosingBall", "Enclosing ball", "The smallest ball around the points, in feature space.",
         surface=surfaces.novelty, layers=(margin_layers.border, layers.inside),
         parameters=(Number("nu", 0.1, "share of the points outside, at most", 0.0, 0.95),),
-        kernel=GAUSSIAN, proves=True,
+        kernel=GAUSSIAN, reason=sums.ball_sum, proves=True,
     ),
     unlabelled(
         "PCA", "Principal components", "The directions of the largest spread, in feature space.",

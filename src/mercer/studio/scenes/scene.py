@@ -210,7 +210,7 @@ def _parameters(entry: Entry, raw: Any) -> tuple[dict[str, Any], dict[str, float
         raw = {}
     if not isinstance(raw, dict):
         raise RefusalError("parameters must be an object", parameter="parameters")
-    own = {one.name: one.default for one in entry.parameters}
+    own = {**dict(entry.fixed), **{one.name: one.default for one in entry.parameters}}
     inner: dict[str, float] = {}
     for name, value in raw.items():
         known = entry.parameter(name)

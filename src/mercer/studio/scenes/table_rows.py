@@ -42,6 +42,10 @@ def table_rows(scene: Scene, table: Table, limits: StudioLimits) -> Rows:
     assert scene.table is not None  # asked for with one
     target = target_of(table, scene.table.target, scene.task)
     kept = target.kept
+    if not len(kept):
+        raise RefusalError(
+            f"{scene.table.target!r} is missing, or not finite, in every row", parameter="target"
+        )
     if len(kept) > limits.rows:
         kept = np.sort(np.random.default_rng(0).choice(kept, limits.rows, replace=False))
     columns = used_columns(table, scene)
@@ -109,6 +113,11 @@ def _classes(name: str, values: Array, kept: Array) -> Target:
             "apart here",
             parameter="target",
         )
+    if len(names) == 1:
+        raise RefusalError(
+            f"{name!r} is {str(names[0])[:40]!r} in every row; two classes are needed",
+            parameter="target",
+        )
     labels = np.full(len(values), -1)
     labels[kept] = codes
     return Target(kept, labels, tuple(map(str, names)))
@@ -117,10 +126,14 @@ def _classes(name: str, values: Array, kept: Array) -> Target:
 def _plane(
     scene: Scene, chosen: Table, preparation: TablePreparation, X: Array, y: Array | None
 ) -> Plane:
-    plane = scene.view.plane
-    kind = plane.get("kind", "columns" if len(numeric(chosen)) >= 2 else "components")
-    if kind == "columns":
+    plane, two = scene.view.plane, len(numeric(chosen)) >= 2
+    kind = plane.get("kind", "columns")
+    if X.shape[1] == 1:
+        return _of_one(X, str(preparation.get_feature_names_out()[0]))
+    if kind == "columns" and two:
         return _of_columns(plane, chosen, preparation)
+    if kind == "columns":  # a table of words, or of one number beside the target
+        kind = "components"
     if kind not in _DIRECTIONS:
         raise RefusalError(
             f"there is no plane {str(kind)[:40]!r}; take columns, {', '.join(_DIRECTIONS)}",
@@ -132,12 +145,14 @@ def _plane(
     return Plane(found.points, *names, note, found.rows, found.columns)
 
 
+def _of_one(X: Array, name: str) -> Plane:
+    """Return the plane of a single column: it goes to the right, and upwards there is nothing."""
+    places = np.column_stack([X[:, 0], np.zeros(len(X))])
+    return Plane(places, name, "", "there is one column to learn from", lambda at: at[:, :1], 1)
+
+
 def _of_columns(plane: dict[str, Any], chosen: Table, preparation: TablePreparation) -> Plane:
     names = numeric(chosen)
-    if len(names) < 2:
-        raise RefusalError(
-            "two columns of numbers are needed for this plane; take components", parameter="view"
-        )
     axes = [plane.get("x", names[0]), plane.get("y", names[1])]
     held = plane.get("others") or {}
     if not isinstance(held, dict) or any(name not in names for name in axes):
@@ -168,6 +183,8 @@ def numeric(table: Table) -> list[str]:
 
 
 def _components(X: Array, y: Array | None) -> tuple[Array, tuple[str, str]]:
+    if len(X) < 2 or (X[1:] == X[0]).all():  # no spread, no directions of it
+        return np.eye(X.shape[1])[:, :2], ("first column", "second column")
     found = directions_of(_STUDIO, X, y, "principal", count=2)
     return found.weights, (found.names[0], found.names[1])
 

@@ -10,15 +10,15 @@ from mercer.studio.tours.tour import Frame, Tour
 
 def rectangles() -> Iterator[Frame]:
     """Learn a rectangle from more and more points."""
-    scene = preset("inside", 10, seed=4)
+    scene = preset("inside", 20, seed=1)
     yield from told(scene, [
-        ("Ten points", "The true class is a rectangle that nobody sees. The smallest rectangle "
+        ("Twenty points", "The true class is a rectangle that nobody sees. The smallest rectangle "
          "around its points is inside it: all mistakes are in the strips between the two.", {}),
         ("Fifty points", "With more points the strips become thin.",
-         {"points": preset("inside", 50, seed=4)["points"]}),
+         {"points": preset("inside", 50, seed=1)["points"]}),
         ("Five hundred", "With 4 / epsilon ln(4 / delta) points all strips together weigh at most "
          "epsilon, but with probability delta: learnable, whatever the distribution is.",
-         {"points": preset("inside", 500, seed=4)["points"]}),
+         {"points": preset("inside", 500, seed=1)["points"]}),
     ])  # fmt: skip
 
 
@@ -40,9 +40,10 @@ def few_labels() -> Iterator[Frame]:
     """Let points without a label help."""
     scene = preset("partly", 120, 0.1)
     yield from told(scene, [
-        ("Ten labels", "Grey points have no label. A machine that leaves them out sees ten points "
-         "alone.", {"machine": "SVC", "kernel": "gaussian(0.5)", "parameters": {"C": 10.0}}),
-        ("Labels flow", "Joined to its nearest neighbours, each grey point takes the mean of their "
+        ("Ten labels", "Points without a colour have no label. A machine that leaves "
+         "them out sees ten points alone.",
+         {"machine": "SVC", "kernel": "gaussian(0.5)", "parameters": {"C": 10.0}}),
+        ("Labels flow", "Joined to its nearest neighbours, each of them takes the mean of their "
          "labels: a harmonic function on the graph.", {}),
         ("A margin on the graph", "The Laplacian machine has a margin at the labelled points, and "
          "pays for change along the graph.",

@@ -8,13 +8,17 @@ from typing import Any
 
 from mercer.studio.catalog.presets import PRESETS
 from mercer.studio.drawing.fitted import Fitted, Rows
+from mercer.studio.jobs.answers import answer_of
 from mercer.studio.limits import StudioLimits
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import read_scene
 from mercer.studio.tours.tour import Frame
-from mercer.studio.work.answers import answer_of
 
-SIDE = 80  # points of a side of the surfaces of steps: a tour is sent in one piece
+WIDE = (-2.7, 2.7, -1.8, 1.8)  # as much of the plane as wide and high windows show
+ACROSS, UP = 144, 96  # points of the surfaces of steps: a tour is sent in one piece
+
+NOTHING: dict[str, Any] = {"surface": None, "regions": None, "curve": None, "layers": {}}
+"""The answer before anything is known."""
 
 Told = tuple[str, str, dict[str, Any]]
 """Title, text, and what is changed of the scene."""
@@ -54,7 +58,8 @@ def rows_in(scene: dict[str, Any]) -> Rows:
 
 def step(scene: dict[str, Any], machine: Any) -> dict[str, Any]:
     """Return the answer that a machine, in the middle of its fit, gives."""
-    shown = {**scene, "view": {**scene["view"], "nx": SIDE, "ny": SIDE}}
+    bounds = scene["view"]["bounds"] if scene["task"] == "regression" else WIDE
+    shown = {**scene, "view": {**scene["view"], "bounds": bounds, "nx": ACROSS, "ny": UP}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return answer_of(read_scene(shown, StudioLimits()), Fitted(machine, rows_in(shown)))

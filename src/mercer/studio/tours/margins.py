@@ -55,8 +55,8 @@ def kernels() -> Iterator[Frame]:
          "and 1. A plane up there is a conic down here.", {"kernel": "polynomial(2)"}),
         ("Any smooth border", "The Gaussian kernel has infinitely many features. Its scale says "
          "how near counts as near.", {"kernel": "gaussian(0.5)"}),
-        ("Too narrow", "At scale 0.05 every point is like itself alone: all are support vectors, "
-         "and between them nothing is known.", {"kernel": "gaussian(0.05)"}),
+        ("Too narrow", "At scale 0.05 every point is like itself alone: nearly all are support "
+         "vectors, and between them nothing is known.", {"kernel": "gaussian(0.05)"}),
         ("Made of others", "Sums, products and powers of kernels are kernels. Here a line and "
          "bumps together.", {"kernel": "gaussian(0.5) + 0.5 * linear"}),
     ])  # fmt: skip
@@ -76,7 +76,7 @@ def duality() -> Iterator[Frame]:
         machine = quietly_fitted(SVC(parse("gaussian(0.5)"), C=10.0, max_iter=most), rows.X, rows.y)
         found = machine.certificate_.quantities
         yield Frame(
-            f"After {machine.solution_.iterations} steps",
+            f"After {machine.solution_.iterations} step{'s' * (machine.solution_.iterations > 1)}",
             f"Primal {found.primal:.4g}, dual {found.dual:.4g}: gap {found.gap:.3g}. The worst "
             f"pair of points violates the optimality conditions by {found.violation:.2g}.",
             scene, step(scene, machine),

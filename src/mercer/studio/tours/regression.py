@@ -17,8 +17,8 @@ def ridge() -> Iterator[Frame]:
         ("Bumps in place of a line", "With the Gaussian kernel the function is a sum of bumps, "
          "one at each point; (K + penalty) c = y gives their heights.",
          {"parameters": {"penalty": 0.1}}),
-        ("No price", "With hardly any penalty the function goes through every point, noise and "
-         "all, and swings where there is none.", {"parameters": {"penalty": 1e-8}}),
+        ("No price", "With hardly any penalty the function goes through nearly every point, "
+         "noise and all, and swings where there is none.", {"parameters": {"penalty": 1e-8}}),
         ("A high price", "With a large penalty it is flat. In between, leave-one-out knows: look "
          "at the curve under the slider.", {"parameters": {"penalty": 100.0}}),
     ])  # fmt: skip
@@ -30,7 +30,7 @@ def tube() -> Iterator[Frame]:
     yield from told(scene, [
         ("A tube", "Errors up to epsilon cost nothing: points inside the tube have no say. Those "
          "on it and outside carry the function.", {"parameters": {"C": 10.0, "epsilon": 0.1}}),
-        ("A wide tube", "With epsilon = 0.4 two or three points hold the whole function.",
+        ("A wide tube", "With epsilon = 0.4 a few points hold the whole function.",
          {"parameters": {"C": 10.0, "epsilon": 0.4}}),
         ("No tube", "With epsilon near zero every point pulls, each with the same force: the "
          "function runs through the median.", {"parameters": {"C": 10.0, "epsilon": 0.001}}),

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.kernels import parse
 from mercer.machines import Perceptron
-from mercer.studio.tours.making import changed, preset, rows_in, step, told
+from mercer.studio.tours.making import NOTHING, changed, preset, rows_in, step, told
 from mercer.studio.tours.tour import Frame, Tour
 
 _MISTAKES = 12  # frames of mistakes, at most
@@ -78,8 +78,7 @@ def _mistakes(scene: dict[str, object], kernel: str) -> Iterator[Frame]:
     machine = Perceptron(parse(kernel))
     classes, shown = np.unique(rows.y), 0
     yield Frame("Nothing is known yet", "The function is zero. Points come one after the other; "
-                "only mistakes change anything.", scene, {"surface": None, "regions": None,
-                "curve": None, "layers": {}})  # fmt: skip
+                "only mistakes change anything.", scene, NOTHING)  # fmt: skip
     for turn in range(_PASSES):
         wrong = 0
         for k in range(len(rows.X)):
@@ -92,16 +91,21 @@ def _mistakes(scene: dict[str, object], kernel: str) -> Iterator[Frame]:
             if shown <= _MISTAKES:
                 yield Frame(
                     f"Mistake {machine.mistakes_}, pass {turn + 1}",
-                    f"Point {k} is on the wrong side, or on the border. It is added to what is "
+                    f"Point {k + 1} is on the wrong side, or on the border. It is added to what is "
                     "remembered, with its label as sign, and pulls the border over itself.",
-                    scene, step(scene, machine), (k,),
+                    scene, _under_way(scene, machine), (k,),
                 )  # fmt: skip
         if not wrong:
             yield Frame(
                 "A pass without a mistake", "All points are right: nothing will ever change again.",
-                scene, step(scene, machine),
+                scene, _under_way(scene, machine),
             )  # fmt: skip
             return
+
+
+def _under_way(scene: dict[str, object], machine: Perceptron) -> dict[str, object]:
+    """Return the answer of a step; nothing is certified before the end."""
+    return {**step(scene, machine), "status": None, "certificate": None, "bounds": []}
 
 
 def fisher() -> Iterator[Frame]:

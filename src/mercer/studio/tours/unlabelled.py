@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mercer.machines import GaussianMixture, KMeans
-from mercer.studio.tours.making import changed, preset, quietly_fitted, rows_in, step, told
+from mercer.machines import PCA, GaussianMixture, KMeans
+from mercer.studio.tours.making import NOTHING, changed, preset, quietly_fitted, rows_in, step, told
 from mercer.studio.tours.tour import Frame, Tour
 
 _MOVES = 10
@@ -56,18 +56,19 @@ def mixture() -> Iterator[Frame]:
     scene = changed(preset("ellipses", 140), machine="GaussianMixture",
                     parameters={"n_components": 2})  # fmt: skip
     rows = rows_in(scene)
-    yield from told(scene, [
-        ("Which Gaussian drew which point?", "If that were known, means and covariances would be "
-         "easy; if those were known, it would be easy. EM alternates: expectations of the one, "
-         "maximum likelihood of the other.", {}),
-    ])  # fmt: skip
+    yield Frame(
+        "Which Gaussian drew which point?",
+        "If that were known, means and covariances would be easy; if those were known, it would be "
+        "easy. EM alternates: expectations of the one, maximum likelihood of the other.",
+        scene, NOTHING,
+    )  # fmt: skip
     for most in _EM_STEPS:
         machine = GaussianMixture(2, n_init=1, max_iter=most, random_state=1)
         quietly_fitted(machine, rows.X)
         yield Frame(
-            f"After {machine.n_iter_} steps",
+            f"After {machine.n_iter_} step{'s' * (machine.n_iter_ > 1)}",
             f"Mean log likelihood {machine.certificate_.quantities.log_likelihood:.4f}: it never "
-            "falls. Ellipses are of one standard deviation.", scene, step(scene, machine),
+            "falls. Ellipses are of one and two standard deviations.", scene, step(scene, machine),
         )  # fmt: skip
         if machine.converged_:
             break
@@ -80,11 +81,11 @@ def mixture() -> Iterator[Frame]:
 
 def spectral() -> Iterator[Frame]:
     """Cut graphs where they are thin."""
-    scene = preset("crescents", 120)
+    scene = changed(preset("crescents", 120, 0.1), kernel="gaussian(0.1)")
     yield from told(scene, [
         ("Neither is round", "K-means cuts both moons through the middle.",
          {"machine": "KMeans", "kernel": "linear", "parameters": {"n_clusters": 2}}),
-        ("A graph", "Points are joined by similarities that reach 0.15 far. The normalised cut "
+        ("A graph", "Points are joined by similarities that reach 0.1 far. The normalised cut "
          "takes away as little similarity as it can, and leaves both sides large. Relaxed, it is "
          "an eigenvector.", {"parameters": {"n_clusters": 2}}),
         ("The scale decides", "With similarities that reach too far, everything hangs together, "
@@ -98,12 +99,15 @@ def spectral() -> Iterator[Frame]:
 def components() -> Iterator[Frame]:
     """Show principal components from both sides, and with a kernel."""
     scene = changed(preset("cloud", 100), machine="PCA", kernel="linear")
+    rows = rows_in(scene)
+    scores = PCA(2).fit(rows.X).transform(rows.X)
     yield from told(scene, [
         ("The widest direction", "The first principal component is the direction along which the "
          "points spread most. The arrows are one standard deviation long.", {}),
         ("The other view", "Seen from the points: eigenvectors of the n x n matrix of inner "
-         "products give the same scores as those of the 2 x 2 covariance. Look at the scores: "
-         "the cloud turned upright.", {"parameters": {"n_components": 2}}),
+         "products give the same scores as those of the 2 x 2 covariance. Here the "
+         "scores are drawn: the cloud, turned so that its widest direction lies level.",
+         {"points": scores.tolist()}),
         ("With a kernel", "The second view needs inner products alone, so any kernel will do. "
          "Lines of equal score bend.",
          {"points": preset("circles", 120)["points"], "kernel": "gaussian(0.5)"}),

@@ -5,20 +5,22 @@ x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores
 three times the depth. Rows are brought near 2^8 first, by one power of two for all, so that small
 numbers keep their bits. Where a sample, run through the kernel itself, says that this, or distances
 from products at all, lose digits, features are compared one by one in float32; where that does,
-too, nothing is fused.
+too, nothing is fused. Distances that products cannot tell from zero are zero, so that equal rows
+are.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from mercer.array_types import Index
+from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.source import BAND, Way, is_expressible, padded_depth
@@ -34,6 +36,10 @@ _EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16
 # be twice as far off, and 3e-6 is what a backend is allowed.
 _ROUNDING = 1.5e-6
 _SAMPLED = 32  # longest rows, and as many spread over all, on each side
+# What products make of the distance of a row to itself, over twice its squared length: at least, by
+# rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
+_LEAST_DISTANCE = 2.0**-21
+_UNSEEN = 2.0
 _EVERY = slice(None)
 _SPLITS = 3  # operands of a split product: times the features
 
@@ -73,6 +79,8 @@ class Leaf:
         Rows and columns.
     factor : float
         What products are multiplied by: powers of two taken back, and the 2 of a distance.
+    least : float
+        Squared distances from products are zero below this share of both squared lengths.
     """
 
     way: Way
@@ -80,12 +88,14 @@ class Leaf:
     x: Side
     y: Side
     factor: float
+    least: float = 0.0
 
     def arguments(self) -> list[Any]:
         """Return what a kernel is called with."""
         if self.way is Way.COLUMNS:
             return [self.x.rows, self.y.rows]
-        return [self.x.rows, self.y.rows, self.x.squares, self.y.squares, self.factor]
+        sides = [self.x.rows, self.y.rows, self.x.squares, self.y.squares]
+        return [*sides, self.factor, self.least]
 
 
 class FusedPairs:
@@ -175,7 +185,9 @@ def fuse(
         return None
     for ways in _ways_to_compare(operands):
         if _is_accurate(program, operands, row_terms, ways):
-            leaves = [prepare(o, way) for o, way in zip(operands, ways, strict=True)]
+            leaves = [
+                _with_zeros(o, prepare(o, way)) for o, way in zip(operands, ways, strict=True)
+            ]
             return FusedPairs(program, leaves, row_terms, shape)
     return None
 
@@ -209,7 +221,8 @@ def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
         rows = _padded(block.to(torch.float32))
     else:
         high, low = split(scale * block)
-        rows = _padded(torch.cat([high, high, low] if left else [high, low, high], dim=1))
+        # small terms first: tensor cores cut off what does not fit beside the sum so far
+        rows = _padded(torch.cat([high, low, high] if left else [low, high, high], dim=1))
     missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
     rows = torch.nn.functional.pad(rows, (0, missing))
     if way is Way.COLUMNS:
@@ -249,8 +262,10 @@ def _is_accurate(
     """Compare what the kernel itself makes of a sample with float64.
 
     Long rows with themselves are in the sample. Tensor cores do not round sums as other units do,
-    so nothing but the kernel tells how exact it is.
+    so nothing but the kernel tells how exact it is; and nothing else whether the card has room.
     """
+    from triton.runtime.errors import OutOfResources  # noqa: PLC0415  Triton may be missing
+
     rows, columns = _sample(operands, "rows"), _sample(operands, "columns")
     exact = [compare(o.leaf, o.rows.block(rows), o.columns.block(columns)) for o in operands]
     terms = [(u[rows], w[columns]) for u, w in row_terms]
@@ -260,9 +275,29 @@ def _is_accurate(
         return False
     leaves = [prepare(o, way, rows, columns) for o, way in zip(operands, ways, strict=True)]
     sample = FusedPairs(program, leaves, terms, (len(rows), len(columns)))
-    with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
-        error = (sample.rows(slice(0, len(rows))) - wanted).abs().amax()
+    try:
+        with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
+            error = (sample.rows(slice(0, len(rows))) - wanted).abs().amax()
+    except OutOfResources:
+        return False
     return bool(error <= _ROUNDING * wanted.abs().amax())
+
+
+def _with_zeros(operands: Operands, leaf: Leaf) -> Leaf:
+    """Say which distances are zero: what the kernel makes of rows and themselves, and some more.
+
+    Nothing but the kernel itself tells how the sums of tensor cores round.
+    """
+    if leaf.way is not Way.PRODUCTS or not isinstance(operands.leaf, SqDist):
+        return leaf
+    rows = _sample([operands], "rows")
+    own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows)
+    distances = FusedPairs(lower(SqDist()), [own], [], (len(rows), len(rows)))
+    with np.errstate(all="ignore"):
+        found = distances.rows(slice(0, len(rows))).diagonal()
+    twice = 2.0 * own.x.squares[: len(rows)].clamp(min=torch.finfo(torch.float32).tiny)
+    share = float((found / twice).amax())
+    return replace(leaf, least=max(_LEAST_DISTANCE, _UNSEEN * share))
 
 
 def _sample(operands: Sequence[Operands], side: str) -> Index:

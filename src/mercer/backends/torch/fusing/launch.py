@@ -23,7 +23,8 @@ T = TypeVar("T")
 _KEPT = 256  # kernels, each of some kilobytes
 _SPAN = 1 << 14  # columns whose float32 products are added up before float64 takes over
 _ENOUGH = 1024  # programs that fill any card
-_WIDEST = 64  # columns of V that one launch multiplies by
+# Columns of V that one launch multiplies by: fewer where a formula of many leaves leaves no room.
+_WIDTHS = (64, 16, 1)
 
 
 class Tile(NamedTuple):
@@ -65,12 +66,18 @@ def multiply(
     program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], right: Tensor
 ) -> Tensor:
     """Return K right in float64: parts of the columns in float32, added up in float64."""
-    n, _ = shape
-    out = torch.empty((n, right.shape[1]), dtype=torch.float64, device=right.device)
-    for begin in range(0, right.shape[1], _WIDEST):
-        deadline.check()
-        some = right[:, begin : begin + _WIDEST]
-        out[:, begin : begin + _WIDEST] = _product(program, arguments, ways, shape, some)
+    out = torch.empty((shape[0], right.shape[1]), dtype=torch.float64, device=right.device)
+    for width in _WIDTHS:
+        try:
+            for begin in range(0, right.shape[1], width):
+                deadline.check()
+                some = right[:, begin : begin + width]
+                out[:, begin : begin + width] = _product(program, arguments, ways, shape, some)
+        except OutOfResources:
+            if width == _WIDTHS[-1]:
+                raise
+        else:
+            break
     return out
 
 

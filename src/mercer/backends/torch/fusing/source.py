@@ -163,7 +163,7 @@ class _Text:
 
     def pointers(self) -> Iterator[str]:
         for i, way in enumerate(self.ways):
-            more = ("HX", "HY", "f") if way is Way.PRODUCTS else ()
+            more = ("HX", "HY", "f", "t") if way is Way.PRODUCTS else ()
             yield from (f"{name}{i}" for name in ("X", "Y", *more))
         for i in range(len(self.program.row_terms)):
             yield from (f"U{i}", f"W{i}")
@@ -193,7 +193,9 @@ class _Text:
             yield from _held_product(i, depth) if depth <= HELD else _stepped_product(i, depth)
             if isinstance(leaf, SqDist):
                 yield f"hy{i} = tl.load(HY{i} + columns)"
-                yield f"r{i} = tl.maximum(hx{i}[:, None] + hy{i}[None, :] - f{i} * r{i}, 0.0)"
+                yield f"h{i} = hx{i}[:, None] + hy{i}[None, :]"
+                yield f"r{i} = h{i} - f{i} * r{i}"
+                yield f"r{i} = tl.where(r{i} > t{i} * h{i}, r{i}, 0.0)"
             else:
                 yield f"r{i} = f{i} * r{i}"
         for i in range(len(self.program.row_terms)):

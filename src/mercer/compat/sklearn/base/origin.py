@@ -21,8 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import refuse_extremes, stored_dtype
+from mercer.gram.extremes import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS
+from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.margin.multiclass import parts_of

@@ -47,9 +47,9 @@ export function installVerdict(root, voice, studio, stop) {
     const scored = score ? `${score.name} ${written(score.value)}` : "";
     const count = scene.table ? "" : counted(scene.points.length, "point");
     refill(root,
-      element("span", { class: `chip ${good ? "good" : "warn"}`, text: good ? "certified" : (status?.name ?? "not certified").toLowerCase().replaceAll("_", " ") }),
+      certificate || status ? element("span", { class: `chip ${good ? "good" : "warn"}`, text: good ? "certified" : (status?.name ?? "not certified").toLowerCase().replaceAll("_", " ") }) : null,
       element("p", { class: "said", text: certificate?.words ?? status?.words ?? "", title: certificate?.words ?? "" }),
-      element("p", { class: "time", text: [count, scored, support, duration(answer.seconds)].filter(Boolean).join(" · ") }));
+      element("p", { class: "time", text: [count, scored, support, answer.seconds === undefined ? "" : duration(answer.seconds)].filter(Boolean).join(" · ") }));
     aloud(`${scored ? `${scored}. ` : ""}${certificate?.words ?? status?.words ?? ""}`);
   };
   studio.watch(["answer", "refusal", "connected", "hello", "progress"], show);

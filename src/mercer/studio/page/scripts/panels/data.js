@@ -114,14 +114,27 @@ function targetField(studio, table) {
     const task = taskOf(column);
     const machine = studio.value.hello.machines.find((/** @type {any} */ m) => m.tasks.includes(task)).name;
     const stays = task === studio.scene.task;
-    const plane = studio.scene.plane?.kind === "discriminant" && task !== "classes" ? { kind: "components" } : studio.scene.plane;
     studio.edit({
-      task, plane, bounds: null,
+      task, plane: planeFor(studio.scene.plane, task, target), bounds: null,
       table: { id: table.id, columns: null, target },
       ...(stays ? {} : { machine, parameters: {}, kernel: null }),
     });
   });
   return element("div", { class: "field" }, element("label", { for: "target", text: "Target" }), select);
+}
+
+/**
+ * Return the plane that stays when the target changes: axes that are not the target, directions that there are.
+ *
+ * @param {any} plane
+ * @param {string} task
+ * @param {string | null} target
+ */
+function planeFor(plane, task, target) {
+  if (plane?.kind === "discriminant" && task !== "classes") return { kind: "components" };
+  if (plane?.kind === "correlation" && task !== "targets") return { kind: "components" };
+  if (plane?.kind === "columns" && (plane.x === target || plane.y === target)) return { kind: "columns" };
+  return plane;
 }
 
 /**
@@ -147,7 +160,8 @@ function columnsOf(studio, table) {
     input.addEventListener("change", () => {
       const names = table.columns.filter((/** @type {any} */ c) => c.usable && c.name !== studio.scene.table?.target).map((/** @type {any} */ c) => c.name);
       const now = names.filter((/** @type {string} */ name) => (name === column.name ? input.checked : !used || used.includes(name)));
-      studio.edit({ table: { id: table.id, target: studio.scene.table?.target ?? null, columns: now.length === names.length ? null : now }, bounds: null });
+      const plane = studio.scene.plane?.kind === "columns" ? { kind: "columns" } : studio.scene.plane; // an axis may be gone
+      studio.edit({ plane, table: { id: table.id, target: studio.scene.table?.target ?? null, columns: now.length === names.length ? null : now }, bounds: null });
     });
     return input;
   };

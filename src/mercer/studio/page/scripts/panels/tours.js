@@ -60,7 +60,10 @@ export function installTours(root, studio, link) {
     const { tour, hello } = studio.value;
     refill(list, tour ? null : menu(hello?.tours ?? [], start));
     player.hidden = !tour;
-    if (!tour) return;
+    if (!tour) {
+      refill(player); // its buttons would hold all frames
+      return;
+    }
     const frame = tour.frames[tour.at];
     const last = tour.frames.length - 1;
     const button = (/** @type {any} */ name, /** @type {string} */ label, /** @type {() => void} */ onclick, disabled = false) =>

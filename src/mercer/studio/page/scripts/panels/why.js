@@ -4,7 +4,7 @@
 
 import { barList } from "../charts/bars.js";
 import { element, refill } from "../common/elements.js";
-import { written } from "../common/numbers.js";
+import { counted, written } from "../common/numbers.js";
 import { asked } from "../state/scene.js";
 
 const SHOWN = 12; // terms in the list; the rest is summed
@@ -24,8 +24,8 @@ export function installWhy(root, studio, link) {
   const intro = () => refill(body,
     element("h2", { text: "Why this answer?" }),
     element("p", { text: studio.machine?.why
-      ? "Point at a place of the plane: the points that decide there are joined to it, and listed here with what each adds."
-      : "This machine has no sum over points to take apart. SVC, SVR and kernel ridge have." }));
+      ? "Point at a place of the plane: what decides there is listed here with what each part adds; points are joined to the place."
+      : "The answer of this machine is neither a sum over points nor a share of parts. That of a support vector machine is." }));
   const ask = async () => {
     if (busy || !wanted || studio.value.panel !== "why" || !studio.machine?.why || !studio.value.answer) return;
     busy = true;
@@ -68,16 +68,16 @@ function shown(frame, at, studio) {
   const names = studio.value.answer?.layers?.names;
   const named = (/** @type {number} */ i) => names?.[i] ?? String(i + 1);
   const bars = frame.terms.slice(0, SHOWN).map((/** @type {any} */ term) => ({
-    name: `point ${term.index + 1}`,
+    name: term.name ?? `point ${term.index + 1}`,
     value: term.contribution,
-    onenter: () => studio.set({ marked: new Set([term.index]) }),
+    onenter: () => studio.set({ marked: new Set(term.name ? [] : [term.index]) }),
   }));
   const left = frame.terms.slice(SHOWN);
   const rest = left.reduce((/** @type {number} */ sum, /** @type {any} */ term) => sum + term.contribution, frame.rest?.sum ?? 0);
   const count = left.length + (frame.rest?.count ?? 0);
-  if (count) bars.push({ name: `${count} others`, value: rest, rest: true });
+  if (count) bars.push({ name: counted(count, "other"), value: rest, rest: true });
   if (frame.intercept) bars.push({ name: "intercept", value: frame.intercept });
-  const list = barList(bars, "What each point adds");
+  const list = barList(bars, frame.title ?? "What each point adds");
   list.addEventListener("pointerleave", () => studio.set({ marked: new Set() }));
   return [
     element("h2", { text: `At ${written(at[0])}, ${written(at[1])}` }),
@@ -86,7 +86,8 @@ function shown(frame, at, studio) {
         : element("span", { class: "chip", text: `class ${named(frame.label)}` })),
     element("p", { text: frame.words }),
     frame.against ? element("p", { class: "help", text: `The pair that decides: ${frame.against.map(named).join(" against ")}` }) : null,
+    frame.title ? element("h3", { text: frame.title }) : null,
     list,
-    element("p", { class: "help", text: `Sum of all terms: ${written(frame.sum, 8)}` }),
+    frame.sum === null ? null : element("p", { class: "help", text: `Sum of all terms: ${written(frame.sum, 8)}` }),
   ];
 }

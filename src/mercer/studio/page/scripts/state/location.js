@@ -15,13 +15,18 @@ export function sceneOfAddress() {
 export function followAddress(studio) {
   let timer = 0;
   let own = location.hash;
+  const tell = (/** @type {"behind" | "current"} */ state) => (document.body.dataset.address = state);
+  tell(own ? "current" : "behind");
   const write = async () => {
     if (studio.value.tour) return; // a frame of a tour is not the reader's scene
-    own = `#${await fragmentOf(studio.scene)}`;
+    const scene = studio.scene;
+    own = `#${await fragmentOf(scene)}`;
     if (own !== location.hash) history.replaceState(null, "", own);
+    if (scene === studio.scene) tell("current");
   };
   studio.watch(["scene", "tour"], () => {
     clearTimeout(timer);
+    tell("behind");
     timer = window.setTimeout(write, REST);
   });
   window.addEventListener("hashchange", async () => {

@@ -1,0 +1,1 @@
+"""The rows of the table of a card; `benchmarks/device.py` runs them."""

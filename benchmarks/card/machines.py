@@ -1,0 +1,172 @@
+"""Machines from NumPy to fitted, stage by stage, with what their certificates say."""
+
+import cProfile
+import pstats
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import mercer
+from benchmarks.card.setting import (
+    CARD,
+    SMALL,
+    WHERE,
+    Stages,
+    classes,
+    milliseconds,
+    rng,
+    say,
+    show,
+    size,
+    waves,
+)
+from mercer.approximation import Nystrom
+from mercer.kernels import Gaussian
+
+_SHOWN = 8  # functions of a profile
+
+
+def machine(name: str, make: Callable[[], Any], X: Any, y: Any, goal: str, times: int = 2) -> Any:
+    """Fit by torch, once to compile (with a profile) and once more; read the certificate."""
+    stages, profile = Stages(name), cProfile.Profile()
+    target = () if y is None else (y,)
+    with mercer.config(backend="torch", device=WHERE):
+        profile.enable()
+        fitted = make().fit(X, *target)
+        profile.disable()
+        found = stages.over("first fit, with what is compiled")
+        tell(name, profile)
+        if times > 1:
+            fitted = make().fit(X, *target)
+            found = stages.over("second fit")
+        ok = fitted.certificate_.ok
+        judged = stages.over("certificate")
+    ended = fitted.solution_.status.name
+    more = f"{ended}, certified: {ok} (another {judged:.2f} s when read)"
+    show(name, f"{found:.2f} s", goal, more if ok else f"{more}: {fitted.certificate_.statement}")
+    return fitted
+
+
+def tell(name: str, profile: cProfile.Profile) -> None:
+    """Say which functions took the time of a fit."""
+    rows = pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
+    longest = sorted(rows, key=lambda row: -row[1][2])[:_SHOWN]
+    where = [
+        f"{Path(file).name}:{line} {function}: {own:.2f} s in {calls}"
+        for (file, line, function), (_, calls, own, _, _) in longest
+    ]
+    say(row=name, profile=where)
+
+
+def ridge() -> None:
+    for n, goal in ((30_000, ""), (60_000, "1.7 s")):
+        X, y = waves(n)
+        make = lambda: mercer.KernelRidge(1.0, kernel=Gaussian(3.0))  # noqa: E731
+        machine(f"KernelRidge, exact, n = {n}", make, X, y, goal, times=2 if n == 30_000 else 1)
+
+
+def leave_one_out() -> None:
+    X, y = waves(20_000)
+    penalties = np.geomspace(1e-3, 1e3, 10)
+    make = lambda: mercer.KernelRidge("loo", kernel=Gaussian(3.0), penalties=penalties)  # noqa: E731
+    machine("KernelRidge, leave-one-out path of 10 penalties, n = 20000", make, X, y, "", times=1)
+
+
+def components() -> None:
+    for n in (20_000, 50_000):
+        X = rng.standard_normal((size(n), 50)) * np.geomspace(1.0, 0.01, 50)
+        make = lambda: mercer.PCA(20, kernel=Gaussian(2.0))  # noqa: E731
+        machine(f"PCA, n = {n}, 20 components", make, X, None, "1 s" if n == 50_000 else "")
+
+
+def process() -> None:
+    X, y = waves(10_000)
+    make = lambda: mercer.GaussianProcess(kernel=Gaussian(3.0), noise=0.1)  # noqa: E731
+    machine("GaussianProcess, n = 10000", make, X, y, "")
+
+
+def projections() -> None:
+    X, y = classes(10_000, 30, 5)
+    make = lambda: mercer.FisherDiscriminant(kernel=Gaussian(8.0))  # noqa: E731
+    machine("FisherDiscriminant, n = 10000", make, X, y, "")
+    make = lambda: mercer.LogisticRegression(kernel=Gaussian(8.0))  # noqa: E731
+    machine("LogisticRegression, n = 10000, 5 classes", make, X, y, "")
+
+
+def means() -> None:
+    X, _ = classes(20_000, 30, 8)
+    make = lambda: mercer.KMeans(8, kernel=Gaussian(8.0), random_state=0)  # noqa: E731
+    machine("KMeans, n = 20000, 8 groups, kernel", make, X, None, "")
+
+
+def pairs_of_classes() -> None:
+    for n, goal in ((12_000, ""), (60_000, "0.20 s")):  # what is slow shows in the first
+        X, y = classes(n, 784, 10)
+        make = lambda: mercer.SVC(C=5.0, kernel=Gaussian(30.0))  # noqa: E731
+        machine(f"SVC, {n} x 784, 10 classes", make, X, y, goal)
+
+
+def landmarks() -> None:
+    """Fit ridge regression by landmarks drawn at random; passes over rows run on the card."""
+    for n, m, goal in ((200_000, 2_000, ""), (1_000_000, 10_000, "0.5 s")):
+        X, y = waves(n, 90)
+        approximation = Nystrom(m if size(n) > m else size(n) // 4, sampling="uniform")
+        make = lambda: mercer.KernelRidge(  # noqa: E731
+            1.0,
+            kernel=Gaussian(9.0),
+            approximation=approximation,  # noqa: B023
+        )
+        machine(f"KernelRidge, {m} landmarks, n = {n}", make, X, y, goal, times=1)
+
+
+def regression() -> None:
+    X, _ = classes(20_000, 50, 10)
+    t = X[:, 0] + 0.1 * rng.standard_normal(len(X))
+    make = lambda: mercer.SVR(C=1.0, epsilon=0.1, kernel=Gaussian(10.0))  # noqa: E731
+    machine("SVR, 20000 x 50", make, X, t, "")
+
+
+def large_programme() -> None:
+    X, y = classes(93_000, 54, 2)
+    y = np.where(rng.random(len(y)) < 0.1, 1 - y, y)
+    make = lambda: mercer.SVC(C=1.0, kernel=Gaussian(8.0), time_limit=25.0)  # noqa: E731
+    machine("SVC, one programme of 93000 rows", make, X, y, "0.8 s", times=1)
+
+
+# --- tensors, and a card without room -------------------------------------------------------------
+
+
+def tensors() -> None:
+    X, y = waves(20_000)
+    rows, target = torch.from_numpy(X).to(CARD.name), torch.from_numpy(y).to(CARD.name)
+    made = mercer.KernelRidge(1.0, kernel=Gaussian(3.0)).fit(rows, target)
+    found = made.predict(rows)
+    same = torch.is_tensor(found) and found.device == rows.device
+    time = milliseconds(lambda: made.predict(rows), 3)
+    bad = rows.clone()
+    bad[7, 2] = torch.nan
+    try:
+        made.predict(bad)
+        said = "nothing"
+    except ValueError as error:
+        said = str(error)[:80]
+    more = f"answers there: {same}; certified: {made.certificate_.ok}; NaN: {said!r}"
+    show("KernelRidge.predict, 20000 rows, tensors in and out", f"{time:.0f} ms", "", more)
+
+
+def full() -> None:
+    """Ask for more than the card has: words, and the process goes on."""
+    free = size(10**9) if SMALL else CARD.free()
+    held = torch.empty(int(0.98 * free), dtype=torch.uint8, device=CARD.name)
+    X, y = waves(30_000)
+    try:
+        with mercer.config(backend="torch", device=WHERE):
+            made = mercer.KernelRidge(1.0, kernel=Gaussian(3.0)).fit(X, y)
+        said = f"{made.solution_.status.name}"
+    except MemoryError as error:
+        said = str(error)[:160]
+    del held
+    show("a card without room", "words", "", said)

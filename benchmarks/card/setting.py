@@ -1,0 +1,95 @@
+"""What all rows share: the card, sizes without one, times, and how a finding is written down."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mercer.backends.torch.device import Device
+
+SMALL = "--cpu" in sys.argv
+CARD = Device("cpu" if SMALL else "cuda:0")
+WHERE = "cpu" if SMALL else "cuda"
+LINES = "device.jsonl"  # in the folder that the variable OUT names
+rng = np.random.default_rng(0)
+
+
+def size(n: int) -> int:
+    """Return a number of rows: a hundredth of it without a card."""
+    return max(60, n // 100) if SMALL else n
+
+
+def synchronize() -> None:
+    if not SMALL:
+        torch.cuda.synchronize()
+
+
+def normal(*shape: int) -> Any:
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def waves(n: int, d: int = 20) -> tuple[Any, Any]:
+    """Return normal rows, and a noisy sine of their first column."""
+    X = rng.standard_normal((size(n), d))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(len(X))
+
+
+def classes(n: int, d: int, count: int) -> tuple[Any, Any]:
+    """Return rows about a random mean of each class, and their classes."""
+    n = size(n)
+    means, y = normal(count, d), rng.integers(0, count, n)
+    return means[y] + np.float32(1.2) * normal(n, d), y
+
+
+def milliseconds(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the median of some repeats, after one that compiles."""
+    work()
+    found = []
+    for _ in range(repeats):
+        synchronize()
+        begin = time.perf_counter()
+        work()
+        synchronize()
+        found.append(1e3 * (time.perf_counter() - begin))
+    return sorted(found)[repeats // 2]
+
+
+def say(**finding: Any) -> None:
+    """Write one line of JSON, at once: whatever comes later, this is known."""
+    line = json.dumps(finding, default=str)
+    print(line, flush=True)
+    if os.environ.get("OUT"):
+        with open(Path(os.environ["OUT"]) / LINES, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def show(work: str, found: str, goal: str = "", more: str = "") -> None:
+    """Write a row of the table."""
+    say(work=work, found=found, goal=goal, more=more)
+
+
+class Stages:
+    """Say how long each stage of a row took, as soon as it is over.
+
+    Parameters
+    ----------
+    row : str
+        The row.
+    """
+
+    def __init__(self, row: str) -> None:
+        self._row, self._begin = row, time.perf_counter()
+
+    def over(self, stage: str) -> float:
+        """Write down the seconds since the stage before; return them."""
+        synchronize()
+        now = time.perf_counter()
+        seconds, self._begin = now - self._begin, now
+        say(row=self._row, stage=stage, seconds=round(seconds, 3))
+        return seconds

@@ -1,0 +1,1 @@
+"""What support vector machines on one grid share."""

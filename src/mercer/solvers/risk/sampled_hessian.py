@@ -1,0 +1,196 @@
+"""Newton's steps for many features: the curvature of a sample of the rows shortens them.
+
+The second derivatives of a few rows for each feature, at where the descent stands, are factored;
+conjugate gradients with all rows then take some ten products. Products run in float32 where the
+penalty is above what that rounds: gradients are in float64, and steps that fall short are made up
+for by the next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.deadline import check
+from mercer.gram.policy import FLOAT32_RANGE
+from mercer.points import is_sparse
+from mercer.problems.risk.losses import LossCurvature
+from mercer.resources import within_budget
+from mercer.solvers.base import Watch
+from mercer.solvers.risk.preconditioned import NewtonSteps, Undo
+from mercer.solvers.risk.space import Element, FeatureSpace
+
+_EPS = float(np.finfo(float).eps)
+_TINY = float(np.finfo(float).tiny)
+_SINGLE = float(np.finfo(np.float32).eps)
+_ROWS = 6  # for each feature
+_STEPS = 500  # conjugate gradients of one step
+_ROUNDED = 0.1  # of the penalty: what float32 may change in the second derivatives
+_FLAT = 1e-12  # of the most bent direction between functions: not bent
+_SHRINKS = 0.3  # of a gradient: what a step by float32 may leave of it near the end
+_CLOSE = 1e-4  # gradient, relative: near the end
+# Products with all rows that the factors may cost. One reads n d numbers twice, 0.4 ns for each; a
+# sample of r rows is multiplied in r d^2 steps of 0.014 ns, and factored in d^3 of 0.007 ns.
+_MOST = 200.0
+_MULTIPLIED, _FACTORED = 28.0, 56.0
+# Of the weights: what both forms of an answer are to agree to, less than `dual_form` asks: one step
+# more takes fewer products than that would.
+_AGREES = 3e-10
+_WORK, _LEAST = 2e10, 1024  # operations, and rows, between two chances to hear Ctrl-C
+_COPIES = 3  # of a matrix of the features, while it is factored
+
+
+class SampledHessian(NewtonSteps):
+    """Steps with the second derivatives of a sample, at where they were last looked at.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+        The features.
+    """
+
+    def __init__(self, space: FeatureSpace) -> None:
+        super().__init__(space)
+        space.agreement = _AGREES
+        s, F, penalty = space.problem.weights, space.F, space.problem.penalty
+        n, d = F.shape
+        self._rows, self._shares = _sampled(s, min(n, _ROWS * d))
+        bound = space.problem.loss.steepest(space.problem.columns)
+        trace = bound * float(s @ np.square(space.lengths))
+        size = float(space.lengths.max(initial=0.0))
+        in_range = FLOAT32_RANGE[0] < size**2 < FLOAT32_RANGE[1]
+        serves = in_range and _SINGLE * trace < _ROUNDED * penalty
+        fits = within_budget(4.0 * (F.size + 2 * len(self._rows) * d))
+        single = serves and fits
+        self._quick: Array | None = F.astype(np.float32) if single else None
+        self._sample = (F if self._quick is None else self._quick)[self._rows]
+        self._undo: Undo | None = None
+        self._cost, self._done = cost(space), 0.0
+        self._before = np.inf
+
+    def direction(self, u: Element, g: Element, tol: float, watch: Watch) -> Element:
+        """Return Newton's step, with the curvature of the sample looked at anew if it pays."""
+        size, scale = np.sqrt(max(self.space.inner(g, g), 0.0)), self.space.tolerance(u)
+        if size <= _CLOSE * scale and size > _SHRINKS * self._before:
+            self._quick = None  # float32 does not lead on
+        self._before = size
+        if self._done >= self._cost:
+            self._undo = None
+        return self.step(u, g, tol, watch, _STEPS)[0]
+
+    def inverse(self, bend: LossCurvature) -> Undo:
+        """Factor the second derivatives of the sample, if those at hand are worn."""
+        if self._undo is None:
+            self._undo, self._done = self._factored(bend), 0.0
+        return self._undo
+
+    def share(self, u: Element, g: Element, tol: float) -> float:
+        """Ask for a gradient, too, by which coefficients of rows agree with the weights."""
+        scale = self.space.tolerance(u)
+        agreed = _AGREES * self.space.problem.penalty * np.sqrt(self.space.squared(u))
+        return super().share(u, g, min(tol, agreed / scale) if agreed > 0 else tol)
+
+    def scored(self, D: Array) -> Array:
+        """Multiply, in float32 where that serves."""
+        self._done += 1.0
+        if self._quick is None:
+            return super().scored(D)
+        small, scales = _in_range(D)
+        return np.asarray((small.T @ self._quick.T).T * scales, dtype=np.float64)
+
+    def lift(self, pulls: Array) -> Array:
+        """Pull on the weights, in float32 where that serves."""
+        if self._quick is None:
+            return super().lift(pulls)
+        small, scales = _in_range(pulls)
+        return np.asarray((small.T @ self._quick).T * scales, dtype=np.float64)
+
+    def _factored(self, bend: LossCurvature) -> Undo:
+        """Factor what the sample makes of them, direction by direction between functions.
+
+        Rows count as they are bent on average over functions, and functions are bent together as
+        on average over rows: of one function these are the second derivatives themselves.
+        """
+        problem, G, d = self.space.problem, self._sample, self._sample.shape[1]
+        own = np.stack([_own(bend, c) for c in range(problem.columns)]).mean(axis=0)
+        total = float(problem.weights @ own) / float(problem.weights.sum())
+        sizes, V = np.linalg.eigh(bend.mean(problem.weights))
+        sizes = np.maximum(sizes, 0.0) / total if total > 0 else np.zeros_like(sizes)
+        h = self._shares * own[self._rows]
+        S = np.zeros((d + 1, d + 1))
+        height = max(_LEAST, int(_WORK / d**2))
+        for first in range(0, len(h), height):
+            check()
+            part = slice(first, first + height)
+            A = G[part] * np.sqrt(h[part]).astype(G.dtype)[:, None]
+            S[:d, :d] += A.T @ A  # of one array with itself: half the work
+        if problem.bias:
+            S[d, :d] = S[:d, d] = h @ G
+            S[d, d] = h.sum()
+        bent = sizes > _FLAT * sizes.max(initial=0.0)  # all scores up alike: nothing bends
+        factors = [_cholesky(size * S, problem.penalty) for size in sizes[bent]]
+
+        def undo(D: Array, b: Array) -> tuple[Array, Array]:
+            right = np.vstack([D, b]) @ V
+            right[:, ~bent] /= problem.penalty
+            right[-1, ~bent] = 0.0
+            for c, factor in zip(np.flatnonzero(bent), factors, strict=True):
+                right[:, c] = linalg.cho_solve((factor.T, False), right[:, c], check_finite=False)
+            right = right @ V.T
+            return right[:-1], right[-1] if problem.bias else np.zeros_like(b)
+
+        return undo
+
+
+def _own(bend: LossCurvature, c: int) -> Array:
+    """Return the curvature of a function by itself."""
+    own = bend.between(c, c)
+    assert own is not None  # there always is one
+    return np.maximum(own, 0.0)
+
+
+def cost(space: FeatureSpace) -> float:
+    """Return how many products with all rows the factors of a sample cost."""
+    n, d = space.F.shape
+    return float(d * (min(n, _ROWS * d) / _MULTIPLIED + space.problem.columns * d / _FACTORED) / n)
+
+
+def is_sampled(space: FeatureSpace) -> bool:
+    """Return whether a sample of the rows tells enough of the curvature, and at what cost."""
+    n, d = space.F.shape
+    if is_sparse(space.F) or not space.problem.loss.convex or n < d or cost(space) > _MOST:
+        return False
+    return within_budget(8.0 * (_COPIES + space.problem.columns) * (d + 1) ** 2)
+
+
+def _sampled(s: Array, count: int) -> tuple[Array, Array]:
+    """Draw rows by their weights; return them, and what each stands for."""
+    n = len(s)
+    if count == n:
+        return np.arange(n), s
+    rng, total = np.random.default_rng(0), float(s.sum())
+    even = bool((s == s[0]).all())
+    rows = rng.choice(n, count, replace=not even, p=None if even else s / total)
+    return np.sort(rows), np.full(count, total / count)
+
+
+def _in_range(V: Array) -> tuple[Array, Array]:
+    """Return columns in float32, divided by powers of two, and these."""
+    largest = np.abs(V).max(axis=0, initial=0.0)
+    scales = np.ldexp(1.0, np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1])
+    return np.asarray(V / scales, dtype=np.float32), scales
+
+
+def _cholesky(H: Array, penalty: float) -> Array:
+    """Factor with a penalty of all but the last, the bias; more of it where rounding asks."""
+    H.flat[: -1 : len(H) + 1] += penalty
+    H[-1, -1] = H[-1, -1] or 1.0  # no bias
+    sizes, shift = H.diagonal().copy(), 0.0
+    while True:
+        A = H.copy()
+        A.flat[:: len(A) + 1] += shift * np.maximum(sizes, _TINY)
+        if choose_backend().cholesky(A) == 0:
+            return A
+        shift = max(10.0 * shift, len(H) * _EPS)

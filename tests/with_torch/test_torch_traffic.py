@@ -1,0 +1,126 @@
+"""How often work is handed to a card, and numbers travel, counted without one."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.approximation import Nystrom
+from mercer.backends.host_matrix import HostMatrix
+from mercer.kernels import Gaussian
+from mercer.solvers import PrimalConjugateGradient, Status
+from mercer.solvers.ridge import normal_matrix
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer.backends.torch import backend, device_matrix, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+
+rng = np.random.default_rng(0)
+CLASSES = 10
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Let the CPU pass for a card; count what would be launches and transfers."""
+    counts = Counter()
+
+    def counting(owner, name, called):
+        verb = getattr(owner, name)
+
+        def counted_verb(*arguments, **options):
+            counts[called] += 1
+            return verb(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted_verb)
+
+    def descend(K, boxes, tol, max_iter, poll):
+        counts["descents"] += 1
+        with mercer.config(backend=None, device=None):
+            return HostMatrix(K.numpy()).box_qps(boxes, tol, max_iter, poll)
+
+    monkeypatch.setattr(Device, "is_card", True)
+    monkeypatch.setattr(Device, "free", lambda self: 10**9)
+    for module in (backend, device_matrix):
+        monkeypatch.setattr(module, "solve_boxes", descend)
+        monkeypatch.setattr(module, "can_descend", lambda boxes: True)
+    monkeypatch.setattr(backend, "is_available", lambda: False)  # the interpreter is slow
+    counting(TorchPairs, "__init__", "bound")
+    counting(Device, "put", "sent")
+    for module in (device_matrix, pairs):
+        counting(module, "to_host", "brought")
+    mercer.backends._try.cache_clear()  # backends are made once, and this one is another
+    with mercer.config(backend="torch", device="cpu"):
+        yield counts
+    mercer.backends._try.cache_clear()
+
+
+def test_all_pairs_of_classes_are_one_launch(counted):
+    y = np.arange(1200) % CLASSES
+    X = rng.standard_normal((CLASSES, 4))[y] + 0.5 * rng.standard_normal((1200, 4))
+    machine = mercer.SVC(C=1.0, kernel=Gaussian(1.0)).fit(X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert counted["descents"] == 1
+    # K; and a sample of rows of the dozen programmes that speak for all, in float64
+    assert counted["bound"] <= 13
+    assert counted["sent"] <= 70
+    assert counted["brought"] <= 16
+    counted.clear()
+    assert machine.certificate_.ok
+    assert counted["bound"] == 1 and counted["brought"] == 1
+
+
+def test_ridge_sends_rows_and_brings_coefficients(counted):
+    X = rng.standard_normal((300, 4))
+    machine = mercer.KernelRidge(0.1, kernel=Gaussian(2.0)).fit(X, X[:, 0])
+    assert machine.solution_.status is Status.SOLVED
+    assert counted["bound"] <= 2  # K, and the residual in float64
+    assert counted["brought"] <= 4
+
+
+def test_components_bring_a_product_for_each_pass(counted):
+    X = rng.standard_normal((1500, 2))
+    machine = mercer.PCA(4, kernel=Gaussian(1.5)).fit(X)
+    assert counted["bound"] <= 2  # K, and a sample in float64
+    assert counted["brought"] <= machine.solution_.iterations + 3
+
+
+def test_blocks_of_landmarks_stay_there(counted, monkeypatch):
+    """Passes of conjugate gradients bring a value for each row, and one for each landmark."""
+    X = rng.standard_normal((3000, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(3000)
+    brought, bring, run = [], pairs.to_host, PrimalConjugateGradient.run
+
+    def measured(tensor):
+        brought.append(tuple(tensor.shape))
+        return bring(tensor)
+
+    def begun(self, *arguments):
+        brought.clear()  # what choosing landmarks brought
+        return run(self, *arguments)
+
+    monkeypatch.setattr(pairs, "to_host", measured)
+    monkeypatch.setattr(PrimalConjugateGradient, "run", begun)
+    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
+    machine = mercer.KernelRidge(1e-2, kernel=Gaussian(1.0), approximation=Nystrom(60))
+    with mercer.config(backend=None, device=None):
+        wanted = machine.fit(X, y).predict(X[:9])
+    machine.set_params(solver=PrimalConjugateGradient(sample=300)).fit(X, y)
+    assert machine.solution_.status is Status.SOLVED and machine.solution_.iterations > 1
+    assert len(brought) > 2 * machine.solution_.iterations
+    sample = [shape for shape in brought if shape[1] == 60]
+    assert set(brought) <= {(3000, 1), (60, 1), (60, 2), *sample}
+    assert sum(shape[0] for shape in sample) <= 360  # of the preconditioner
+    assert machine.certificate_.ok
+    np.testing.assert_allclose(machine.predict(X[:9]), wanted, atol=1e-6)
+    assert pickle.loads(pickle.dumps(machine)).predict(X[:1]).shape == (1,)
+
+
+def test_squares_of_many_columns_are_made_there(counted, monkeypatch):
+    monkeypatch.setattr(normal_matrix, "_SENT", 7)
+    E, share = rng.standard_normal((50, 7)), rng.random(50)
+    wanted = E.T @ (share[:, None] * E)
+    np.testing.assert_allclose(normal_matrix._square(E.copy(), share), wanted, atol=1e-12)
+    assert counted["sent"] > 0
