@@ -20,14 +20,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mercer.backends.lowering.program import Code, Op, Program
+from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS, Steps
 from mercer.expression import (
-    AbsDist,
-    ChiSq,
-    Dot,
-    MinSum,
     SqDist,
     Statistic,
-    SubsetProduct,
     SymmetricSum,
 )
 
@@ -202,7 +198,7 @@ class _Text:
             yield f"w{i} = tl.load(W{i} + columns)"
 
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
-        begin, step, end = _FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
+        begin, step, end = FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
         yield from begin
         yield f"py{i} = Y{i} + (columns // {BAND}) * {depth * BAND} + columns % {BAND}"
         yield f"for k in range(0, {depth}, {UNROLLED}):"
@@ -249,48 +245,6 @@ def _stepped_product(i: int, depth: int) -> Iterator[str]:
     yield f"    left = tl.load(X{i} + rows[:, None] * {depth} + inner[None, :])"
     yield f"    right = tl.load(Y{i} + columns[None, :] * {depth} + inner[:, None])"
     yield f"    r{i} = tl.dot(left, right, r{i})"
-
-
-# --- what a leaf does with one feature: lines before, for each feature, and after ---------------
-
-_Steps = tuple[list[str], list[str], list[str]]
-
-
-def _added(term: str) -> Callable[[str, Statistic], _Steps]:
-    zeros = "tl.zeros((BM, BN), tl.float32)"
-    return lambda r, leaf: ([f"{r} = {zeros}"], [f"{r} += {term}"], [])
-
-
-def _squared_differences(r: str, leaf: Statistic) -> _Steps:
-    begin = [f"{r} = tl.zeros((BM, BN), tl.float32)"]
-    return begin, ["c = a - b", f"{r} += c * c"], []
-
-
-def _chi_square(r: str, leaf: Statistic) -> _Steps:
-    begin = [f"{r} = tl.zeros((BM, BN), tl.float32)"]
-    return begin, ["c = a + b", f"{r} += (a - b) * (a - b) / tl.where(c > 0, c, 1.0)"], []
-
-
-def _subsets(r: str, leaf: Statistic) -> _Steps:
-    return [f"{r} = tl.full((BM, BN), 1.0, tl.float32)"], [f"{r} *= 1.0 + a * b"], []
-
-
-def _symmetric(r: str, leaf: Statistic) -> _Steps:
-    assert isinstance(leaf, SymmetricSum)
-    begin = [f"{r}s{k} = tl.zeros((BM, BN), tl.float32)" for k in range(1, leaf.degree + 1)]
-    step = [f"{r}s{k} += a * b * {r}s{k - 1}" for k in range(leaf.degree, 1, -1)]
-    return begin, [*step, f"{r}s1 += a * b"], [f"{r} = {r}s{leaf.degree}"]
-
-
-_FEATURE_STEPS: dict[type[Statistic], Callable[[str, Statistic], _Steps]] = {
-    Dot: _added("a * b"),
-    SqDist: _squared_differences,
-    AbsDist: _added("tl.abs(a - b)"),
-    MinSum: _added("tl.minimum(a, b)"),
-    ChiSq: _chi_square,
-    SubsetProduct: _subsets,
-    SymmetricSum: _symmetric,
-}
 
 
 # --- operations on tiles -----------------------------------------------------------------------
@@ -365,7 +319,7 @@ _VERBS: dict[Code, _Verb] = {
 # --- reductions: lines before the walk over columns, in it, and after ---------------------------
 
 _OUTPUT = "(tl.program_id(1).to(tl.int64) * n + rows - first)"
-_REDUCTIONS: dict[Reduction, _Steps] = {
+_REDUCTIONS: dict[Reduction, Steps] = {
     Reduction.VECTOR: (
         ["total = tl.zeros((BM, BN), tl.float32)"],
         ["total += r0 * tl.load(V + columns)[None, :]"],
