@@ -216,7 +216,7 @@ def test_processes_in_stock_are_few_and_alive(monkeypatch):
     ended = []
 
     def process(alive=True):
-        return SimpleNamespace(alive=alive, end=lambda: None)
+        return SimpleNamespace(alive=alive, end=lambda: None, send=lambda message: None)
 
     async def new(self):
         return process()

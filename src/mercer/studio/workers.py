@@ -139,6 +139,7 @@ class Workers:
         if self.closed or not self.limits.spare or len(self.stock) >= _STOCK:
             self.give_up(worker)
             return
+        worker.send({"begin": True})
         there: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
         there.set_result(worker)
         self.stock.append(there)

@@ -73,6 +73,10 @@ class Process:
     def _listen(self) -> None:
         for line in self.inward:
             message = json.loads(line)
+            if "begin" in message:  # another page, which counts its requests anew
+                with self.lock:
+                    self.broken_off.clear()
+                continue
             if "cancel" not in message:
                 self.waiting.put(message)
                 continue
