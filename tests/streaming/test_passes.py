@@ -6,7 +6,7 @@ import pytest
 from mercer import SVC, KMeans
 from mercer.blocks import ArrayBlocks
 from mercer.solvers import Status
-from mercer.streaming.fits import screened_margin
+from mercer.streaming.fits.margin import screened_margin
 
 
 class Counted(ArrayBlocks):

@@ -14,7 +14,7 @@ from mercer.problems.blocks import BlockDuals, BlockMargin
 from mercer.solvers import Status
 from mercer.streaming.features import feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
-from mercer.streaming.fits.screened_margin import solve_part
+from mercer.streaming.fits.margin.screened_margin import solve_part
 from mercer.streaming.outcome import certified, class_codes, ended, remember_columns, watch_of
 
 _GAP = 1e-8  # relative duality gap to aim at: the last digits cost a step or two

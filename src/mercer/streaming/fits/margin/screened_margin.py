@@ -25,7 +25,7 @@ from mercer.solvers.linear_margin.linear_rows import LinearRows
 from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.linear_margin.smoothing import SmoothPoint, descend_rounded
 from mercer.solvers.spd import factor_spd
-from mercer.streaming.fits.hinge_rows import (
+from mercer.streaming.fits.margin.hinge_rows import (
     NearRows,
     Plane,
     class_sums,
@@ -37,7 +37,7 @@ from mercer.streaming.fits.hinge_rows import (
     sampled,
     slack_of,
 )
-from mercer.streaming.fits.interior_point import Ended, solve_by_interior_point
+from mercer.streaming.fits.margin.interior_point import Ended, solve_by_interior_point
 
 _FEW = 20_000  # rows that are brought here, ...
 _PER_UNKNOWN = 20  # ... or so many for each feature

@@ -1,0 +1,1 @@
+"""How support vector machines are solved over blocks."""
