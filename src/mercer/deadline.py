@@ -17,6 +17,7 @@ from dataclasses import dataclass
 # seconds past the limit: small fits end in them with an answer, and what was found in time is put
 # together; with the same once more after a cut, a fit is over within a second of its limit
 GRACE = 0.4
+_ENTRIES = 1 << 16  # of rows between two looks at the clock: half a megabyte, which caches hold
 
 
 class TimeLimitError(RuntimeError):
@@ -89,6 +90,14 @@ def check() -> None:
             "nothing was changed. Raise time_limit, fit fewer rows, or take a kernel that is "
             "cheaper to evaluate"
         )
+
+
+def row_slices(n: int, width: int) -> Iterator[slice]:
+    """Return the rows of a matrix in parts, with a look at the clock before each."""
+    step = max(1, _ENTRIES // max(1, width))
+    for first in range(0, n, step):
+        check()
+        yield slice(first, min(first + step, n))
 
 
 @contextmanager

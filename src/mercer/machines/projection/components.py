@@ -9,7 +9,7 @@ positive, the first of those that tie.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -37,7 +37,6 @@ from mercer.solvers.spectral.signs import signs_of
 _EPS = float(np.finfo(np.float64).eps)
 _SMALLEST = 1e-12  # of the largest eigenvalue of a matrix: below, scores of new points are noise
 _CLEARLY = 1e-6  # of the largest eigenvalue: a negative one below is no rounding of the entries
-_ENTRIES = 1 << 16  # of rows between two looks at the clock: half a megabyte, which caches hold
 _FIRST = 32  # pairs asked for at first when a share of the variance is wanted
 
 Solve = Callable[[Eigenproblem], Solution]
@@ -262,20 +261,12 @@ def moments(F: Any, weights: Array) -> tuple[Array, float]:
         if is_sparse(F):
             return mean, _sparse_spread(F, weights, mean)
         left = np.zeros(len(mean))  # of the mean, by rounding
-        for part in _blocks(F):
+        for part in deadline.row_slices(*F.shape):
             left += share[part] @ (F[part] - mean)
         mean, spread = mean + left, 0.0
-        for part in _blocks(F):
+        for part in deadline.row_slices(*F.shape):
             spread += float(weights[part] @ np.square(F[part] - mean).sum(axis=1))
         return mean, spread
-
-
-def _blocks(F: Array) -> Iterator[slice]:
-    """Return the rows in parts, with a look at the clock before each."""
-    step = max(1, _ENTRIES // max(1, F.shape[1]))
-    for first in range(0, len(F), step):
-        deadline.check()
-        yield slice(first, first + step)
 
 
 def _sparse_spread(F: Any, weights: Array, mean: Array) -> float:

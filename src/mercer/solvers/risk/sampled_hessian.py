@@ -13,7 +13,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.deadline import check
+from mercer.deadline import check, row_slices
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.points import is_sparse
 from mercer.problems.risk.losses import LossCurvature
@@ -38,7 +38,7 @@ _MULTIPLIED, _FACTORED = 28.0, 56.0
 # Of the weights: what both forms of an answer are to agree to, less than `dual_form` asks: one step
 # more takes fewer products than that would.
 _AGREES = 3e-10
-_WORK, _LEAST = 2e10, 1024  # operations, and rows, between two chances to hear Ctrl-C
+_WORK, _LEAST = 5e9, 256  # operations, and rows, between two chances to hear Ctrl-C
 _COPIES = 3  # of a matrix of the features, while it is factored
 
 
@@ -64,7 +64,7 @@ class SampledHessian(NewtonSteps):
         serves = in_range and _SINGLE * trace < _ROUNDED * penalty
         fits = within_budget(4.0 * (F.size + 2 * len(self._rows) * d))
         single = serves and fits
-        self._quick: Array | None = F.astype(np.float32) if single else None
+        self._quick: Array | None = _in_float32(F) if single else None
         self._sample = (F if self._quick is None else self._quick)[self._rows]
         self._undo: Undo | None = None
         self._cost, self._done = cost(space), 0.0
@@ -142,6 +142,14 @@ class SampledHessian(NewtonSteps):
             return right[:-1], right[-1] if problem.bias else np.zeros_like(b)
 
         return undo
+
+
+def _in_float32(F: Array) -> Array:
+    """Return a copy, made between looks at the clock."""
+    quick = np.empty(F.shape, dtype=np.float32)
+    for part in row_slices(*F.shape):
+        quick[part] = F[part]
+    return quick
 
 
 def _own(bend: LossCurvature, c: int) -> Array:

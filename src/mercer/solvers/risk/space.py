@@ -17,6 +17,7 @@ from scipy import linalg
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.lapack import interruptible
+from mercer.deadline import row_slices
 from mercer.gram import FactoredGram, Gram, exact
 from mercer.points import is_sparse
 from mercer.problems import Coefficients
@@ -204,8 +205,11 @@ class FeatureSpace(Space):
             share = problem.weights / problem.weights.sum()
             middle = share @ features
             if middle @ middle > _NEAR * float(share @ diagonal):
-                self.F, self.middle = features - middle, middle
-                diagonal = np.einsum("ij,ij->i", self.F, self.F)
+                self.F, self.middle = np.empty(features.shape), middle
+                diagonal = np.empty(len(features))
+                for part in row_slices(*features.shape):
+                    np.subtract(features[part], middle, out=self.F[part])
+                    diagonal[part] = np.einsum("ij,ij->i", self.F[part], self.F[part])
         super().__init__(problem, diagonal)
 
     def scored(self, coef: Array) -> Array:
