@@ -23,7 +23,6 @@ from mercer.problems.blocks import BlockMargin, feature_pieces
 from mercer.problems.blocks.questions import PartRows
 from mercer.solvers import Status, Watch
 
-_MAX_STEPS = 100
 _TO_BOUND = 0.995  # of the way to the nearest bound
 _STALLED = 1e-8  # steps this short gain nothing
 _EPS = float(np.finfo(np.float64).eps)
