@@ -14,8 +14,9 @@ REFERENCE_TESTS := tests/kernels tests/gram/test_gram.py
 # the workers fill the cores; library threads in each of them would only fight
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 # one process: the page, its browser and its fits share the cores; where there is no browser, they are
-# skipped with a word
-PAGE_TESTS := MERCER_BROWSER=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/studio/browser
+# skipped with a word; what fails is tried once more, since a browser may die of a full machine
+PAGE := MERCER_BROWSER=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/studio/browser
+PAGE_TESTS := $(PAGE) || $(PAGE) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-torch test-studio lint docs map bench sanitize clean
@@ -29,6 +30,7 @@ demo: $(VENV)/.demo ## mercer fit on Spambase: model, report and a picture in de
 test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstrings
 	$(PYTEST) --doctest-modules tests src/mercer
 	MERCER_BACKEND=reference $(PYTEST) $(REFERENCE_TESTS)
+	$(PAGE_TESTS)
 
 # torch and what it brings are 3 GB: an environment of its own, and none of it in `make test`
 test-torch: $(TORCH)/.test ## tests of the machines that train with torch, in .venv-torch
