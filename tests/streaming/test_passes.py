@@ -74,3 +74,24 @@ def test_passes_of_k_means_do_not_grow():
         assert machine.certificate_.quantities.reassignment_gain <= 1e-7
         passes.append(blocks.passes)
     assert passes[1] <= passes[0] + 6, passes
+
+
+def test_the_nearer_of_two_answers_counts():
+    # separable, with a large C: rounding ends the search a little short, and scores that were
+    # added up over the steps of the other method are off by what the first weights lost
+    rng = np.random.default_rng(0)
+    X, normal = rng.standard_normal((1900, 9)), rng.standard_normal(9)
+    y = np.where(X @ normal > 0, 1, -1)
+    X += 0.2 * y[:, None] * normal / np.linalg.norm(normal)
+    weights = np.where(y > 0, 1e-4, 1.0)
+    machine = SVC("linear", 1e7).fit(ArrayBlocks(X, y, weights, rows=400))
+    assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
+    assert machine.certificate_.quantities.relative_gap < 1e-6
+
+
+def test_weights_of_many_magnitudes(few):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 3))
+    y, weights = X[:, 0] + rng.standard_normal(900) > 0, 10.0 ** rng.uniform(-8, 8, 900)
+    machine = SVC("linear", 10.0).fit(ArrayBlocks(X, y, weights, rows=100))
+    assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok

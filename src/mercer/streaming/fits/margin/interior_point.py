@@ -6,7 +6,9 @@ multipliers a of z and C - a of xi:
     w = sum_i a_i y_i phi_i,   sum_i a_i y_i = 0,   a z = 0,   (C - a) xi = 0.
 
 Every row keeps a, xi, z and its score; an iteration adds up one matrix of the size of the features,
-sum_i D_i phi_i phi_i', and a few vectors. Steps are Mehrotra's: a predictor, then a corrector.
+sum_i D_i phi_i phi_i', and a few vectors. Steps are Mehrotra's: a predictor, then a corrector. The
+central path is that of products in proportion to C_i, times the share of the class that balances
+it, so that rows of any weight are as near to it.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def solve_by_interior_point(
     best: tuple[Array, float, Kept, float] | None = None
     with watch.keeping(lambda: best is not None):
         while True:
-            state, sums = blocks.step(state, moved_sums, phi, part, length)
+            state, sums = blocks.step(state, moved_sums, phi, part, length, w, b, shares)
             system = Conditions.of(sums, w, b)
             gap = system.relative_gap
             if best is None or gap < best[3]:
@@ -85,11 +87,11 @@ def solve_by_interior_point(
                 status = watch.stopped or (Status.SOLVED if gap <= tol else status)
                 break
             dw, db = system.solve(system.right(0.0, None))
-            state, sums = blocks.step(state, predicted, phi, part, dw, db)
+            state, sums = blocks.step(state, predicted, phi, part, dw, db, shares)
             sigma = system.centring(sums)
             dw, db = system.solve(system.right(sigma, sums))
             target = sigma * system.mean
-            state, found = blocks.step(state, corrected, phi, part, dw, db, target)
+            state, found = blocks.step(state, corrected, phi, part, dw, db, target, shares)
             length = min(1.0, _TO_BOUND * found.value)
             steps += 1
             if not length > _STALLED:
@@ -115,7 +117,7 @@ def cost_sums(block: Block, part: PartRows) -> tuple[float, float]:
 def begun(block: Block, part: PartRows, shares: Array) -> Array:
     """Begin with multipliers in the middle of the box, balanced between the classes."""
     _, y, cost = part.of(block)
-    return np.asarray(0.5 * cost * np.where(y > 0, shares[0], shares[1]))
+    return 0.5 * _sizes(y, cost, shares)
 
 
 def pulled(block: Block, a: Array, features: Any, part: PartRows) -> tuple[Array, Array]:
@@ -140,14 +142,24 @@ def placed(block: Block, a: Array, features: Any, part: PartRows, w: Array) -> t
 
 
 def moved_sums(
-    block: Block, at: RowState, features: Any, part: PartRows, length: float
+    block: Block,
+    at: RowState,
+    features: Any,
+    part: PartRows,
+    length: float,
+    w: Array,
+    b: float,
+    shares: Array,
 ) -> tuple[RowState, tuple[Any, ...]]:
-    """Make the step, and return the sums of the next conditions."""
+    """Make the step, which led to w and b, and return the sums of the next conditions."""
     block, y, cost = part.of(block)
     if length > 0:
         a, xi = at.a + length * at.da, at.xi + length * at.dxi
-        at = replace(at, a=a, xi=xi, z=at.z + length * at.dz, u=at.u + length * at.du)
+        # scores anew: added up over steps from weights of a large C, their rounding stays
+        u = _scores(block, y, features, w, b)
+        at = replace(at, a=a, xi=xi, z=at.z + length * at.dz, u=u)
     D, q = _diagonal(at, cost), _affine(at, cost)
+    size = _sizes(y, cost, shares)
     m = features.dimension
     A, line, right, v = np.zeros((m, m)), np.zeros(m), np.zeros(m), np.zeros(m)
     for rows, F in feature_pieces(block, features):
@@ -160,13 +172,13 @@ def moved_sums(
     slack = float(cost @ np.maximum(1.0 - at.u, 0.0))
     sums = (
         A, line, right, v, float(D.sum()), float((y * D) @ q), float(y @ at.a),
-        float(at.a.sum()), slack, products, 2 * len(block),
+        float(at.a.sum()), slack, products, 2.0 * float(size.sum()),
     )  # fmt: skip
     return at, sums
 
 
 def predicted(
-    block: Block, at: RowState, features: Any, part: PartRows, dw: Array, db: float
+    block: Block, at: RowState, features: Any, part: PartRows, dw: Array, db: float, shares: Array
 ) -> tuple[RowState, tuple[Any, ...]]:
     """Take the predictor's step as far as it goes, and return what it says of the corrector.
 
@@ -175,10 +187,11 @@ def predicted(
     block, y, cost = part.of(block)
     du = _scores(block, y, features, dw, db)
     D, room = _diagonal(at, cost), cost - at.a
+    size = _sizes(y, cost, shares)
     c1, c2 = -at.a * at.z, -room * at.xi
     da, dxi, dz = _directions(at, D, room, _residual(at), du, c1, c2)
     # what the corrector's right-hand side has beside the affine one: for the mean and for products
-    centre = 1.0 / at.a - 1.0 / room
+    centre = size / at.a - size / room
     second = -da * dz / at.a - da * dxi / room
     m = features.dimension
     to_centre, to_second = np.zeros(m), np.zeros(m)
@@ -197,13 +210,22 @@ def predicted(
 
 
 def corrected(
-    block: Block, at: RowState, features: Any, part: PartRows, dw: Array, db: float, target: float
+    block: Block,
+    at: RowState,
+    features: Any,
+    part: PartRows,
+    dw: Array,
+    db: float,
+    target: float,
+    shares: Array,
 ) -> tuple[RowState, Least]:
     """Hold the corrector's step, and return how far it can go."""
     block, y, cost = part.of(block)
     du = _scores(block, y, features, dw, db)
     D, room = _diagonal(at, cost), cost - at.a
-    c1, c2 = target - at.a * at.z - at.da * at.dz, target - room * at.xi + at.da * at.dxi
+    size = _sizes(y, cost, shares)
+    c1 = target * size - at.a * at.z - at.da * at.dz
+    c2 = target * size - room * at.xi + at.da * at.dxi
     da, dxi, dz = _directions(at, D, room, _residual(at), du, c1, c2)
     held = replace(at, da=da, dxi=dxi, dz=dz, du=du)
     return held, Least(_longest(at, room, da, dxi, dz))
@@ -219,6 +241,11 @@ def _scores(block: Block, y: Array, features: Any, dw: Array, db: float) -> Arra
     for rows, F in feature_pieces(block, features):
         du[rows] = y[rows] * (F @ dw + db)
     return du
+
+
+def _sizes(y: Array, cost: Array, shares: Array) -> Array:
+    """Return twice what multipliers began with: what products are measured by."""
+    return np.asarray(cost * np.where(y > 0, shares[0], shares[1]))
 
 
 def _residual(at: RowState) -> Array:
@@ -270,13 +297,12 @@ class Conditions:
     right_w: Array
     right_b: float
     mean: float
-    count: int
     relative_gap: float
 
     @classmethod
     def of(cls, sums: tuple[Any, ...], w: Array, b: float) -> Conditions:
         """Factor the matrix, and measure where the programme stands."""
-        A, line, right, v, total, right_b, balance, a_sum, slack, products, count = sums
+        A, line, right, v, total, right_b, balance, a_sum, slack, products, total_cost = sums
         A.flat[:: len(A) + 1] += 1.0
         factor = _cholesky(A)
         solved = linalg.cho_solve(factor, line, check_finite=False)
@@ -289,7 +315,7 @@ class Conditions:
         gap = gap if np.isfinite(gap) else np.inf
         return cls(
             factor, line, solved, pivot, right - (w - v), right_b + balance,
-            products / max(1, count), count, gap,
+            products / max(total_cost, np.finfo(float).tiny), gap,
         )  # fmt: skip
 
     def right(self, sigma: float, sums: tuple[Any, ...] | None) -> tuple[Array, float]:

@@ -10,7 +10,7 @@ until it is small. Where that fails, the interior point method takes all rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -55,6 +55,7 @@ _NEWTON = 30  # steps at one width; mostly one to three
 _SLOW = 0.5  # of what the step before promised: more says that rounding is too narrow to go on
 _HALVINGS = 12  # of a step
 _ROUNDS = 12  # of screening, before all rows are taken
+_GAINS = 0.5  # of a gap: what a round with all rows must leave at most, to be worth another
 _WARM = 0.7  # of the band times C: where the central path is joined
 _FINE = 1e-12  # relative gap to which the rows near a corner are solved
 _TINY = float(np.finfo(np.float64).tiny)
@@ -82,7 +83,12 @@ def solve_part(problem: BlockMargin, number: int, tol: float, most: int, watch: 
         with watch.keeping(lambda: search.best is not None):
             left = max(1, most - search.steps)
             found = solve_by_interior_point(problem, number, tol, left, watch)
-    return search.ended() if found is None else found
+    if found is None:
+        return search.ended()
+    found = replace(found, steps=found.steps + search.steps)
+    # neither may have come to its end: the nearer one counts
+    nearer = search.best is not None and search.best[2] < found.gap
+    return search.ended(found.status, found.steps) if nearer else found
 
 
 @dataclass
@@ -132,12 +138,13 @@ class Search:
                 return None
         return self.ended() if self.best is not None else None
 
-    def ended(self) -> Ended:
-        """Return the best that was found."""
+    def ended(self, otherwise: Status = Status.ITERATION_LIMIT, steps: int = 0) -> Ended:
+        """Return the best that was found; where it is short of the goal, how that came about."""
         assert self.best is not None
         at, kept, gap = self.best
-        status = Status.SOLVED if gap <= self.tol else Status.ITERATION_LIMIT
-        return Ended(at.w, at.offset, kept, gap, self.steps, self.watch.stopped or status)
+        status = Status.SOLVED if gap <= self.tol else otherwise
+        steps = max(steps, self.steps)
+        return Ended(at.w, at.offset, kept, gap, steps, self.watch.stopped or status)
 
     @property
     def _over(self) -> bool:
@@ -235,26 +242,36 @@ class Search:
     def _brought(self, at: Plane, band: float, kept: Kept) -> float | None:
         """Solve for the rows near a corner until the gap over all rows is small."""
         blocks, others = self.problem.rows.blocks, np.empty((len(at.w) + 1, 0))
-        near = self._near(at, others, band)
+        near, held = self._near(at, others, band), kept
+        best: tuple[float, Plane, Plane, dict[int, tuple[Array, Array]]] | None = None
         for _ in range(_ROUNDS):
             found = None if near is None else self._solved(at, near, band)
             if near is None or found is None:
-                return None
+                break
             there, b, dual = found
             then = self._near(there, at.unknowns[:, None], band)
             slack = blocks.total(slack_of, self.part, there) if then is None else total_slack(then)
             primal = 0.5 * float(there.w @ there.w) + slack
             gap = (primal - dual) / max(abs(primal), abs(dual), _TINY)
             stop = self._tick(gap)
+            gains = best is None or gap < _GAINS * best[0]
+            if best is None or gap < best[0]:
+                best = (gap, there, at, multipliers_of(near, b))
             if gap <= self.tol or self.best is None or stop:
                 kept, _ = blocks.step(kept, decided, self.part, at, multipliers_of(near, b))
                 self._note(there, kept, max(gap, 0.0))
                 if gap <= self.tol or stop:
                     return gap
+            if np.isinf(band) and not gains:
+                break  # all rows are here: nothing is left to join
             if then is not None and primal < 0.5 * float(at.w @ at.w) + total_slack(near):
                 at, near, others = there, then, at.unknowns[:, None]
             else:  # rows that the new plane has on the other side of their corner join
                 others, near = self._joined(at, others, there, band)
+        if best is not None and (self.best is None or best[0] < self.best[2]):
+            gap, there, at, multipliers = best
+            kept, _ = blocks.step(held, decided, self.part, at, multipliers)
+            self._note(there, kept, max(gap, 0.0))
         return None
 
     def _near(self, at: Plane, others: Array, band: float) -> list[NearRows] | None:
