@@ -30,8 +30,9 @@ class Place:
 
     def known(self, array: Array) -> Any:
         """Return what was made of an array; None if nothing was."""
-        for number in [number for number, (owner, _) in self.kept.items() if owner() is None]:
-            del self.kept[number]
+        for number, (known, _) in list(self.kept.items()):  # threads may look at the same time
+            if known() is None:
+                self.kept.pop(number, None)
         owner, made = self.kept.get(id(array), (None, None))
         return made if owner is not None and owner() is array else None
 
