@@ -214,6 +214,7 @@ export function drawArrow(context, view, from, to) {
  */
 export function drawWhy(context, view, why, drawn) {
   if (!why?.at || !why.terms) return;
+  const [less, more] = why.against ?? [0, 1];
   const most = why.terms[0] ? Math.abs(why.terms[0].contribution) : 1;
   context.save();
   for (const term of why.terms.slice(0, 12)) {
@@ -222,7 +223,7 @@ export function drawWhy(context, view, why, drawn) {
     context.moveTo(view.left(why.at[0]), view.top(why.at[1]));
     context.lineTo(view.left(drawn.x[term.index]), view.top(drawn.y[term.index]));
     context.lineWidth = 0.6 + (5 * Math.abs(term.contribution)) / (most || 1);
-    context.strokeStyle = term.contribution < 0 ? classColour(0) : classColour(1);
+    context.strokeStyle = classColour(term.contribution < 0 ? less : more);
     context.globalAlpha = 0.75;
     context.stroke();
   }
