@@ -395,3 +395,10 @@ def test_the_value_of_several_classes_is_that_of_the_pair(multiclass):
 def test_eigenvalues_are_told_with_their_places():
     found, _ = asked("kernel", scene=scene_of("SVC", "classes", 100))
     assert found["places"] == [*range(1, 61), 97, 98, 99, 100] and len(found["eigenvalues"]) == 64
+
+
+def test_terms_speak_for_the_classes_that_were_painted():
+    scene = scene_of("SVC", "classes", 30)
+    scene["points"] = [[x, y, 3 + label] for x, y, label in scene["points"]]
+    found, _ = asked("why", scene=scene, at=[0.2, 0.1])
+    assert found["pair"] == [3, 4] and found["label"] == found["pair"][int(found["sum"] > 0)]

@@ -68,7 +68,8 @@ export function installWhy(root, studio, link) {
 function shown(frame, at, studio) {
   const names = studio.value.answer?.layers?.names;
   const named = (/** @type {number} */ i) => names?.[i] ?? String(i + 1);
-  const colour = (/** @type {number} */ value) => (frame.against ? classColour(frame.against[value < 0 ? 0 : 1]) : undefined);
+  const pair = frame.against ?? (frame.sum === null ? null : frame.pair);
+  const colour = (/** @type {number} */ value) => (pair ? classColour(pair[value < 0 ? 0 : 1]) : undefined);
   const bars = frame.terms.slice(0, SHOWN).map((/** @type {any} */ term) => ({
     name: term.name ?? `point ${term.index + 1}`,
     value: term.contribution,
