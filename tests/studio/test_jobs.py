@@ -402,3 +402,8 @@ def test_terms_speak_for_the_classes_that_were_painted():
     scene["points"] = [[x, y, 3 + label] for x, y, label in scene["points"]]
     found, _ = asked("why", scene=scene, at=[0.2, 0.1])
     assert found["pair"] == [3, 4] and found["label"] == found["pair"][int(found["sum"] > 0)]
+
+
+def test_a_kernel_that_overflows_is_refused_in_words():
+    with pytest.raises(RefusalError, match="smaller degree"):
+        asked("kernel", scene=scene_of("SVC", "classes", kernel="polynomial(3) ** 1000"))

@@ -52,7 +52,13 @@ def _matrix(kernel: Kernel, rows: Rows) -> dict[str, Any]:
     order = np.lexsort((rows.X[:, 0], np.zeros(len(rows.X)) if rows.y is None else rows.y))
     chosen = _some(order, _SIDE)
     some = _some(order, _SPECTRUM)
-    K = np.asarray(kernel(rows.X[some]), dtype=np.float64)
+    with np.errstate(all="ignore"):
+        K = np.asarray(kernel(rows.X[some]), dtype=np.float64)
+    if not np.isfinite(K).all():
+        raise RefusalError(
+            "values of this kernel are beyond all numbers at these points; take a smaller degree",
+            parameter="kernel",
+        )
     values = np.linalg.eigvalsh((K + K.T) / 2)[::-1]
     places = np.arange(len(values))
     places = np.concatenate([places[: _SIDE - 4], places[_SIDE - 4 :][-4:]])  # and the smallest
