@@ -13,6 +13,8 @@ from studio.test_machines import VIEW, array, asked, scene_of
 import mercer
 from mercer.data import read
 from mercer.studio.catalog.presets import PRESETS
+from mercer.studio.catalog.table import MACHINES
+from mercer.studio.jobs import export
 from mercer.studio.jobs.bench import Bench, read_table
 from mercer.studio.limits import StudioLimits
 from mercer.studio.refusal import RefusalError
@@ -325,3 +327,83 @@ def test_steps_of_the_tours_go_where_they_say():
 def test_files_that_are_too_wide_are_refused():
     with pytest.raises(ValueError, match="columns"):
         read_table(b",".join(b"x%d" % k for k in range(2000)) + b"\n", StudioLimits())
+
+
+ROWS = np.random.default_rng(8).normal(size=(70, 2))
+OTHER = ["a,b,note,day,kind"] + [
+    f"{a:.3f},{b:.3f},words about row {k} of many,2024-{1 + k % 12:02d}-{1 + k % 28:02d},"
+    + ("" if k % 11 == 0 else "up" if a > b else "down")
+    for k, (a, b) in enumerate(ROWS)
+]
+
+
+@pytest.mark.parametrize("machine", ["SVC", "CCA"])
+@pytest.mark.parametrize("most", [5000, 40])
+def test_the_program_of_a_table_learns_from_the_same_rows_and_columns(
+    machine, most, tmp_path, monkeypatch
+):
+    """Without columns of words and dates, rows without a target, and those beyond the limit."""
+    monkeypatch.chdir(tmp_path)
+    content = "\n".join(OTHER).encode()
+    (tmp_path / "other.csv").write_bytes(content)
+    bench = Bench(StudioLimits(rows=most))
+    bench.keep("t1", "other.csv", content)
+    scene = described(bench.table("t1"))["scene"]
+    scene["table"]["id"], scene["machine"] = "t1", machine
+    scene["kernel"] = "gaussian(1)"
+    found, names = asked("export", bench, scene=scene, what="python")[0], {}
+    exec(base64.b64decode(found["base64"]).decode(), names)  # our own words
+    _, known = bench.fitted({"scene": scene}, lambda told: None)
+    ours, theirs = known.machine, names["model"]["machine"]
+    if machine == "SVC":
+        assert theirs.certificate_.statement == ours.certificate_.statement
+        assert list(theirs.classes_) == ["down", "up"]
+        np.testing.assert_array_equal(theirs.dual_coef_, ours.dual_coef_)
+    else:
+        np.testing.assert_array_equal(theirs.transform(known.rows.X), ours.transform(known.rows.X))
+
+
+@pytest.mark.parametrize("name", [name for name, one in MACHINES.items() if "classes" in one.tasks])
+def test_the_model_file_of_each_classifier_is_written(name, tmp_path):
+    path, scene = tmp_path / "studio.mercer", scene_of(name, "classes", 30)
+    found, _ = asked("export", scene=scene, what="model")
+    path.write_bytes(base64.b64decode(found["base64"]))
+    assert type(mercer.load(path)).__name__ == name
+
+
+def test_a_file_that_is_too_large_for_the_page_is_refused(monkeypatch):
+    monkeypatch.setattr(export, "_MOST", 100)
+    with pytest.raises(RefusalError, match="fewer columns"):
+        asked("export", scene=scene_of("SVC", "classes", 30), what="csv")
+
+
+def test_classes_have_the_names_of_their_keys():
+    scene = scene_of("GaussianClassifier", "classes", 30)
+    found, _ = asked("why", scene=scene, at=[0.0, 0.0])
+    assert {term["name"] for term in found["terms"]} == {"class 1", "class 2"}
+    assert found["words"].startswith(f"class {found['label'] + 1} has")
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_the_value_of_several_classes_is_that_of_the_pair(multiclass):
+    scene = {**PRESETS["groups"].scene(40), "parameters": {"multiclass": multiclass}}
+    found, _ = asked("why", scene=scene, at=[0.2, 0.1])
+    assert len(found["against"]) == 2 and found["value"] == found["sum"]
+    assert found["label"] == found["against"][int(found["sum"] > 0)]
+
+
+def test_eigenvalues_are_told_with_their_places():
+    found, _ = asked("kernel", scene=scene_of("SVC", "classes", 100))
+    assert found["places"] == [*range(1, 61), 97, 98, 99, 100] and len(found["eigenvalues"]) == 64
+
+
+def test_terms_speak_for_the_classes_that_were_painted():
+    scene = scene_of("SVC", "classes", 30)
+    scene["points"] = [[x, y, 3 + label] for x, y, label in scene["points"]]
+    found, _ = asked("why", scene=scene, at=[0.2, 0.1])
+    assert found["pair"] == [3, 4] and found["label"] == found["pair"][int(found["sum"] > 0)]
+
+
+def test_a_kernel_that_overflows_is_refused_in_words():
+    with pytest.raises(RefusalError, match="smaller degree"):
+        asked("kernel", scene=scene_of("SVC", "classes", kernel="polynomial(3) ** 1000"))

@@ -30,6 +30,8 @@ class Puppet:
 
     async def listen(self, heard):
         while (line := await self.lines.get()) is not None:
+            if isinstance(line, ValueError):  # as `readline` of a line beyond its limit
+                raise line
             heard(*line)
 
     def end(self):
@@ -253,3 +255,28 @@ def test_two_may_wait_for_the_end_of_a_process():
         assert not worker.alive
 
     run_alone(run())
+
+
+def test_a_line_that_is_too_long_to_be_read_ends_the_process_and_not_the_page():
+    async def play(lane, stock, said):
+        lane.ask(fit(1), 9)
+        await soon()
+        stock.taken[0].lines.put_nowait(ValueError("chunk exceeds the limit"))
+        await soon()
+        assert said[-1]["why"] == "ended" and stock.taken[0].ended
+        lane.ask(fit(2), 9)
+        await soon()
+        assert stock.taken[1].sent == [fit(2)]
+
+    played(play)
+
+
+def test_a_file_has_the_same_id_in_every_studio_and_another_file_has_another():
+    first, second = Tables(StudioLimits()), Tables(StudioLimits())
+    one, other = b"a,b\n1,2\n3,4\n", b"a,b\n1,2\n3,5\n"
+    second.add("other.csv", other)
+    assert first.add("one.csv", one)["id"] == second.add("same.csv", one)["id"]
+    assert first.add("other.csv", other)["id"] == next(iter(second.files))
+    assert len(first.files) == 2
+    first.add("one.csv", one)
+    assert len(first.files) == 2 and next(iter(first.files)) == next(iter(second.files))

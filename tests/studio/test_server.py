@@ -215,6 +215,9 @@ def test_messages_that_are_none_are_refused(port):
         page.say(text)
         found = page.next()
         assert found["kind"] == "refused" and found["id"] == 0
+    for do in ([], {}, None, 7, ["fit"]):
+        found, _ = page.ask(do)
+        assert found["kind"] == "refused" and "nothing to do" in found["words"]
     page.close()
 
 

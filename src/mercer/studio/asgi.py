@@ -151,7 +151,7 @@ class Answering:
         """Serve one open page."""
         await socket.accept()
         if self.open >= self.limits.pages:
-            await socket.close(_FULL, "too many pages are open")
+            await socket.close(_FULL, "too many pages are open: close one of them")
             return
         self.open += 1
         try:

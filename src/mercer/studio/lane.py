@@ -7,6 +7,7 @@ runs is broken off. A process that does not stop, or goes past its time, is ende
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +132,8 @@ class Lane:
         finally:
             self.starting = False
         self._next()
-        await worker.listen(self._heard)
+        with contextlib.suppress(ValueError):  # a line that is too long to be read
+            await worker.listen(self._heard)
         self.workers.give_up(worker)
         self.worker = None
         if self.current is not None:

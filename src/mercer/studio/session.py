@@ -78,7 +78,7 @@ class Session:
             self._refuse(0, "", "a message must be an object with a whole number as id")
         elif request.get("do") == "cancel":
             self._cancel(number, request.get("of"))
-        elif request.get("do") not in self.lanes:
+        elif str(request.get("do")) not in self.lanes:  # a list is no key
             self._refuse(number, "", f"there is nothing to do that is called {_short(request)}")
         else:
             do = request["do"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,13 @@ class Tables:
     def __init__(self, limits: StudioLimits) -> None:
         self.limits = limits
         self.files: dict[str, tuple[str, bytes]] = {}
-        self.numbers = itertools.count(1)
 
     def add(self, name: str, content: bytes) -> dict[str, Any]:
         """Read a file, keep it, and return what the page is told of it."""
         found = described(read_table(content, self.limits))
-        key = f"t{next(self.numbers)}"
+        # of the content: an address with it never shows another file, in whatever studio
+        key = "t" + hashlib.sha256(content).hexdigest()[:16]
+        self.files.pop(key, None)  # the newest is the last that goes
         self.files[key] = (name[:_NAME], content)
         while len(self.files) > self.limits.tables:
             del self.files[next(iter(self.files))]

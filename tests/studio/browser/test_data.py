@@ -104,3 +104,40 @@ def test_json_of_the_page_is_not_needed(opened):
     outside = [name for name in asked if not name.startswith(base)]
     assert not outside, json.dumps(outside)
     assert np.isfinite(len(asked))
+
+
+def test_rings_are_around_the_rows_that_are_meant(reader, tmp_path):
+    """Rows without a target are left out: those after them keep their numbers in the file."""
+    file = tmp_path / "gaps.csv"
+    rows = np.random.default_rng(0).normal(size=(60, 2)).round(2).tolist()
+    kinds = [""] * 20 + ["up" if a > b else "down" for a, b in rows[20:]]
+    lines = [f"{a},{b},{kind}" for (a, b), kind in zip(rows, kinds, strict=True)]
+    file.write_text("\n".join(["a,b,kind", *lines]), encoding="utf-8")
+    reader.panel("data")
+    before = reader.answers
+    with reader.page.expect_response("**/table") as told:
+        reader.page.set_input_files("#file", str(file))
+    reader.page.wait_for_selector("#target")
+    reader.answered(before)
+    found = reader.page.evaluate(
+        """async ([scene, token]) => {
+            const from = (name) => import(new URL(`page/scripts/${name}.js`, document.baseURI));
+            const { Link } = await from("link/socket");
+            const { drawnRows } = await from("plane/answer_layers");
+            const { placeOf } = await from("plane/points_layer");
+            const link = new Link(token);
+            const hello = new Promise((done) => link.addEventListener("hello", done));
+            link.connect();
+            await hello;
+            const { layers } = await link.ask("fit", { scene }).done;
+            const drawn = drawnRows(layers);
+            return layers.support.index.map((row) => {
+                const place = placeOf(drawn, row);
+                return [row, drawn.x[place], drawn.y[place]];
+            });
+        }""",
+        [told.value.json()["scene"], reader.address.partition("token=")[2]],
+    )
+    assert len(found) > 2 and max(row for row, *_ in found) > 40
+    for row, *place in found:
+        assert place == pytest.approx(rows[row], abs=1e-5)

@@ -161,6 +161,7 @@ class LaplacianSVC(ClassifierMixin, ManifoldMachine):
             max_iter=self.max_iter,
             callback=self.callback,
         ).fit(value.matrix, y[labelled])
+        inner.set_params(callback=None)  # who sets ours to None can save all of it
         self._keep(problem, value, inner)
         K = np.asarray(problem.gram @ value.transfer)
         self.transduction_ = inner.predict(K)

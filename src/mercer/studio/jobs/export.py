@@ -23,14 +23,16 @@ from mercer.fitting.program import (
     table_imports,
     table_lines,
 )
-from mercer.studio.catalog.entry import with_targets
+from mercer.studio.catalog.entry import with_indicators, with_targets
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell, machine_of
 from mercer.studio.refusal import RefusalError
 from mercer.studio.scenes.rows import rows_of
 from mercer.studio.scenes.scene import Scene
+from mercer.studio.scenes.table_rows import target_of, used_columns
 
 _BYTES, _TEXT = "application/octet-stream", "text/plain"
+_MOST = 32 << 20  # bytes of a file that goes through the socket
 
 
 def export_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
@@ -39,6 +41,11 @@ def export_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, A
     if not isinstance(what, str) or what not in _EXPORTS:
         raise RefusalError(f"what must be one of {', '.join(_EXPORTS)}", parameter="what")
     name, kind, content = _EXPORTS[what](bench, request, tell)
+    if len(content) > _MOST:
+        raise RefusalError(
+            f"{name} would have {len(content) >> 20} MB; the page takes {_MOST >> 20} MB. Choose "
+            "fewer columns, or run the Python code"
+        )
     return {"name": name, "type": kind, "base64": base64.b64encode(content).decode("ascii")}
 
 
@@ -98,22 +105,43 @@ def certified(machine: Any) -> bool:
 def _of_table(bench: Bench, scene: Scene, machine: Any) -> list[str]:
     assert scene.table is not None
     table = bench.table(scene.table.id)
-    target, columns = scene.table.target, scene.table.columns
-    used = set(table.columns if columns is None else [*columns, *([target] if target else [])])
+    target = scene.table.target
+    used = {*used_columns(table, scene), *([] if target is None else [target])}
     drop = [name for name in table.columns if name not in used]
     source = bench.files.get(scene.table.id, "table.csv")
     rows = "table" if target is None else f"table.drop({target!r})"
     second = "" if target is None else f", table[{target!r}]"
+    if scene.entry.fit is with_indicators:
+        second = f", (np.array(table[{target!r}])[:, None] == np.unique(table[{target!r}])) * 1.0"
+    chosen = _chosen_rows(bench, scene)
     return [
+        *(["import numpy as np"] if chosen or "np." in second else []),
         "from sklearn.pipeline import Pipeline",
         *imports_of(machine),
         *table_imports(source),
         "",
         *table_lines(source, {}, drop),
+        *chosen,
         *pipeline_lines(machine),
         f"model.fit({rows}{second})",
         *(['print(model["machine"].certificate_)'] if certified(machine) else []),
     ]
+
+
+def _chosen_rows(bench: Bench, scene: Scene) -> list[str]:
+    """Write which rows are learnt from, where it is not all of them, as `table_rows` takes them."""
+    assert scene.table is not None
+    table, most = bench.table(scene.table.id), bench.limits.rows
+    kept = len(target_of(table, scene.table.target, scene.task).kept)
+    lines = []
+    if kept < len(table):
+        column = f"table.column({scene.table.target!r})"
+        has = f"~{column}.missing" if scene.task == "classes" else f"np.isfinite({column}.values)"
+        lines.append(f"table = table.rows(np.flatnonzero({has}))")
+    if kept > most:
+        some = f"np.random.default_rng(0).choice(len(table), {most}, replace=False)"
+        lines.append(f"table = table.rows(np.sort({some}))")
+    return lines
 
 
 def _libsvm(bench: Bench, request: dict[str, Any], tell: Tell) -> tuple[str, str, bytes]:

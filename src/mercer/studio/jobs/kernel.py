@@ -48,17 +48,26 @@ def kernel_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, A
 def _matrix(kernel: Kernel, rows: Rows) -> dict[str, Any]:
     """Return the matrix, rows of one class side by side, and its eigenvalues."""
     if not len(rows.X):
-        return {"matrix": None, "order": [], "eigenvalues": [], "rank": 0}
+        return {"matrix": None, "order": [], "eigenvalues": [], "places": [], "rank": 0}
     order = np.lexsort((rows.X[:, 0], np.zeros(len(rows.X)) if rows.y is None else rows.y))
     chosen = _some(order, _SIDE)
     some = _some(order, _SPECTRUM)
-    K = np.asarray(kernel(rows.X[some]), dtype=np.float64)
+    with np.errstate(all="ignore"):
+        K = np.asarray(kernel(rows.X[some]), dtype=np.float64)
+    if not np.isfinite(K).all():
+        raise RefusalError(
+            "values of this kernel are beyond all numbers at these points; take a smaller degree",
+            parameter="kernel",
+        )
     values = np.linalg.eigvalsh((K + K.T) / 2)[::-1]
+    places = np.arange(len(values))
+    places = np.concatenate([places[: _SIDE - 4], places[_SIDE - 4 :][-4:]])  # and the smallest
     cut = np.abs(values).max(initial=0.0) * len(values) * np.finfo(float).eps
     return {
         "matrix": packed(np.asarray(kernel(rows.X[chosen]), dtype=np.float64)),
         "order": rows.index[chosen],
-        "eigenvalues": np.concatenate([values[: _SIDE - 4], values[_SIDE - 4 :][-4:]]),
+        "eigenvalues": values[places],
+        "places": places + 1,
         "rank": int(np.sum(np.abs(values) > cut)),
     }
 

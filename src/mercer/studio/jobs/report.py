@@ -61,7 +61,7 @@ def _table(bench: Bench, scene: Scene) -> tuple[Table, str]:
     rows = rows_of(scene, bench.table, bench.limits)
     columns = {name: rows.X[:, k] for k, name in enumerate(rows.columns)}
     if rows.y is not None and scene.task == "classes":
-        columns[_PAINTED] = [f"class {one}" for one in rows.y.tolist()]  # type: ignore[assignment]
+        columns[_PAINTED] = [f"class {one + 1}" for one in rows.y.tolist()]  # type: ignore[assignment]
     elif rows.y is not None:
         columns[_PAINTED] = rows.y
     return Table.of(columns), _PAINTED

@@ -44,9 +44,11 @@ def _row(fitted: Fitted, request: dict[str, Any]) -> Array:
 def _said(fitted: Fitted, x: Array) -> dict[str, Any]:
     """Return what the machine itself says of a row."""
     machine = fitted.machine
-    found: dict[str, Any] = {"label": None, "probability": None}
+    found: dict[str, Any] = {"label": None, "probability": None, "pair": None}
     if is_classifier(machine):
         found["label"] = machine.predict(x)[0]
+        if len(machine.classes_) == 2:
+            found["pair"] = machine.classes_  # terms below zero speak for the first
         if hasattr(machine, "predict_proba"):
             found["probability"] = machine.predict_proba(x)[0]
     values = machine.decision_function if hasattr(machine, "decision_function") else machine.predict

@@ -46,7 +46,10 @@ class Expansion:
 
 def kernel_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
     """Take the answer of a machine with `dual_coef_` and `intercept_` apart."""
-    return terms_of(fitted, x, expansion_of(fitted, x))
+    expansion = expansion_of(fitted, x)
+    found = terms_of(fitted, x, expansion)
+    # of several classes the machine's value counts votes, or is of one class: the sum is of a pair
+    return found if expansion.against is None else {**found, "value": found["sum"]}
 
 
 def latent_sum(fitted: Fitted, x: Array) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def rows_of(scene: Scene, tables: Callable[[str], Table], limits: StudioLimits) 
 
 def _classes(points: Array, bounds: Any) -> Rows:
     labels = points[:, 2].astype(int)
-    names = tuple(map(str, np.unique(labels[labels >= 0]).tolist()))
+    names = tuple(str(one + 1) for one in np.unique(labels[labels >= 0]).tolist())  # as on keys
     return _in_the_plane(points[:, :2], labels, bounds, names)
 
 

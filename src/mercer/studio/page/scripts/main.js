@@ -70,5 +70,6 @@ link.addEventListener("hello", async (event) => {
   studio.set({ connected: true });
   if (first && !kept && !hello.table) await takePreset(studio, link, FIRST, true);
 });
-link.addEventListener("cut", () => studio.set({ connected: false, working: false }));
+link.addEventListener("cut", (event) =>
+  studio.set({ connected: false, working: false, cut: /** @type {CustomEvent} */ (event).detail }));
 link.connect();

@@ -10,6 +10,7 @@ import { written } from "../common/numbers.js";
  * @property {string} name
  * @property {number} value
  * @property {boolean} [rest] a sum of others: it does not set the scale
+ * @property {string} [colour] of what it speaks for
  * @property {() => void} [onenter] when a reader looks at it
  */
 
@@ -28,6 +29,7 @@ export function barList(bars, label) {
     bars.map((bar) => {
       const fill = element("span", { class: `fill ${bar.rest ? "rest" : ""} ${bar.value < 0 ? "less" : ""}` });
       fill.style.width = `${Math.min(50, (50 * Math.abs(bar.value)) / most)}%`;
+      if (bar.colour && !bar.rest) fill.style.background = bar.colour;
       return element(
         "li",
         { onpointerenter: bar.onenter },

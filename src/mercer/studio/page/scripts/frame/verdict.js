@@ -21,10 +21,10 @@ export function installVerdict(root, voice, studio, stop) {
     timer = window.setTimeout(() => (voice.textContent = words), QUIET);
   };
   const show = () => {
-    const { answer, refusal, connected, hello, scene, progress } = studio.value;
+    const { answer, refusal, connected, cut, hello, scene, progress } = studio.value;
     if (!connected) {
       refill(root, element("span", { class: "chip warn", text: hello ? "cut off" : "connecting" }),
-        element("p", { class: "said", text: hello ? "The studio does not answer; the page tries again. Your points are kept." : "" }));
+        element("p", { class: "said", text: hello ? "The studio does not answer; the page tries again. Your points are kept." : cut }));
       return;
     }
     if (refusal) {
@@ -44,7 +44,7 @@ export function installVerdict(root, voice, studio, stop) {
     const { certificate, status, score, layers } = answer;
     const good = Boolean(certificate?.ok && status?.ok);
     const support = layers?.support ? counted(layers.support.index.length, "support vector") : "";
-    const scored = score ? `${score.name} ${written(score.value)}` : "";
+    const scored = score ? `${score.name} ${scoreOf(score)}` : "";
     const count = scene.table ? "" : counted(scene.points.length, "point");
     refill(root,
       certificate || status ? element("span", { class: `chip ${good ? "good" : "warn"}`, text: good ? "certified" : (status?.name ?? "not certified").toLowerCase().replaceAll("_", " ") }) : null,
@@ -52,7 +52,7 @@ export function installVerdict(root, voice, studio, stop) {
       element("p", { class: "time", text: [count, scored, support, answer.seconds === undefined ? "" : duration(answer.seconds)].filter(Boolean).join(" · ") }));
     aloud(`${scored ? `${scored}. ` : ""}${certificate?.words ?? status?.words ?? ""}`);
   };
-  studio.watch(["answer", "refusal", "connected", "hello", "progress"], show);
+  studio.watch(["answer", "refusal", "connected", "cut", "hello", "progress"], show);
   studio.watch(["scene"], () => {
     if (!studio.scene.table && !studio.scene.points.length) show();
   });
@@ -61,4 +61,13 @@ export function installVerdict(root, voice, studio, stop) {
     clearTimeout(timer);
     voice.textContent = words;
   };
+}
+
+/**
+ * Write a score: shares of right answers in percent, rounded down, so that 100 % has none wrong.
+ *
+ * @param {{name: string, value: number}} score
+ */
+function scoreOf({ name, value }) {
+  return name.startsWith("right") ? `${Math.floor(1000 * value + 1e-9) / 10} %` : written(value);
 }

@@ -92,7 +92,7 @@ export function followScene(studio, link) {
 function ended(why) {
   const words = {
     time: "The fit ran past its time limit and was ended. Take fewer points, a smaller C, or another kernel.",
-    ended: "The process that fits ran out of memory and was started again. Take fewer points.",
+    ended: "The process that fits has ended, probably out of memory, and is started again. Take fewer points.",
   };
   return { words: words[why], parameter: null };
 }

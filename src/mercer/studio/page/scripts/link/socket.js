@@ -32,7 +32,7 @@ export class Link extends EventTarget {
     address.hash = "";
     const socket = new WebSocket(address);
     socket.addEventListener("message", (event) => this.#heard(JSON.parse(event.data)));
-    socket.addEventListener("close", () => this.#cut());
+    socket.addEventListener("close", (event) => this.#cut(event.reason));
     this.socket = socket;
   }
 
@@ -84,10 +84,11 @@ export class Link extends EventTarget {
     waiting.done(frame);
   }
 
-  #cut() {
+  /** @param {string} reason of the server, if it gave one */
+  #cut(reason) {
     for (const [id, waiting] of this.open) waiting.done({ id, kind: "cancelled", why: "cut" });
     this.open.clear();
-    this.dispatchEvent(new CustomEvent("cut"));
+    this.dispatchEvent(new CustomEvent("cut", { detail: reason }));
     setTimeout(() => this.connect(), this.wait);
     this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
   }

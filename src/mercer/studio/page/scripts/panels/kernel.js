@@ -116,7 +116,7 @@ function viewsOf(frame) {
         lineChart([{ name: "k", x: frame.slice.x, y: frame.slice.y, kind: "one" }],
           { label: frame.slice.words, width: 180, height: 150 }))),
     values.length ? element("figure", {}, element("figcaption", { text: `Spectrum: ${counted(frame.rank, "direction")} that matter` }),
-      lineChart([{ name: "eigenvalues", x: values.map((_, i) => i + 1), y: shown, kind: "one", dots: true }],
+      lineChart([{ name: "eigenvalues", x: frame.places, y: shown, kind: "one", dots: true }],
         { label: `eigenvalues, from ${written(values[0])} to ${written(values.at(-1))}`, logY: true, height: 130, nameX: "eigenvalue" })) : null,
     frame.features && element("figure", {}, element("figcaption", { text: frame.dimension ? `Feature map: ${counted(frame.dimension, "feature")}` : "Feature map" }),
       element("div", { class: "formula", text: frame.features })),

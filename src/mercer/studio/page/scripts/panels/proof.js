@@ -111,7 +111,7 @@ function fall(steps) {
     both && element("figure", {}, lineChart(
       [{ name: "gap", x, y: line("gap"), kind: "one", dots: steps.length < 30 }, { name: "violation", x, y: line("violation"), kind: "two" }],
       { label: `gap from ${written(number(steps[0].gap))} to ${written(number(steps.at(-1).gap))}`, logY: true, nameX: "iterations", height: 160, legend: true })),
-    both && element("figure", {}, element("figcaption", { text: "Primal falls, dual rises, the answer lies between" }), lineChart(
+    both && element("figure", {}, element("figcaption", { text: "The dual rises, the primal comes down to it, if not at every step; the answer lies between" }), lineChart(
       [{ name: "primal", x, y: steps.map((s) => number(s.primal)), kind: "two" }, { name: "dual", x, y: steps.map((s) => number(s.dual)), kind: "one" }],
       { label: "primal and dual values", nameX: "iterations", height: 150, legend: true })),
     both ? null : element("p", { class: "help", text: "Solved in one step: nothing to see falling." }),

@@ -5,6 +5,7 @@
 import { barList } from "../charts/bars.js";
 import { element, refill } from "../common/elements.js";
 import { counted, written } from "../common/numbers.js";
+import { classColour } from "../common/palette.js";
 import { asked } from "../state/scene.js";
 
 const SHOWN = 12; // terms in the list; the rest is summed
@@ -67,16 +68,19 @@ export function installWhy(root, studio, link) {
 function shown(frame, at, studio) {
   const names = studio.value.answer?.layers?.names;
   const named = (/** @type {number} */ i) => names?.[i] ?? String(i + 1);
+  const pair = frame.against ?? (frame.sum === null ? null : frame.pair);
+  const colour = (/** @type {number} */ value) => (pair ? classColour(pair[value < 0 ? 0 : 1]) : undefined);
   const bars = frame.terms.slice(0, SHOWN).map((/** @type {any} */ term) => ({
     name: term.name ?? `point ${term.index + 1}`,
     value: term.contribution,
+    colour: colour(term.contribution),
     onenter: () => studio.set({ marked: new Set(term.name ? [] : [term.index]) }),
   }));
   const left = frame.terms.slice(SHOWN);
   const rest = left.reduce((/** @type {number} */ sum, /** @type {any} */ term) => sum + term.contribution, frame.rest?.sum ?? 0);
   const count = left.length + (frame.rest?.count ?? 0);
   if (count) bars.push({ name: counted(count, "other"), value: rest, rest: true });
-  if (frame.intercept) bars.push({ name: "intercept", value: frame.intercept });
+  if (frame.intercept) bars.push({ name: "intercept", value: frame.intercept, colour: colour(frame.intercept) });
   const list = barList(bars, frame.title ?? "What each point adds");
   list.addEventListener("pointerleave", () => studio.set({ marked: new Set() }));
   return [

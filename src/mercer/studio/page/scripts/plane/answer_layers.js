@@ -6,6 +6,7 @@ import { unpacked } from "../link/arrays.js";
 import { accent, classColour, faint, ink, paper } from "../common/palette.js";
 import { contour, trace } from "./contours.js";
 import { outline } from "./marks.js";
+import { placeOf } from "./points_layer.js";
 
 const ARROW = 11; // pixels
 
@@ -214,15 +215,18 @@ export function drawArrow(context, view, from, to) {
  */
 export function drawWhy(context, view, why, drawn) {
   if (!why?.at || !why.terms) return;
+  const [less, more] = why.against ?? why.pair ?? [0, 1];
   const most = why.terms[0] ? Math.abs(why.terms[0].contribution) : 1;
   context.save();
   for (const term of why.terms.slice(0, 12)) {
-    if (drawn.x[term.index] === undefined) continue;
+    const i = placeOf(drawn, term.index);
+    if (drawn.x[i] === undefined) continue;
     context.beginPath();
     context.moveTo(view.left(why.at[0]), view.top(why.at[1]));
-    context.lineTo(view.left(drawn.x[term.index]), view.top(drawn.y[term.index]));
+    context.lineTo(view.left(drawn.x[i]), view.top(drawn.y[i]));
     context.lineWidth = 0.6 + (5 * Math.abs(term.contribution)) / (most || 1);
-    context.strokeStyle = term.contribution < 0 ? classColour(0) : classColour(1);
+    const votes = why.sum === null && drawn.kind === "class"; // neighbours speak for their own class
+    context.strokeStyle = classColour(votes ? drawn.value[i] : term.contribution < 0 ? less : more);
     context.globalAlpha = 0.75;
     context.stroke();
   }
@@ -258,5 +262,6 @@ export function drawnRows(layers) {
     value,
     kind: label ? "class" : target ? "target" : "plain",
     range: [low, high],
+    places: new Map(Array.from(unpacked(layers.index) ?? [], (row, i) => [row, i])),
   };
 }

@@ -13,7 +13,18 @@ import { outline } from "./marks.js";
  * @property {ArrayLike<number>} value class, target or cluster
  * @property {"class" | "target" | "plain"} kind
  * @property {[number, number]} range of targets
+ * @property {Map<number, number>} [places] of rows of a table, by their numbers in the file
  */
+
+/**
+ * Return where a row that an answer names is among those that are drawn; -1 if it is not.
+ *
+ * @param {Drawn} drawn
+ * @param {number} row
+ */
+export function placeOf(drawn, row) {
+  return drawn.places ? drawn.places.get(row) ?? -1 : row;
+}
 
 /**
  * @param {any} context
@@ -74,7 +85,8 @@ export function drawSupport(context, view, drawn, support) {
     drawn.kind === "class" && (support.slack?.[k] ?? 0) > 1 ? "beyond" : support.zone?.[k] ?? "on";
   const rings = (/** @type {(zone: string) => boolean} */ belongs, /** @type {number} */ r) => {
     context.beginPath();
-    support.index.forEach((i, k) => {
+    support.index.forEach((row, k) => {
+      const i = placeOf(drawn, row);
       if (!belongs(zoneOf(k)) || drawn.x[i] === undefined) return;
       const [x, y] = [view.left(drawn.x[i]), view.top(drawn.y[i])];
       context.moveTo(x + r, y);
@@ -106,7 +118,8 @@ export function drawMarked(context, view, drawn, places, look) {
   context.strokeStyle = look;
   context.lineWidth = 3;
   context.beginPath();
-  for (const i of places) {
+  for (const row of places) {
+    const i = placeOf(drawn, row);
     if (drawn.x[i] === undefined) continue;
     const [x, y] = [view.left(drawn.x[i]), view.top(drawn.y[i])];
     context.moveTo(x + 12, y);

@@ -4,6 +4,7 @@
  */
 
 import { ink } from "../common/palette.js";
+import { placeOf } from "./points_layer.js";
 
 const STEP = 0.6; // of a cell of the grid
 const MOST_STEPS = 400;
@@ -27,7 +28,7 @@ export function slackLines(answer, surface, drawn) {
   if (!slack) return [];
   const lines = [];
   for (let k = 0; k < slack.length; k += 1) {
-    const i = index ? index[k] : k;
+    const i = index ? placeOf(drawn, index[k]) : k;
     if (!(slack[k] > LEAST) || drawn.x[i] === undefined) continue;
     if (answer.curve) {
       const towards = Math.sign((value?.[k] ?? drawn.y[i]) - drawn.y[i]);

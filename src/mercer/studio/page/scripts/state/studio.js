@@ -14,6 +14,7 @@ import { Store } from "./store.js";
  * @property {Scene} scene
  * @property {any} hello what the server offers
  * @property {boolean} connected
+ * @property {string} cut why the server closed the link, in its words
  * @property {any} answer the newest fit
  * @property {{words: string, parameter: string | null} | null} refusal why the newest fit was refused
  * @property {boolean} working a fit is under way
@@ -38,6 +39,7 @@ export class Studio extends Store {
       scene: EMPTY,
       hello: null,
       connected: false,
+      cut: "",
       answer: null,
       refusal: null,
       working: false,
