@@ -339,25 +339,27 @@ OTHER = ["a,b,note,day,kind"] + [
 
 @pytest.mark.parametrize("machine", ["SVC", "CCA"])
 @pytest.mark.parametrize("most", [5000, 40])
+@pytest.mark.parametrize("labels", [("down", "up"), ("2", "10")])
 def test_the_program_of_a_table_learns_from_the_same_rows_and_columns(
-    machine, most, tmp_path, monkeypatch
+    machine, most, labels, tmp_path, monkeypatch
 ):
     """Without columns of words and dates, rows without a target, and those beyond the limit."""
     monkeypatch.chdir(tmp_path)
-    content = "\n".join(OTHER).encode()
+    text = "\n".join(OTHER).replace(",down", f",{labels[0]}").replace(",up", f",{labels[1]}")
+    content = text.encode()
     (tmp_path / "other.csv").write_bytes(content)
     bench = Bench(StudioLimits(rows=most))
     bench.keep("t1", "other.csv", content)
     scene = described(bench.table("t1"))["scene"]
     scene["table"]["id"], scene["machine"] = "t1", machine
-    scene["kernel"] = "gaussian(1)"
+    scene["kernel"], scene["task"] = "gaussian(1)", "classes"
     found, names = asked("export", bench, scene=scene, what="python")[0], {}
     exec(base64.b64decode(found["base64"]).decode(), names)  # our own words
     _, known = bench.fitted({"scene": scene}, lambda told: None)
     ours, theirs = known.machine, names["model"]["machine"]
     if machine == "SVC":
         assert theirs.certificate_.statement == ours.certificate_.statement
-        assert list(theirs.classes_) == ["down", "up"]
+        assert [str(label).removesuffix(".0") for label in theirs.classes_] == list(labels)
         np.testing.assert_array_equal(theirs.dual_coef_, ours.dual_coef_)
     else:
         np.testing.assert_array_equal(theirs.transform(known.rows.X), ours.transform(known.rows.X))

@@ -105,8 +105,10 @@ def target_of(table: Table, name: str | None, task: str) -> Target:
 
 
 def _classes(name: str, values: Array, kept: Array) -> Target:
-    words = np.array([str(value) for value in values.tolist()])
-    names, codes = np.unique(words[kept], return_inverse=True)
+    # numbers in their own order, as machines sort them: 2 comes before 10
+    known = values[kept] if values.dtype.kind in "iufb" else np.array(values[kept].tolist(), str)
+    found, codes = np.unique(known, return_inverse=True)
+    names = [str(value).removesuffix(".0") for value in found.tolist()]
     if len(names) > CLASSES:
         raise RefusalError(
             f"{name!r} has {len(names)} different values; at most {CLASSES} classes can be told "
@@ -115,12 +117,12 @@ def _classes(name: str, values: Array, kept: Array) -> Target:
         )
     if len(names) == 1:
         raise RefusalError(
-            f"{name!r} is {str(names[0])[:40]!r} in every row; two classes are needed",
+            f"{name!r} is {names[0][:40]!r} in every row; two classes are needed",
             parameter="target",
         )
     labels = np.full(len(values), -1)
     labels[kept] = codes
-    return Target(kept, labels, tuple(map(str, names)))
+    return Target(kept, labels, tuple(names))
 
 
 def _plane(

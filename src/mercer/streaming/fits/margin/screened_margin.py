@@ -79,13 +79,16 @@ def solve_part(problem: BlockMargin, number: int, tol: float, most: int, watch: 
     """
     search = Search(problem, problem.part(number), tol, most, watch)
     found = search.run()
-    if found is None:  # many rows on their corner, or digits that features lack
-        with watch.keeping(lambda: search.best is not None):
-            left = max(1, most - search.steps)
-            found = solve_by_interior_point(problem, number, tol, left, watch)
-    if found is None:
+    if found is not None:
+        return found
+    # many rows on their corner, or digits that features lack
+    longer = []
+    with watch.keeping(lambda: search.best is not None):
+        left = max(1, most - search.steps)
+        longer.append(solve_by_interior_point(problem, number, tol, left, watch))
+    if not longer:  # the time was over
         return search.ended()
-    found = replace(found, steps=found.steps + search.steps)
+    found = replace(longer[0], steps=longer[0].steps + search.steps)
     # neither may have come to its end: the nearer one counts
     nearer = search.best is not None and search.best[2] < found.gap
     return search.ended(found.status, found.steps) if nearer else found
