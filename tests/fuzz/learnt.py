@@ -47,10 +47,11 @@ def _others(trial, found):
 def _ridge(trial, parts, weights, y):
     """Return the least of the machine's objective, by the equations of its dual."""
     machine, n = trial.machine.machine_, len(y)
-    bias = int(machine.bias)
+    # machines of another kind have neither: then those of `combine`, as its signature has them
+    bias, penalty = int(getattr(machine, "bias", True)), getattr(machine, "penalty", 1.0)
     A = np.zeros((n + bias, n + bias))
     A[:n, :n] = sum(w * K for w, K in zip(weights, parts, strict=True))
-    A[:n, :n] += machine.penalty * np.eye(n)
+    A[:n, :n] += penalty * np.eye(n)
     A[n:, :n], A[:n, n:] = 1.0, 1.0
     return float(y @ np.linalg.solve(A, np.append(y, np.zeros(bias)))[:n])
 

@@ -16,6 +16,7 @@ from mercer.problems.margin.svm import HARDEST
 LONG = np.longdouble
 TINY = np.finfo(float).tiny  # below, numbers of float64 have fewer digits, down to none
 SLACK = 1e-6  # relative, beside what the certificate claims
+EPS = np.finfo(float).eps
 ROUNDING = 1e-13  # of the largest terms: K itself was rounded to float64
 DEFINITE = 1e-9  # of the largest eigenvalue: below, an eigenvalue counts as rounding
 MOST_ROWS = 60  # for another solver
@@ -90,6 +91,7 @@ def svc(trial):
     primal = _best_scaled(answer.norm, C, y * f, squared)
     dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
     answer.rounding += ROUNDING * (C @ (np.abs(f) + abs(machine.intercept_) + 1))
+    answer.rounding += EPS * (C @ (np.abs(answer.K) @ np.abs(answer.b)))  # K was rounded: so is f
     yield from _gap(trial, answer, primal, dual)
     shift = np.where(C > 0, 1 / (2 * np.where(C > 0, C, 1)), 0) if squared else None
     upper, lower = (
@@ -148,6 +150,7 @@ def one_class(trial):
         return
     rho, total = LONG(machine.offset_), machine.nu * w.sum()
     primal = answer.norm / 2 - total * rho + w @ np.maximum(0, rho - answer.Kb)
+    answer.rounding += 8 * np.finfo(LONG).eps * total * abs(rho)  # of the difference just taken
     yield from _gap(trial, answer, primal, -answer.norm / 2)
     yield from _others(trial, answer, primal, Box(answer.K, 0 * w, 0 * w, w, total))
 

@@ -32,6 +32,7 @@ from mercer.gram import (
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines.clustering.disconnected import localised
+from mercer.machines.clustering.normalization import NormalizedCut
 from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver
@@ -772,3 +773,12 @@ def test_a_loop_of_one_is_not_lost_beside_a_negative_rounding() -> None:
         machine = SpectralClustering(1, kernel="precomputed", self_loops=False).fit(K)
     assert (machine.degrees_ > 0).all()
     assert machine.solution_.status is not mercer.Status.SOLVED or machine.certificate_.ok
+
+
+def test_places_of_rows_with_huge_degrees():
+    """Eigenvalues of an INACCURATE fit may be anything; divisors that overflow leave zero."""
+    walk = NormalizedCut(np.ones(3))
+    sums = np.array([[1e100, -1e100, 1e300]])  # two eigenvectors, and the degree
+    np.testing.assert_array_equal(
+        walk.extend(sums, np.array([1e105, 1e-105])) == 0, [[True, False]]
+    )

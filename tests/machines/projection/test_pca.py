@@ -1,6 +1,7 @@
 """PCA against explicit features, scikit-learn, and the relations that define it."""
 
 import pickle
+import warnings
 from itertools import combinations_with_replacement
 from math import factorial, prod
 
@@ -32,7 +33,7 @@ from mercer.kernels import (
     Spectrum,
 )
 from mercer.machines.projection.preimage_weights import preimage_weight
-from mercer.solvers import Eigh, Lanczos
+from mercer.solvers import Eigh, Lanczos, Status
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -675,3 +676,14 @@ def test_a_scale_whose_square_is_no_number_is_no_raw_error(kernel):
     X = np.random.default_rng(0).standard_normal((12, 2))
     machine = PCA(2, kernel=kernel).fit(X)
     assert np.isfinite(machine.inverse_transform(machine.transform(X))).all()
+
+
+def test_eigenvalues_at_the_end_of_the_range_are_judged_within_the_fit():
+    rng = np.random.default_rng(962802)
+    X = np.repeat(rng.standard_normal((1, 2)), 60, axis=0) + 1e-12 * rng.standard_normal((60, 2))
+    machine = PCA(kernel=Polynomial(4, 1.0), approximation=None)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        machine.fit(X, sample_weight=1e-300 * rng.random(60))
+    assert machine.certificate_.ok or machine.solution_.status is Status.INACCURATE
+    assert machine.certificate_.ok or any(issubclass(w.category, ConvergenceWarning) for w in said)

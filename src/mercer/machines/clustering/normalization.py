@@ -199,7 +199,9 @@ class NormalizedCut(Normalization):
 
     def extend(self, sums: Array, values: Array) -> Array:
         """Return u(z) = sum_j k(z, x_j) u_j / (m d(z))."""
-        return _over(sums[:, :-1], values[None, :] * sums[:, -1:])
+        with np.errstate(over="ignore"):  # an infinite divisor leaves zero
+            divisor = values[None, :] * sums[:, -1:]
+        return _over(sums[:, :-1], divisor)
 
 
 class DoublyStochastic(Normalization):

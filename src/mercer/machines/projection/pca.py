@@ -45,6 +45,8 @@ from mercer.solvers import Callback, Lanczos, Solution, Solver, solve
 from mercer.solvers.choose import choose
 
 _LOOSE = 1e-6  # certificates are no stricter than this
+# eigenvalues below have lost digits to the end of the range: only the certificate tells how many
+_FAINT = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing, KernelMachine):
@@ -369,7 +371,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
             judge = partial(certify, tol=max(float(self.tol), _LOOSE))
             # eigenpairs cost more to judge than to find where there are features
             self._judgement = (
-                LazyDataCertificate(asked(question.gram), modes, judge)
+                LazyDataCertificate(
+                    asked(question.gram), modes, judge, eager=bool(modes.values.min() < _FAINT)
+                )
                 if question.gram.factor is not None
                 else lazy_certificate(question.gram, asked, modes, judge, s)
             )
