@@ -104,10 +104,15 @@ def sampled(
     return F, y[chosen], cost[chosen] / share[chosen]
 
 
+def balanced_costs(y: Array, cost: Array, shares: Array) -> Array:
+    """Return C_i times the share of its class, by which both classes together cost the same."""
+    return np.asarray(cost * np.where(y > 0, shares[0], shares[1]))
+
+
 def middle_of_boxes(block: Block, part: PartRows, shares: Array) -> Array:
     """Begin with multipliers in the middle of the box, balanced between the classes."""
     _, y, cost = part.of(block)
-    return np.asarray(0.5 * cost * np.where(y > 0, shares[0], shares[1]))
+    return 0.5 * balanced_costs(y, cost, shares)
 
 
 def rounded_sums(
@@ -223,3 +228,18 @@ def decided(
         places, found = near[block.first]
         a[places] = np.clip(found, 0.0, cost[places])
     return a, 0
+
+
+def total_slack(near: list[NearRows]) -> float:
+    """Return the sum of C_i max(0, r_i) over all rows."""
+    return float(sum(one.slack for one in near))
+
+
+def multipliers_of(near: list[NearRows], b: Array) -> dict[int, tuple[Array, Array]]:
+    """Return places and multipliers of near rows, by the first row of their block."""
+    parts = np.split(b, np.cumsum([len(one.y) for one in near])[:-1])
+    return {
+        one.first: (one.places, part * one.y)
+        for one, part in zip(near, parts, strict=True)
+        if len(part)
+    }

@@ -24,6 +24,7 @@ from mercer.blocks import Block, Kept, Least
 from mercer.problems.blocks import BlockMargin, feature_pieces
 from mercer.problems.blocks.questions import PartRows
 from mercer.solvers import Status, Watch
+from mercer.streaming.fits.margin.hinge_rows import balanced_costs, class_sums, middle_of_boxes
 
 _TO_BOUND = 0.995  # of the way to the nearest bound
 _STALLED = 1e-8  # steps this short gain nothing
@@ -70,10 +71,10 @@ def solve_by_interior_point(
     """Solve one two-class question to a relative duality gap."""
     rows, part = problem.rows, problem.part(number)
     blocks, phi = rows.blocks, rows.features
-    up, down = blocks.total(cost_sums, part)
+    up, down, _, _ = blocks.total(class_sums, part)
     shares = np.array([min(1.0, down / up), min(1.0, up / down)])
-    _, w = blocks.step(blocks.start(begun, part, shares), pulled, phi, part)
-    state, _ = blocks.step(blocks.start(begun, part, shares), placed, phi, part, w)
+    _, w = blocks.step(blocks.start(middle_of_boxes, part, shares), pulled, phi, part)
+    state, _ = blocks.step(blocks.start(middle_of_boxes, part, shares), placed, phi, part, w)
     b, length, steps, status, gap = 0.0, 0.0, 0, Status.ITERATION_LIMIT, np.inf
     best: tuple[Array, float, Kept, float] | None = None
     with watch.keeping(lambda: best is not None):
@@ -106,18 +107,6 @@ def solve_by_interior_point(
 
 
 # --- functions of blocks --------------------------------------------------------------------------
-
-
-def cost_sums(block: Block, part: PartRows) -> tuple[float, float]:
-    """Return what the slack of both classes costs."""
-    _, y, cost = part.of(block)
-    return float(cost[y > 0].sum()), float(cost[y < 0].sum())
-
-
-def begun(block: Block, part: PartRows, shares: Array) -> Array:
-    """Begin with multipliers in the middle of the box, balanced between the classes."""
-    _, y, cost = part.of(block)
-    return 0.5 * _sizes(y, cost, shares)
 
 
 def pulled(block: Block, a: Array, features: Any, part: PartRows) -> tuple[Array, Array]:
@@ -159,7 +148,7 @@ def moved_sums(
         u = _scores(block, y, features, w, b)
         at = replace(at, a=a, xi=xi, z=at.z + length * at.dz, u=u)
     D, q = _diagonal(at, cost), _affine(at, cost)
-    size = _sizes(y, cost, shares)
+    size = balanced_costs(y, cost, shares)
     m = features.dimension
     A, line, right, v = np.zeros((m, m)), np.zeros(m), np.zeros(m), np.zeros(m)
     for rows, F in feature_pieces(block, features):
@@ -187,7 +176,7 @@ def predicted(
     block, y, cost = part.of(block)
     du = _scores(block, y, features, dw, db)
     D, room = _diagonal(at, cost), cost - at.a
-    size = _sizes(y, cost, shares)
+    size = balanced_costs(y, cost, shares)
     c1, c2 = -at.a * at.z, -room * at.xi
     da, dxi, dz = _directions(at, D, room, _residual(at), du, c1, c2)
     # what the corrector's right-hand side has beside the affine one: for the mean and for products
@@ -223,7 +212,7 @@ def corrected(
     block, y, cost = part.of(block)
     du = _scores(block, y, features, dw, db)
     D, room = _diagonal(at, cost), cost - at.a
-    size = _sizes(y, cost, shares)
+    size = balanced_costs(y, cost, shares)
     c1 = target * size - at.a * at.z - at.da * at.dz
     c2 = target * size - room * at.xi + at.da * at.dxi
     da, dxi, dz = _directions(at, D, room, _residual(at), du, c1, c2)
@@ -241,11 +230,6 @@ def _scores(block: Block, y: Array, features: Any, dw: Array, db: float) -> Arra
     for rows, F in feature_pieces(block, features):
         du[rows] = y[rows] * (F @ dw + db)
     return du
-
-
-def _sizes(y: Array, cost: Array, shares: Array) -> Array:
-    """Return twice what multipliers began with: what products are measured by."""
-    return np.asarray(cost * np.where(y > 0, shares[0], shares[1]))
 
 
 def _residual(at: RowState) -> Array:

@@ -32,10 +32,12 @@ from mercer.streaming.fits.margin.hinge_rows import (
     decided,
     feature_sums,
     middle_of_boxes,
+    multipliers_of,
     rounded_sums,
     rows_near,
     sampled,
     slack_of,
+    total_slack,
 )
 from mercer.streaming.fits.margin.interior_point import Ended, solve_by_interior_point
 
@@ -329,21 +331,6 @@ class Search:
 
     def _ticked(self, measure: float) -> bool:
         return self._over or self.watch.late
-
-
-def total_slack(near: list[NearRows]) -> float:
-    """Return the sum of C_i max(0, r_i) over all rows."""
-    return float(sum(one.slack for one in near))
-
-
-def multipliers_of(near: list[NearRows], b: Array) -> dict[int, tuple[Array, Array]]:
-    """Return places and multipliers of near rows, by the first row of their block."""
-    parts = np.split(b, np.cumsum([len(one.y) for one in near])[:-1])
-    return {
-        one.first: (one.places, part * one.y)
-        for one, part in zip(near, parts, strict=True)
-        if len(part)
-    }
 
 
 def programme_of(F: Array, y: Array, cost: Array) -> FeatureProgramme:
