@@ -4,22 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from block_machines import block_machines
 
 import mercer
-from mercer import (
-    PCA,
-    SVC,
-    BernoulliMixture,
-    FisherDiscriminant,
-    GaussianClassifier,
-    GaussianMixture,
-    KernelRidge,
-    KMeans,
-    LogisticRegression,
-    MultinomialMixture,
-    NaiveBayes,
-    SpectralClustering,
-)
+from mercer import PCA, SVC, KernelRidge, LogisticRegression, NaiveBayes
 from mercer.approximation import Nystrom
 from mercer.blocks import ArrayBlocks, blocks_of
 from mercer.kernels import Gaussian
@@ -30,20 +18,7 @@ LABELS = np.repeat([0, 1], 30)
 LABELS[:2] = 1
 Y = X @ [1.0, 2.0, 3.0]
 KERNEL = Nystrom(10).of(Gaussian(2.0), X)
-MACHINES = {
-    "KernelRidge": (KernelRidge(0.1), Y),
-    "PCA": (PCA(2), None),
-    "SVC": (SVC(KERNEL), LABELS),
-    "LogisticRegression": (LogisticRegression(KERNEL), LABELS),
-    "FisherDiscriminant": (FisherDiscriminant(), LABELS),
-    "NaiveBayes": (NaiveBayes(kinds="gaussian"), LABELS),
-    "GaussianClassifier": (GaussianClassifier(), LABELS),
-    "KMeans": (KMeans(2, n_init=2), None),
-    "SpectralClustering": (SpectralClustering(2, KERNEL), None),
-    "GaussianMixture": (GaussianMixture(2, n_init=1), None),
-    "BernoulliMixture": (BernoulliMixture(2, n_init=1, binarize=1.0), None),
-    "MultinomialMixture": (MultinomialMixture(2, source="documents"), None),
-}
+MACHINES = block_machines(KERNEL, Y, LABELS)
 every = pytest.mark.parametrize("name", MACHINES)
 
 
