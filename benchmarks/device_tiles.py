@@ -19,7 +19,8 @@ import torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.fusing import launch, source  # noqa: E402
 from mercer.backends.torch.fusing.launch import Tile  # noqa: E402
-from mercer.backends.torch.fusing.source import Reduction, Way  # noqa: E402
+from mercer.backends.torch.fusing.source import Reduction  # noqa: E402
+from mercer.backends.torch.fusing.tiling import Way  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 

@@ -15,12 +15,10 @@ from mercer.backends.torch.fusing import launch  # noqa: E402
 from mercer.backends.torch.fusing.fused import split  # noqa: E402
 from mercer.backends.torch.fusing.source import (  # noqa: E402
     Reduction,
-    Way,
     is_expressible,
-    padded_depth,
-    pieces,
     write_kernel,
 )
+from mercer.backends.torch.fusing.tiling import Way, padded_depth, pieces  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
 from mercer.testing.backend import backend_checks  # noqa: E402

@@ -23,7 +23,8 @@ from mercer.array_types import Index
 from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
-from mercer.backends.torch.fusing.source import BAND, Way, is_expressible, padded_depth
+from mercer.backends.torch.fusing.source import is_expressible
+from mercer.backends.torch.fusing.tiling import BAND, Way, padded_depth
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare

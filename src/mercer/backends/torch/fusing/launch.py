@@ -14,7 +14,8 @@ from triton.runtime.errors import OutOfResources
 
 from mercer import deadline
 from mercer.backends.lowering.program import Program
-from mercer.backends.torch.fusing.source import HELD, STEP, Kernel, Reduction, Way, write_kernel
+from mercer.backends.torch.fusing.source import Kernel, Reduction, write_kernel
+from mercer.backends.torch.fusing.tiling import HELD, STEP, Way
 
 Tensor: TypeAlias = torch.Tensor
 Ways = Sequence[tuple[Way, int]]

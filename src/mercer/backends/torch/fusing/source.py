@@ -21,28 +21,16 @@ from enum import Enum
 
 from mercer.backends.lowering.program import Code, Op, Program
 from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS, Steps
+from mercer.backends.torch.fusing.tiling import BAND, HELD, STEP, UNROLLED, Way, pieces
 from mercer.expression import (
     SqDist,
     Statistic,
     SymmetricSum,
 )
 
-BAND = 256  # rows whose features lie together, one feature of all of them after the other
-UNROLLED = 8  # features of a leaf by columns are padded to a multiple of this
-STEP = 64  # features of a product at a time, where all of a row do not fit registers
-HELD = 512  # features of a product that a tile of rows holds from beginning to end
-_LEAST_PIECE = 16  # depth of the smallest product of tensor cores
-_MOST_PIECE = 256
 _MOST_POWER = 64  # by repeated multiplication
 _MOST_DEGREE = 4  # of symmetric sums: each degree takes a tile of registers
 _LOG2E = 1.4426950408889634
-
-
-class Way(Enum):
-    """How a leaf is compared."""
-
-    PRODUCTS = "products"
-    COLUMNS = "columns"
 
 
 class Reduction(Enum):
@@ -113,36 +101,6 @@ def write_kernel(
         *(f"    {line}" for line in after),
     ]
     return Kernel("\n".join(lines) + "\n", tuple(text.constants))
-
-
-def padded_depth(way: Way, features: int) -> int:
-    """Return how many features rows are padded to.
-
-    Examples
-    --------
-    >>> padded_depth(Way.PRODUCTS, 270), padded_depth(Way.PRODUCTS, 700)
-    (272, 704)
-    """
-    unit = UNROLLED
-    if way is Way.PRODUCTS:
-        unit = _LEAST_PIECE if features <= HELD else STEP
-    return max(unit, -(-features // unit) * unit)
-
-
-def pieces(depth: int) -> list[tuple[int, int]]:
-    """Cut a depth into powers of two, each with where it begins.
-
-    Examples
-    --------
-    >>> pieces(272)
-    [(0, 256), (256, 16)]
-    """
-    found, begin = [], 0
-    while begin < depth:
-        width = min(_MOST_PIECE, 1 << (depth - begin).bit_length() - 1)
-        found.append((begin, width))
-        begin += width
-    return found
 
 
 class _Text:
