@@ -1,6 +1,7 @@
 """The parameter `approximation`: the same machines over exact and over factored Grams."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mercer import (
     SVR,
     FisherDiscriminant,
     GaussianProcess,
+    GaussianProcessClassifier,
     KernelRidge,
     KMeans,
     LogisticRegression,
@@ -34,10 +36,13 @@ from mercer.approximation import (
     RandomFeatures,
 )
 from mercer.approximation.landmarks import RULES
+from mercer.certificates import certify
 from mercer.data import Table
+from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum, Subsequence
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
+from mercer.problems import ProcessClassification
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(80, 2))
@@ -57,6 +62,7 @@ MACHINES = {
     "KernelRidge loo": (KernelRidge("loo", penalties=[0.01, 0.1, 1.0]), y, "predict"),
     "LogisticRegression": (LogisticRegression(penalty=0.1), labels, "decision_function"),
     "GaussianProcess": (GaussianProcess(noise=0.1), y, "predict"),
+    "GaussianProcessClassifier": (GaussianProcessClassifier(), labels, "predict"),
     "PCA": (PCA(3), None, "transform"),
     "FisherDiscriminant": (FisherDiscriminant(penalty=0.1), labels, "decision_function"),
     "NearestMean": (NearestMean(), labels, "decision_function"),
@@ -161,6 +167,48 @@ def test_processes_are_not_sure_far_from_landmarks():
     np.testing.assert_allclose(found.mean, linear.leave_one_out().mean, atol=1e-8)
 
 
+def test_classes_are_not_sure_far_from_landmarks():
+    """As for regression; and the evidence of all rows is the exact one."""
+    exact = GaussianProcessClassifier(ROUGH).fit(X, labels)
+    machine = GaussianProcessClassifier(ROUGH, approximation=Nystrom(80)).fit(X, labels)
+    found, expected = (m.log_marginal_likelihood_value_ for m in (machine, exact))
+    assert abs(found - expected) < 1e-9
+    both = (m.latent_mean_and_variance(np.vstack([NEW, 50.0 + NEW])) for m in (machine, exact))
+    np.testing.assert_allclose(*both, atol=1e-8)
+    few = GaussianProcessClassifier(ROUGH, approximation=Nystrom(5)).fit(X, labels)
+    np.testing.assert_allclose(few.latent_mean_and_variance(50.0 + NEW)[1], 1.0)
+    np.testing.assert_allclose(few.predict_proba(50.0 + NEW), 0.5)
+    assert few.certificate_.ok
+
+
+def test_many_rows_of_classes_take_the_steps_of_logistic_regression(monkeypatch):
+    """Where the matrix of second derivatives is dear; the same answer."""
+    machine = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
+    monkeypatch.setattr("mercer.solvers.process.feature_mode._MANY", 0.0)
+    other = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
+    np.testing.assert_allclose(
+        other.latent_mean_and_variance(NEW), machine.latent_mean_and_variance(NEW), atol=1e-8
+    )
+    assert other.solution_.status.ok
+    assert other.certificate_.ok
+
+
+@pytest.mark.parametrize("field", ["weights", "coef", "factors"])
+def test_the_certificate_judges_each_stored_form(field):
+    how = Nystrom(20)
+    machine = GaussianProcessClassifier(ROUGH, approximation=how).fit(X, labels)
+    value = machine.solution_.value
+    kernel = machine.kernel_
+    problem = ProcessClassification(
+        make_gram(kernel, X, Need.MATRIX),
+        np.where(labels == "out", 1.0, -1.0)[:, None],
+        np.ones(80),
+    )
+    assert certify(problem, value).ok
+    changed = replace(value, **{field: getattr(value, field) * 1.001})
+    assert not certify(problem, changed).ok
+
+
 def test_weights_are_repetitions_and_order_does_not_matter():
     weights = rng.integers(0, 3, size=80).astype(float)
     again, order = np.repeat(np.arange(80), weights.astype(int)), rng.permutation(80)
@@ -233,6 +281,7 @@ ABOVE = np.where(MANY.sum(axis=1) > 0, 1.0, -1.0)
         KernelRidge("loo", penalties=[0.1, 1.0, 10.0]),
         PCA(),
         GaussianProcess(),
+        GaussianProcessClassifier(),
     ],
     ids=lambda machine: type(machine).__name__,
 )
@@ -318,6 +367,11 @@ def test_what_has_no_features_is_refused_in_words():
             KernelRidge(1.0, Polynomial(3, 1.0), approximation=how).fit(1e150 * X, y)
     with pytest.raises(ParameterError, match=r"GaussianProcess: approximation=.*optimize=True"):
         GaussianProcess(Gaussian(1.0), optimize=True, approximation=Nystrom(10)).fit(X, y)
+    classifier = GaussianProcessClassifier(Gaussian(1.0), approximation=Nystrom(10))
+    with pytest.raises(ParameterError, match=r"GaussianProcessClassifier: .*optimize=True"):
+        clone(classifier).set_params(optimize=True).fit(X, labels)
+    with pytest.raises(ParameterError, match=r"GaussianProcessClassifier: .*its evidence"):
+        classifier.log_marginal_likelihood(X, labels)
 
 
 def test_small_and_empty_kernels():

@@ -10,7 +10,7 @@ from mercer.machines import (
     MultiTaskGaussianProcess,
 )
 from mercer.machines.multitask.spread import TaskSpread
-from mercer.machines.process.latent import LaplaceSpread
+from mercer.machines.process.latent import LaplaceFeatureSpread, LaplaceSpread
 from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
 from mercer.problems import (
     Coefficients,
@@ -144,9 +144,10 @@ record(
     LaplacePosterior,
     """
     coef, roots: f8[n,k]
-    factors: f8[k,n,n]
+    factors: f8[k,f,f]
     log_likelihood: number
     logs: none | f8[_]
+    weights?: none | f8[f,k]
     """,
     group="answer",
 )
@@ -159,6 +160,12 @@ record(
     roots: f8[n,k]
     factors: f8[k,n,n]
     """,
+    group="latent",
+)
+record(
+    LaplaceFeatureSpread,
+    "features: @features{d=d} | function\nfactors: f8[k,w,w]",
+    group="latent",
 )
 machine(
     GaussianProcessClassifier,
@@ -166,7 +173,7 @@ machine(
     + """
     classes_: labels[c]
     _expansion: @expansion{d=d,k=k}
-    _spread: LaplaceSpread{d=d,k=k}
+    _spread: @latent{d=d,k=k}
     dual_coef_: f8[n,k]
     log_marginal_likelihood_value_: number
     n_iter_: int
