@@ -150,6 +150,11 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         D.two_targets,
         D.weights,
     ),
+    "MultiTaskGaussianProcess landmarks": lambda D: Case(
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), approximation=Nystrom(9)),
+        D.X,
+        D.two_targets,
+    ),
     "MultiTaskGaussianProcess gaps": lambda D: Case(
         mercer.MultiTaskGaussianProcess(Gaussian(1.0), task_covariance=[[1.0, 0.5], [0.5, 1.0]]),
         D.X,

@@ -23,6 +23,7 @@ from mercer import (
     KMeans,
     LogisticRegression,
     MemoryBudgetError,
+    MultiTaskGaussianProcess,
     NearestMean,
     NearestNeighbors,
     OneClassSVM,
@@ -42,7 +43,7 @@ from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum, Subsequence
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
-from mercer.problems import ProcessClassification
+from mercer.problems import ProcessClassification, TaskRegression
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(80, 2))
@@ -50,6 +51,10 @@ labels = np.where(X[:, 0] ** 2 + X[:, 1] > 1, "in", "out")
 y = np.sin(X[:, 0]) + X[:, 1]
 NEW = rng.uniform(-2, 2, size=(15, 2))
 ROUGH = Matern(0.5, 1.0)  # of full rank on the rows: with all of them for landmarks it is exact
+
+SEVERAL = np.column_stack([y, y**2, X[:, 0]])
+GAPS = np.where(rng.uniform(size=SEVERAL.shape) < 0.3, np.nan, SEVERAL)
+TASKS = [[1.0, 0.5, 0.2], [0.5, 2.0, 0.0], [0.2, 0.0, 0.5]]
 
 # name: machine, targets, what it answers for new rows
 MACHINES = {
@@ -63,6 +68,17 @@ MACHINES = {
     "LogisticRegression": (LogisticRegression(penalty=0.1), labels, "decision_function"),
     "GaussianProcess": (GaussianProcess(noise=0.1), y, "predict"),
     "GaussianProcessClassifier": (GaussianProcessClassifier(), labels, "predict"),
+    "MultiTaskGaussianProcess": (MultiTaskGaussianProcess(noise=0.1), y, "predict"),
+    "MultiTaskGaussianProcess, three": (
+        MultiTaskGaussianProcess(task_covariance=TASKS, noise=0.1),
+        SEVERAL,
+        "predict",
+    ),
+    "MultiTaskGaussianProcess, gaps": (
+        MultiTaskGaussianProcess(task_covariance=TASKS, noise=0.1),
+        GAPS,
+        "predict",
+    ),
     "PCA": (PCA(3), None, "transform"),
     "FisherDiscriminant": (FisherDiscriminant(penalty=0.1), labels, "decision_function"),
     "NearestMean": (NearestMean(), labels, "decision_function"),
@@ -181,6 +197,43 @@ def test_classes_are_not_sure_far_from_landmarks():
     assert few.certificate_.ok
 
 
+@pytest.mark.parametrize("targets", [SEVERAL, GAPS], ids=["whole", "gaps"])
+def test_tasks_are_not_sure_far_from_landmarks(targets):
+    """Variances and evidence of all rows are the exact ones; far from landmarks, the prior's."""
+    weights = np.repeat([1.0, 2.0], 40)
+    machine = MultiTaskGaussianProcess(ROUGH, task_covariance=TASKS, noise=0.1)
+    exact = clone(machine).fit(X, targets, weights)
+    every = clone(machine).set_params(approximation=Nystrom(80)).fit(X, targets, weights)
+    found, expected = (m.log_marginal_likelihood_value_ for m in (every, exact))
+    assert abs(found - expected) < 1e-8
+    np.testing.assert_allclose(every.dual_coef_, exact.dual_coef_, atol=1e-8)
+    both = (m.predict(np.vstack([NEW, 50.0 + NEW]), return_std=True) for m in (every, exact))
+    np.testing.assert_allclose(*both, atol=1e-7)
+    few = clone(machine).set_params(approximation=Nystrom(5)).fit(X, targets, weights)
+    far = few.predict(50.0 + NEW, return_std=True)[1]
+    np.testing.assert_allclose(far, np.broadcast_to(np.sqrt(np.diagonal(TASKS)), far.shape))
+    assert few.solution_.solver == "TaskFeatures"
+    again = clone(few).fit(
+        np.repeat(X, weights.astype(int), 0), np.repeat(targets, weights.astype(int), 0)
+    )
+    np.testing.assert_allclose(again.predict(NEW), few.predict(NEW), atol=1e-9)
+    for one in (every, few):
+        assert one.certificate_.ok
+
+
+@pytest.mark.parametrize("field", ["weights", "coef", "basis", "values", "factor"])
+def test_the_certificate_judges_each_stored_form_of_tasks(field):
+    targets = GAPS if field == "factor" else SEVERAL
+    machine = MultiTaskGaussianProcess(
+        ROUGH, task_covariance=TASKS, noise=0.1, approximation=Nystrom(20)
+    ).fit(X, targets)
+    gram, value = make_gram(machine.kernel_, X, Need.MATRIX), machine.solution_.value
+    problem = TaskRegression(gram, targets, np.array(TASKS), 0.1, np.ones(80))
+    assert certify(problem, value).ok
+    changed = replace(value, **{field: getattr(value, field) * 1.001})
+    assert not certify(problem, changed).ok
+
+
 def test_many_rows_of_classes_take_the_steps_of_logistic_regression(monkeypatch):
     """Where the matrix of second derivatives is dear; the same answer."""
     machine = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
@@ -282,6 +335,7 @@ ABOVE = np.where(MANY.sum(axis=1) > 0, 1.0, -1.0)
         PCA(),
         GaussianProcess(),
         GaussianProcessClassifier(),
+        MultiTaskGaussianProcess(),
     ],
     ids=lambda machine: type(machine).__name__,
 )
@@ -372,6 +426,9 @@ def test_what_has_no_features_is_refused_in_words():
         clone(classifier).set_params(optimize=True).fit(X, labels)
     with pytest.raises(ParameterError, match=r"GaussianProcessClassifier: .*its evidence"):
         classifier.log_marginal_likelihood(X, labels)
+    tasks = MultiTaskGaussianProcess(Gaussian(1.0), optimize=True, approximation=Nystrom(10))
+    with pytest.raises(ParameterError, match=r"MultiTaskGaussianProcess: .*optimize=True"):
+        tasks.fit(X, y)
 
 
 def test_small_and_empty_kernels():

@@ -38,7 +38,7 @@ def solved_by_factor(
     return np.asarray(found)
 
 
-def triangle_of(F: Any, roots: Array) -> Array:
+def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
     """Return R with R'R = I + F'diag(roots)^2 F, block of rows by block: F'F is never formed.
 
     Parameters
@@ -47,8 +47,10 @@ def triangle_of(F: Any, roots: Array) -> Array:
         Features.
     roots : (n,) array
         Roots of the weights of the rows.
+    start : (D, D) array, optional
+        A triangle, whose start'start is there in place of I.
     """
-    R, step = np.eye(F.shape[1]), max(_ROWS * F.shape[1], 1)
+    R, step = np.eye(F.shape[1]) if start is None else start, max(_ROWS * F.shape[1], 1)
     for first in range(0, F.shape[0], step):
         some = slice(first, first + step)
         block = np.vstack([R, roots[some, None] * to_dense(F[some])])

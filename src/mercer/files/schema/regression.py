@@ -9,7 +9,7 @@ from mercer.machines import (
     LogisticRegression,
     MultiTaskGaussianProcess,
 )
-from mercer.machines.multitask.spread import TaskSpread
+from mercer.machines.multitask.spread import TaskFeatureSpread, TaskSpread
 from mercer.machines.process.latent import LaplaceFeatureSpread, LaplaceSpread
 from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
 from mercer.problems import (
@@ -183,11 +183,12 @@ record(
     TaskPosterior,
     """
     coef: f8[n,k]
-    basis: none | f8[n,n]
-    values: none | f8[n]
+    basis: none | f8[b,b]
+    values: none | f8[b]
     factor: none | f8[r,r]
     log_likelihood: number
     logs: none | f8[_]
+    weights?: none | f8[w,k]
     """,
     group="answer",
 )
@@ -203,6 +204,19 @@ record(
     factor: none | f8[r,r]
     task, row: none | i8[r]
     """,
+    group="tasks",
+)
+record(
+    TaskFeatureSpread,
+    """
+    features: @features{d=d} | function
+    root: f8[k,k]
+    noise: float
+    basis: none | f8[w,w]
+    shares: none | f8[w,k]
+    factor: none | f8[r,r]
+    """,
+    group="tasks",
 )
 machine(
     MultiTaskGaussianProcess,
@@ -211,7 +225,7 @@ machine(
     task_covariance_: f8[k,k]
     noise_: float
     _expansion: @expansion{d=d,k=k}
-    _spread: TaskSpread{d=d,k=k}
+    _spread: @tasks{d=d,k=k}
     dual_coef_: f8[n] | f8[n,k]
     log_marginal_likelihood_value_: number
     n_iter_: int
