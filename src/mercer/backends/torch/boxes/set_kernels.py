@@ -122,8 +122,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) solve(
     const double *lowers, const double *uppers, const double *epsilons, const double *shifts,
     double *coefficients, double *gradients, int *finished, int *counts, int *moved_rows,
     double *moves, const double *tops, const int *risers, const double *bottoms,
-    const int *fallers, int *members, int *sizes, int *steps, double *violations, int width, double tol, double share,
-    int inner, int limit) {
+    const int *fallers, int *members, int *sizes, int *steps, double *violations,
+    int width, double tol, double share, int inner, int limit) {
   extern __shared__ float between[];
   __shared__ double rise[GROUPS], fall[GROUPS], b[SET], old[SET], lower[SET], upper[SET];
   __shared__ float epsilon[SET], diagonal[SET], F[SET];
