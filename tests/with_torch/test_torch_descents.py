@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercer.backends.boxes import Box, BoxPath, PathStep
+from mercer.backends.boxes import Box, BoxPath, PathStep, multiplier
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.smo import low, on_stored, up
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import descents, paths  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - after the skip
 from mercer.backends.torch.boxes.set_kernels import (  # noqa: E402
     FOLLOW,
     SOLVE,
@@ -268,3 +268,40 @@ def test_paths_end_where_those_of_the_reference_do(monkeypatch, filling):
         np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
     stopped = paths.solve_paths(matrix, given, descend, lambda *_: True, values)
     assert all(np.isinf(answer.violation).all() for answer in stopped)
+
+
+def test_a_grid_is_made_and_solved_where_K_is(on_cpu):
+    steps = [PathStep(bound=c, epsilon=e) for c in (0.1, 1.0, 5.0) for e in (0.5, 1.0)]
+    seen, ones = np.arange(0, 120, 7), np.ones(120)
+    given = [
+        BoxPath(replace(svr, shift=0.1 * ones), np.zeros(1), steps, seen),
+        BoxPath(replace(svc, epsilon=0.0 * ones, shift=ZERO), np.zeros(1), steps[:2], seen),
+    ]
+    assert grids.begin_at_zero(given)
+    found = grids.solve_grid(torch.from_numpy(K), given, 1e-4, 10**6, None, Device("cpu"))
+    for path, answer in zip(given, found, strict=True):
+        wanted = solve_path(K, path, 1e-4, 10**6, None)
+        assert (answer.violation <= 1e-4).all() and (answer.iterations > 0).all()
+        np.testing.assert_allclose(answer.b.sum(axis=1), 0.0, atol=1e-9)
+        np.testing.assert_allclose(answer.gradient, wanted.gradient, atol=2e-3)
+        np.testing.assert_allclose(answer.values, wanted.values, atol=2e-3)
+        np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
+    told = grids.solve_grid(torch.from_numpy(K), given, 1e-4, 10**6, lambda *_: True, Device("cpu"))
+    assert all(np.isinf(answer.violation).all() for answer in told)
+
+
+def test_starts_that_are_not_zero_are_no_grid():
+    steps = [PathStep()]
+    for box, total in ((svc, 0.3), (replace(svc, start=0.01 * SIGN), 0.0)):
+        assert not grids.begin_at_zero([BoxPath(box, np.full(1, total), steps, np.arange(2))])
+
+
+def test_multipliers_are_those_of_the_host():
+    rng = np.random.default_rng(1)
+    rising = rng.standard_normal((6, 9))
+    falling = np.where(rng.random((6, 9)) < 0.3, rising, rising + 1.0)
+    falling[2] = rising[2] + 1.0  # none is free
+    rising[3], falling[4], rising[5], falling[5] = -np.inf, np.inf, -np.inf, np.inf
+    found = grids._multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
+    wanted = [multiplier(r, f) for r, f in zip(rising, falling, strict=True)]
+    np.testing.assert_allclose(found, wanted, atol=1e-15)

@@ -29,8 +29,8 @@ _INNER = 1024  # pair steps in a set at most
 _ROUNDS = 32  # between two looks at the clock: a few milliseconds
 _THREADS = 256  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
-_INT32 = np.iinfo(np.int32).max
-_COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
+INT32 = np.iinfo(np.int32).max
+COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
 
 def can_descend(boxes: Sequence[Box]) -> bool:
@@ -39,7 +39,7 @@ def can_descend(boxes: Sequence[Box]) -> bool:
         return False
     sizes = [len(box.gradient) for box in boxes]
     one_sum = all(box.group is None or not box.group.any() for box in boxes)
-    return bool(one_sum and sum(sizes) <= _INT32 and len(boxes) < _COUNT and max(sizes) >= LEAST)
+    return bool(one_sum and sum(sizes) <= INT32 and len(boxes) < COUNT and max(sizes) >= LEAST)
 
 
 def solve_boxes(
@@ -71,7 +71,7 @@ def descend(
     poll : callable or None
         Told the steps of all programmes, and the largest violation.
     """
-    rounds = Rounds(K, programmes, tol, min(max_iter, _INT32))
+    rounds = Rounds(K, programmes, tol, min(max_iter, INT32))
     seen: _Look | None = None
     while True:
         deadline.check()
