@@ -166,7 +166,7 @@ def test_a_descent_ends_at_its_limit_with_a_gradient_that_is_right(on_cpu):
 
 
 def test_whoever_is_polled_can_stop_it(on_cpu, monkeypatch):
-    monkeypatch.setattr(descents, "_ROUNDS", 1)
+    monkeypatch.setattr(descents, "_FIRST", 1)
     seen = []
     (found,) = descend([svc], 1e-9, 10**6, lambda *told: seen.append(told) or len(seen) > 2)
     assert len(seen) == 3 and seen[-1][0] <= found.iterations and found.violation > 1e-9

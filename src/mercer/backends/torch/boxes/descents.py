@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,8 +27,10 @@ _SETS = (192, 128, 64)  # variables of a set: the first that the card has room f
 _FIXED = 24 << 10  # bytes of shared memory beside K between the variables of a set
 _SHARE = 0.1  # of the present violation: what a set is solved to
 _INNER = 1024  # pair steps in a set at most
-_ROUNDS = 32  # between two looks at the clock: a few milliseconds
-_THREADS = 256  # of a block that solves a set; one warp makes the steps, all gather K
+_FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
+_LOOKS = 4  # with so few rounds; then it pays to record many as one
+_ROUNDS = 32  # between later looks: a few milliseconds
+_THREADS = 1024  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
@@ -73,9 +76,12 @@ def descend(
     """
     rounds = Rounds(K, programmes, tol, min(max_iter, INT32))
     seen: _Look | None = None
-    while True:
+    for number in count():
         deadline.check()
-        rounds.launch(_ROUNDS)
+        if number < _LOOKS:
+            rounds.launch(_FIRST)
+        else:
+            rounds.replay()
         before, seen = seen, rounds.look()
         if before is None:
             continue  # the card has work to do while the host reads what was a moment ago
@@ -107,7 +113,7 @@ class Rounds:
 
     def __init__(self, K: Tensor, programmes: Programmes, tol: float, limit: int) -> None:
         self._K, self._programmes, self._tol, self._limit = K, programmes, tol, limit
-        count, largest = len(programmes.sizes), max(programmes.sizes)
+        number, largest = len(programmes.sizes), max(programmes.sizes)
         self._width = max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
         self._groups = -(-largest // self._width)
         size = _size_of_sets(K.device)
@@ -115,14 +121,17 @@ class Rounds:
         self._threads = min(self._width, 1024)
         self._follow = _follow_kernel(self._threads, size, tube, K.device.index)
         self._solve = _solve_kernel(size, tube, shifted, K.device.index)
-        self._active = torch.arange(count, dtype=torch.int32, device=K.device)
-        self._finished, self._counts, self._sizes, self._steps = (self._ints(count) for _ in "1234")
-        self._members, self._moved = (self._ints(count * size) for _ in "12")
-        self._moves = self._doubles(count * size)
-        self._risers, self._fallers = (self._ints(count * GROUPS) for _ in "12")
-        self._tops, self._bottoms = (self._doubles(count * GROUPS) for _ in "12")
-        self._violations = self._doubles(count)
-        self._nothing, self._shared = self._doubles(1), 4 * size * size
+        self._active = torch.arange(number, dtype=torch.int32, device=K.device)
+        self._finished, self._counts, self._sizes, self._steps = (
+            self._ints(number) for _ in "1234"
+        )
+        self._members, self._moved = (self._ints(number * size) for _ in "12")
+        self._moves = self._doubles(number * size)
+        self._risers, self._fallers = (self._ints(number * GROUPS) for _ in "12")
+        self._tops, self._bottoms = (self._doubles(number * GROUPS) for _ in "12")
+        self._violations = self._doubles(number)
+        self._nothing, self._shared = self._doubles(1), 4 * size * (size + 1)
+        self._recorded: Any = None
 
     def _ints(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.int32, device=self._K.device)
@@ -131,8 +140,9 @@ class Rounds:
         return torch.zeros(count, dtype=torch.float64, device=self._K.device)
 
     def only(self, going: Array) -> None:
-        """Go on with some programmes."""
-        if len(going) < len(self._active):
+        """Go on with some programmes; others that are done cost little until they are many."""
+        if 2 * len(going) <= len(self._active):
+            self._recorded = None
             numbers = torch.from_numpy(going.astype(np.int32))
             pinned = numbers.pin_memory() if self._K.is_cuda else numbers
             self._active = pinned.to(self._K.device, non_blocking=True)
@@ -159,6 +169,20 @@ class Rounds:
                     args=solve,
                     shared_mem=self._shared,
                 )
+
+    def replay(self) -> None:
+        """Start many rounds at once, as they were recorded: a launch takes the host longer."""
+        if not self._K.is_cuda:
+            self.launch(_ROUNDS)
+            return
+        if self._recorded is None:
+            aside = torch.cuda.Stream(self._K.device)
+            self._recorded = torch.cuda.CUDAGraph()
+            with torch.cuda.stream(aside):
+                self._recorded.capture_begin(capture_error_mode="thread_local")
+                self.launch(_ROUNDS)
+                self._recorded.capture_end()
+        self._recorded.replay()
 
     def close(self) -> None:
         """Let F follow the last steps, and measure the violations."""
@@ -210,7 +234,7 @@ def _at(K: Tensor) -> Any:
 
 def _size_of_sets(device: Any) -> int:
     room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return next((s for s in _SETS if 4 * s * s + _FIXED <= room), _SETS[-1])
+    return next((s for s in _SETS if 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
 
 
 @cache
@@ -224,5 +248,5 @@ def _solve_kernel(size: int, tube: bool, shifted: bool, card: int) -> Any:
     text = solve_text(_THREADS, size=size, tube=tube, shifted=shifted)
     with torch.cuda.device(card):
         kernel = torch.cuda._compile_kernel(text, SOLVE)
-        kernel.set_shared_memory_config(4 * size * size)
+        kernel.set_shared_memory_config(4 * size * (size + 1))
     return kernel

@@ -103,6 +103,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) follow(
 _SOLVE = r"""
 #define KEPT (SET / 2)
 #define PER ((SET + LANES - 1) / LANES)
+#define WARPS (THREADS / LANES)
+
+// the largest of a warp, and one lane that has it: integers in the order of the numbers
+__device__ __forceinline__ float largest(float v, int &lane) {
+#if LANES == 1
+  lane = 0;
+  return v;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned bits = __float_as_uint(v);
+  const unsigned key = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  const unsigned most = __reduce_max_sync(ALL, key);
+  lane = __ffs(__ballot_sync(ALL, key == most)) - 1;
+  return __uint_as_float(most & 0x80000000u ? most & 0x7fffffffu : ~most);
+#else
+  lane = threadIdx.x;
+  in_warp(v, lane);
+  return v;
+#endif
+}
 
 // how many of the values that may be taken come before one: larger ones, and earlier equal ones
 __device__ __forceinline__ int rank(const double *value, int q, int groups) {
@@ -208,14 +227,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) solve(
     F[a] = (float)(gradients[k] - level);
   }
   __syncthreads();
-  for (int e = t; e < size * size; e += THREADS) {
-    const int a = e / size, c = e % size;
-    between[e] = __ldg(K + (long long)row[a] * ld + row[c]);
+  // K between them, from half of its entries; rows of an odd length meet no bank twice
+  const int stride = size | 1;
+  for (int a = t / LANES; a < size; a += WARPS) {
+    const float *from = K + (long long)row[a] * ld;
+    float q[PER];
+#pragma unroll
+    for (int r = 0; r < PER; ++r) {
+      const int c = t % LANES + r * LANES;
+      q[r] = c <= a ? __ldg(from + row[c]) : 0.f;
+    }
+#pragma unroll
+    for (int r = 0; r < PER; ++r) {
+      const int c = t % LANES + r * LANES;
+      if (c <= a) between[a * stride + c] = between[c * stride + a] = q[r];
+    }
   }
   __syncthreads();
   for (int a = t; a < size; a += THREADS) {
-    if (SHIFTED) between[a * size + a] += (float)shifts[first + member[a]];
-    diagonal[a] = between[a * size + a];
+    if (SHIFTED) between[a * stride + a] += (float)shifts[first + member[a]];
+    diagonal[a] = between[a * stride + a];
   }
   __syncthreads();
 
@@ -234,38 +265,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) solve(
     int s = 0;
     for (; s < most; ++s) {
       float v = least, u = least;
-      int i = NONE, unused = NONE;
+      int i = NONE, j = NONE, lane;
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         if (c[q] & RISES) better(v, i, f[q] + UP(e[q], c[q]), t + q * LANES);
         if (c[q] & FALLS) u = fmaxf(u, -(f[q] + LOW(e[q], c[q])));
       }
-      in_warp(v, i);
-      in_warp(u, unused);
+      u = largest(u, lane);
+      v = largest(v, lane);
       if (!(v + u > aim)) break;
-      const float *Ki = between + i * size;
+      i = __shfl_sync(ALL, i, lane);
+      const float *Ki = between + i * stride;
       const float di = diagonal[i];
-      float gain = 0.f;
-      int j = NONE;
+      float gain = 0.f, down = 0.f, bend = 1.f;
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const float d = v - (f[q] + LOW(e[q], c[q]));
         if ((c[q] & FALLS) && d > 0.f) {
-          const float both = di + own[q];
-          const float bend = bent(both, Ki[t + q * LANES]);
-          better(gain, j, __fdividef(d * d, bend), t + q * LANES);
+          const float curvature = bent(di + own[q], Ki[t + q * LANES]);
+          const float by = __fdividef(d * d, curvature);
+          if (by > gain) { gain = by; j = t + q * LANES; down = d; bend = curvature; }
         }
       }
-      in_warp(gain, j);
-      if (j == NONE) break;
-      const float *Kj = between + j * size;
-      const float bend = bent(di + diagonal[j], Ki[j]);
-      float fj = 0.f;
-#pragma unroll
-      for (int q = 0; q < PER; ++q)
-        if (t + q * LANES == j) fj = f[q] + LOW(e[q], c[q]);
-      fj = __shfl_sync(ALL, fj, j % LANES);
-      double step = (double)(v - fj) / bend;
+      if (!(largest(gain, lane) > 0.f)) break;
+      j = __shfl_sync(ALL, j, lane);
+      const float *Kj = between + j * stride;
+      double step = __shfl_sync(ALL, down / bend, lane);
       const double bi = b[i], bj = b[j];
       const double highest = bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
       const double lowest = bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
