@@ -32,7 +32,7 @@ from mercer.gram import (
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines.clustering.disconnected import localised
-from mercer.machines.clustering.normalization import NormalizedCut
+from mercer.machines.clustering.normalization import NormalizedCut, Plain
 from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver
@@ -782,3 +782,9 @@ def test_places_of_rows_with_huge_degrees():
     np.testing.assert_array_equal(
         walk.extend(sums, np.array([1e105, 1e-105])) == 0, [[True, False]]
     )
+
+
+def test_places_of_length_one_at_the_end_of_the_range():
+    """Lengths whose squares overflow, or are nothing, are lengths still."""
+    sums = np.array([[3e200, -4e200, 0.0], [3e-200, -4e-200, 0.0]])
+    np.testing.assert_allclose(Plain(np.ones(3)).extend(sums, np.ones(2)), [[0.6, -0.8]] * 2)

@@ -164,7 +164,9 @@ def _variances(
         g, explained = _solved(problem, value, c)
         r = np.where(seen, c - _image(problem, K, g), 0.0)
         true = 2.0 * np.sum(c * g) - np.sum(g * np.where(seen, _image(problem, K, g), 0.0))
-        worst = max(worst, abs(explained - true) + float(np.sum(r**2)) / least)
+        # least is zero where noise over a weight is below all numbers: then nothing is shown
+        beyond = float(np.sum(r**2)) / least if least > 0 else np.inf
+        worst = max(worst, abs(explained - true) + beyond)
     return worst / largest, len(rows)
 
 
