@@ -70,6 +70,7 @@ ROWS = {
     "ridge": alone(40, machines.ridge),
     "products": alone(25, products.products),
     "programmes": alone(25, programmes.programmes),
+    "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),

@@ -12,7 +12,7 @@ from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.fusing import launch  # noqa: E402
-from mercer.backends.torch.fusing.fused import split  # noqa: E402
+from mercer.backends.torch.fusing.leaves import split  # noqa: E402
 from mercer.backends.torch.fusing.source import (  # noqa: E402
     Reduction,
     is_expressible,

@@ -185,7 +185,9 @@ def _variances(
             g, explained = solved_by_features(problem, value, K.factor, int(i), t)
         image = np.where(seen, _image(problem, K, g), 0.0)
         r, true = c - image, 2.0 * np.sum(c * g) - np.sum(g * image)
-        worst = max(worst, abs(explained - true) + float(np.sum(r**2)) / least)
+        # least is zero where noise over a weight is below all numbers: then nothing is shown
+        beyond = float(np.sum(r**2)) / least if least > 0 else np.inf
+        worst = max(worst, abs(explained - true) + beyond)
     return worst / largest, len(rows)
 
 

@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 
 from mercer.array_types import Array, Points
 from mercer.points import is_sparse
-from mercer.problems.mixture.blocks import chunked, slices
 from mercer.problems.mixture.mixture import (
     EMPTY,
     EStep,
@@ -25,6 +24,7 @@ from mercer.problems.mixture.mixture import (
 )
 from mercer.problems.mixture.seeding import seeds
 from mercer.problems.mixture.table_mixture import MultinomialMix, frequencies
+from mercer.row_chunks import chunked, slices
 
 _ENTRIES = 1 << 17
 _RARE = 1e-300

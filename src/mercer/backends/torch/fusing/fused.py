@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +23,9 @@ from mercer.array_types import Index
 from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
+from mercer.backends.torch.fusing.leaves import Leaf, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
-from mercer.backends.torch.fusing.tiling import BAND, Way, padded_depth
+from mercer.backends.torch.fusing.tiling import Way
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
@@ -32,7 +33,6 @@ from mercer.expression import Dot, SqDist
 
 Tensor: TypeAlias = torch.Tensor
 
-_EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16-bit numbers
 # Of the largest entry of a sample: what the kernel may be off there. The worst of all entries may
 # be twice as far off, and 3e-6 is what a backend is allowed.
 _ROUNDING = 1.5e-6
@@ -41,62 +41,12 @@ _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
 _LEAST_DISTANCE = 2.0**-21
 _UNSEEN = 2.0
-_EVERY = slice(None)
 _SPLITS = 3  # operands of a split product: times the features
 
 
 def is_available() -> bool:
     """Return whether Triton is installed; torch brings it where it works."""
     return importlib.util.find_spec("triton") is not None
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One side of a leaf as a kernel reads it.
-
-    Attributes
-    ----------
-    rows : tensor
-        (padded rows, depth) of 16-bit numbers, or (bands, depth, rows of a band) of float32.
-    squares : (padded rows,) float32 tensor
-        Squared lengths, for products.
-    """
-
-    rows: Tensor
-    squares: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """A leaf as a kernel reads it.
-
-    Attributes
-    ----------
-    way : Way
-        How it is compared.
-    depth : int
-        Padded features.
-    x, y : Side
-        Rows and columns.
-    factor : float
-        What products are multiplied by: powers of two taken back, and the 2 of a distance.
-    least : float
-        Squared distances from products are zero below this share of both squared lengths.
-    """
-
-    way: Way
-    depth: int
-    x: Side
-    y: Side
-    factor: float
-    least: float = 0.0
-
-    def arguments(self) -> list[Any]:
-        """Return what a kernel is called with."""
-        if self.way is Way.COLUMNS:
-            return [self.x.rows, self.y.rows]
-        sides = [self.x.rows, self.y.rows, self.x.squares, self.y.squares]
-        return [*sides, self.factor, self.least]
 
 
 class FusedPairs:
@@ -123,7 +73,7 @@ class FusedPairs:
     ) -> None:
         self._program, self._leaves, self.shape = program, leaves, shape
         self._terms = [
-            (_padded(u.to(torch.float32)), _padded(w.to(torch.float32))) for u, w in row_terms
+            (padded(u.to(torch.float32)), padded(w.to(torch.float32))) for u, w in row_terms
         ]
 
     def product(self, right: Tensor) -> Tensor:
@@ -186,69 +136,25 @@ def fuse(
         return None
     for ways in _ways_to_compare(operands):
         if _is_accurate(program, operands, row_terms, ways):
-            leaves = [
-                _with_zeros(o, prepare(o, way)) for o, way in zip(operands, ways, strict=True)
-            ]
-            return FusedPairs(program, leaves, row_terms, shape)
+            leaves = prepare_all(operands, ways)
+            told = [_with_zeros(o, leaf) for o, leaf in zip(operands, leaves, strict=True)]
+            return FusedPairs(program, told, row_terms, shape)
     return None
 
 
 def _ways_to_compare(operands: Sequence[Operands]) -> list[list[Way]]:
     """Return what to try, the fastest first."""
     products = [Way.PRODUCTS if isinstance(o.leaf, Dot | SqDist) else Way.COLUMNS for o in operands]
+    shared = [
+        way if giver(o, operands) is None else Way.SHARED
+        for o, way in zip(operands, products, strict=True)
+    ]
     differences = [
         Way.COLUMNS if isinstance(o.leaf, SqDist) else way
         for o, way in zip(operands, products, strict=True)
     ]
-    return [products] if products == differences else [products, differences]
-
-
-def prepare(operands: Operands, way: Way, rows: Index = _EVERY, columns: Index = _EVERY) -> Leaf:
-    """Write both sides of a leaf, or some rows and columns of it, as kernels read them."""
-    scale = _scale(operands)
-    x = _side(operands.rows.block(rows), way, scale, left=True)
-    if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
-        y = x
-    else:
-        y = _side(operands.columns.block(columns), way, scale, left=False)
-    depth = int(x.rows.shape[1])
-    doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
-    return Leaf(way, depth, x, y, doubled / scale**2)
-
-
-def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
-    squares = _padded(block.square().sum(dim=1).to(torch.float32))
-    if way is Way.COLUMNS:
-        rows = _padded(block.to(torch.float32))
-    else:
-        high, low = split(scale * block)
-        # small terms first: tensor cores cut off what does not fit beside the sum so far
-        rows = _padded(torch.cat([high, low, high] if left else [low, high, high], dim=1))
-    missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
-    rows = torch.nn.functional.pad(rows, (0, missing))
-    if way is Way.COLUMNS:
-        rows = rows.reshape(-1, BAND, rows.shape[1]).transpose(1, 2)
-    return Side(rows.contiguous(), squares)
-
-
-def split(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return 16-bit numbers h and l with x = h + l up to 2^-22 of the largest entries."""
-    high = x.to(torch.float16)
-    return high, (x - high.to(x.dtype)).to(torch.float16)
-
-
-def _scale(operands: Operands) -> float:
-    """Return the power of two that brings the largest entry of both sides near 2^8."""
-    largest = max(operands.rows.largest(), operands.columns.largest())
-    if not 0 < largest < float("inf"):
-        return 1.0
-    return float(2.0 ** (_EXPONENT - torch.tensor(largest).frexp()[1].item()))
-
-
-def _padded(rows: Tensor) -> Tensor:
-    """Repeat the last row up to a multiple of the tiles, and for one tile that begins anywhere."""
-    missing = -len(rows) % BAND + BAND
-    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
+    every = (shared, products, differences)
+    return [ways for k, ways in enumerate(every) if ways not in every[:k]]
 
 
 # --- whether float32 is enough -------------------------------------------------------------------
@@ -274,7 +180,7 @@ def _is_accurate(
     wanted = run(program, Block(exact, terms, [], like))
     if not bool(wanted.isfinite().all()):
         return False
-    leaves = [prepare(o, way, rows, columns) for o, way in zip(operands, ways, strict=True)]
+    leaves = prepare_all(operands, ways, rows, columns)
     sample = FusedPairs(program, leaves, terms, (len(rows), len(columns)))
     try:
         with np.errstate(all="ignore"):  # Triton's interpreter is NumPy

@@ -47,7 +47,7 @@ _TILES = {
         Tile(64, 32, 4, 2),
         Tile(32, 32, 4, 1),
     ),
-    Way.COLUMNS: (Tile(64, 128, 4, 2), Tile(64, 64, 4, 2), Tile(32, 32, 4, 1)),
+    Way.COLUMNS: (Tile(16, 512, 4, 2), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
 }
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
