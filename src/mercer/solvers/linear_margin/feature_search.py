@@ -163,7 +163,19 @@ class FeatureSearch:
             return self._all(P, v, P.residuals(v), np.inf)
         if self.stopped:
             return Vertex(P.duals_at(at.t).b, at.v)
+        if not moved.any():
+            moved = self._foreseen(P, at, width)
         return self._exact(P, at, _BAND * width, _NARROWER * width, moved)
+
+    def _foreseen(self, P: FeatureProgramme, at: SmoothPoint, width: float) -> Array:
+        """Return how far residuals move where corners are rounded over less, from rows near one."""
+        piece, none = P.duals_at(at.t), np.zeros(len(at.t))
+        near = np.flatnonzero(piece.distance_to_corner <= _BAND * width)
+        if not len(near) or self._too_many(near, piece, _BAND * width):
+            return none
+        Q, start = P.inner(near, piece), SmoothPoint(at.v, at.t[near])
+        found = descend_rounded(Q, start, _NARROWER * width, self._tick)
+        return np.abs(P.residuals(found.v) - at.t) if found.ok else none
 
     def _exact(
         self, P: FeatureProgramme, at: SmoothPoint, band: float, width: float, moved: Array
