@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from mercer.approximation.base import (
 from mercer.approximation.landmarks import RULES
 from mercer.array_types import Array, Points
 from mercer.backends import Pairs, choose_backend
+from mercer.backends.landmark_rows import LandmarkRows
+from mercer.backends.stored import Factor
 from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
@@ -29,6 +33,7 @@ from mercer.resources import rows_at_once
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
 _ROWS_AT_ONCE = 4096
+_MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
 
 
@@ -90,28 +95,57 @@ class Nystrom(Approximation):
         return StatedError(max(0.0, left), "trace(K - FF') / trace(K)", rows, standard_error)
 
 
-@dataclass(frozen=True, eq=False)
 class NystromFeatures(Features):
     """phi(x) = L^-1 k(landmarks, x).
 
-    Attributes
+    Parameters
     ----------
     expression : Expression
         The kernel.
     landmarks : Points
         m rows.
-    inverse : (m, m) array
+    inverse : (m, m) array, optional
         L^-1, lower triangular, of k(landmarks, landmarks) = L L'.
+    factor : Factor, optional
+        L itself, where a card has made it; L^-1 is then brought when it is asked for.
     """
 
-    expression: Expression
-    landmarks: Points
-    inverse: Array
+    def __init__(
+        self,
+        expression: Expression,
+        landmarks: Points,
+        inverse: Array | None = None,
+        factor: Factor | None = None,
+    ) -> None:
+        self.expression, self.landmarks, self.factor = expression, landmarks, factor
+        if inverse is not None:
+            self.__dict__["inverse"] = inverse
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = ("expression", "landmarks", "inverse")
+        return {"factor": None, **{name: getattr(self, name) for name in held}}
+
+    @cached_property
+    def inverse(self) -> Array:
+        """L^-1, lower triangular."""
+        assert self.factor is not None
+        return self.factor.half_solve(np.eye(row_count(self.landmarks)))
 
     @classmethod
     def at(cls, expression: Expression, landmarks: Points) -> NystromFeatures:
         """Factor the kernel between landmarks; those that the others explain are left out."""
-        matrix = choose_backend().pairs(expression, landmarks, None, np.float64).dense()
+        backend, m = choose_backend(), row_count(landmarks)
+        pairs = backend.pairs(expression, landmarks, None, np.float64)
+        if backend.keeps(_MATRICES * 8.0 * m * m):
+            matrix = pairs.stored()
+            size = float(np.abs(matrix.diagonal()).max(initial=0.0))
+            factor = matrix.cholesky(np.zeros(m))
+            if factor is not None and (np.square(factor.diagonal()) > _ROUNDING * size).all():
+                return cls(expression, landmarks, factor=factor)
+        return cls._pivoted(expression, landmarks, pairs.dense())
+
+    @classmethod
+    def _pivoted(cls, expression: Expression, landmarks: Points, matrix: Array) -> NystromFeatures:
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
         factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
         if rank == 0:  # the kernel is zero at all landmarks, and LAPACK has no empty matrices
@@ -123,7 +157,22 @@ class NystromFeatures(Features):
     @property
     def dimension(self) -> int:
         """Count the features."""
-        return len(self.inverse)
+        return row_count(self.landmarks)
+
+    @property
+    def width(self) -> int:
+        """Count the landmarks."""
+        return row_count(self.landmarks)
+
+    def mix(self, W: Array) -> Array:
+        """Solve with L' where it is, or multiply."""
+        if self.factor is not None:
+            return self.factor.half_solve(W, transposed=True)
+        return np.asarray(self.inverse.T @ W)
+
+    def mix_transposed(self, V: Array) -> Array:
+        """Solve with L where it is, or multiply."""
+        return np.asarray(self.inverse @ V) if self.factor is None else self.factor.half_solve(V)
 
     @property
     def mixing(self) -> Array:
@@ -140,6 +189,12 @@ class NystromFeatures(Features):
         there = backend.pairs(self.expression, X, self.landmarks, dtype)
         return there, backend.pairs(self.expression, self.landmarks, X, dtype)
 
+    def bound(self, X: Points) -> Callable[[Array, Array, bool], LandmarkRows] | None:
+        """Send points where the factor is."""
+        if self.factor is None:
+            return None
+        return choose_backend().landmark_rows(self.expression, X, self.landmarks, self.factor)
+
     def longest(self, X: Points) -> Array:
         """Return k(x, x): a projection is not longer."""
         return choose_backend().diagonal(self.expression, X, np.float64)
@@ -150,13 +205,13 @@ class NystromFeatures(Features):
 
     def expansion(self, weights: Array) -> KernelExpansion:
         """Return the same function by coefficients of the landmarks: c = L'^-1 w."""
-        coef = self.inverse.T @ weights
+        coef = self.mix(weights)
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
     def __call__(self, X: Any) -> Array:
         """Evaluate the kernel at the landmarks, and multiply by L^-1."""
         points = as_points(X)
-        out = np.empty((row_count(points), len(self.inverse)))
+        out = np.empty((row_count(points), self.dimension))
         self.write(points, out)
         return out
 
@@ -167,4 +222,7 @@ class NystromFeatures(Features):
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
             K = self.raw(take(X, rows), np.float64)
-            out[rows] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+            if self.factor is not None:
+                out[rows] = self.factor.half_solve(K.T).T
+            else:
+                out[rows] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T

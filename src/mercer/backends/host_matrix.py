@@ -118,6 +118,14 @@ class HostFactor(Factor):
         """Solve with both triangles."""
         return np.asarray(linalg.cho_solve((self._L.T, False), right, check_finite=False))
 
+    def half_solve(self, right: Array, transposed: bool = False) -> Array:
+        """Solve with one triangle."""
+        return np.asarray(
+            linalg.solve_triangular(
+                self._L, right, lower=True, trans=int(transposed), check_finite=False
+            )
+        )
+
     def diagonal(self) -> Array:
         """Read the diagonal."""
         return self._L.diagonal().copy()

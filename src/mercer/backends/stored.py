@@ -25,6 +25,10 @@ class Factor(ABC):
         """Return A^-1 right, float64, for a vector or for columns."""
 
     @abstractmethod
+    def half_solve(self, right: Array, transposed: bool = False) -> Array:
+        """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
+
+    @abstractmethod
     def diagonal(self) -> Array:
         """Return the diagonal of L."""
 

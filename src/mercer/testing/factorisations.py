@@ -68,6 +68,10 @@ def _check_factor(factor: Factor | None, C: Array, right: Array) -> None:
     assert factor is not None
     inverse = linalg.inv(C)
     np.testing.assert_allclose(factor.solve(right), inverse @ right, atol=1e-9)
+    for transposed in (False, True):
+        half = factor.half_solve(right, transposed)
+        lower = linalg.cholesky(C, lower=True)
+        np.testing.assert_allclose((lower.T if transposed else lower) @ half, right, atol=1e-9)
     np.testing.assert_allclose(factor.solve(right[:, 0]), inverse @ right[:, 0], atol=1e-9)
     L = factor.lower().copy()
     np.testing.assert_allclose(L, linalg.cholesky(C, lower=True), atol=1e-10)

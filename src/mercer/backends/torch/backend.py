@@ -21,13 +21,15 @@ from mercer.backends.contract import (
 )
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.lowering.diagonal import diagonal
+from mercer.backends.lowering.lower import lower
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
 from mercer.backends.torch.device import choose_device
-from mercer.backends.torch.device_matrix import DeviceMatrix
+from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.features import TorchFeatures
 from mercer.backends.torch.fusing.fused import is_available
+from mercer.backends.torch.landmarks import DeviceRows
 from mercer.backends.torch.matrices import (
     band_inverse_diagonals,
     band_reduce,
@@ -40,7 +42,7 @@ from mercer.backends.torch.matrices import (
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
-from mercer.points import is_sparse
+from mercer.points import is_objects, is_sparse
 
 
 class Torch(Backend):
@@ -150,6 +152,16 @@ class Torch(Backend):
     ) -> PassCounts:
         """Walk on the host."""
         return self._host.perceptron(X, codes, order, rules, step, interruptible)
+
+    def landmark_rows(
+        self, expression: Expression, X: Points, landmarks: Points, factor: Factor
+    ) -> DeviceRows | None:
+        """Send points and landmarks to a card, where the factor is."""
+        on_card = self.device.is_card and isinstance(factor, DeviceFactor)
+        if not on_card or is_objects(X) or is_sparse(X) or lower(expression).externals:
+            return None
+        assert isinstance(factor, DeviceFactor)
+        return DeviceRows(expression, X, landmarks, factor, self.device, self._fused)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind dense rows on the device, sparse ones on the host."""

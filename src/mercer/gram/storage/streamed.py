@@ -16,6 +16,7 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
+from mercer.backends.landmark_rows import LandmarkRows
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
@@ -36,6 +37,26 @@ class RowMap(ABC):
     @property
     def mixing(self) -> Array | None:
         """Return R; None where b(x) are the features."""
+        return None
+
+    @property
+    def width(self) -> int:
+        """Count the entries of a row b."""
+        return self.dimension if self.mixing is None else len(self.mixing)
+
+    def mix(self, W: Array) -> Array:
+        """Return R W."""
+        return W if self.mixing is None else np.asarray(self.mixing @ W)
+
+    def mix_transposed(self, V: Array) -> Array:
+        """Return R'V."""
+        return V if self.mixing is None else np.asarray(self.mixing.T @ V)
+
+    def bound(self, X: Points) -> Callable[[Array, Array, bool], LandmarkRows] | None:
+        """Bind points for sums over all of them on a card; None where none makes such sums.
+
+        What is returned takes weights, targets, and whether there is a bias.
+        """
         return None
 
     @property
@@ -110,6 +131,7 @@ class StreamedGram(FactoredGram):
     ) -> None:
         self.features, self.map, self.X = features, rows, X
         self._held, self._filled, self._kind = held, is_filled, np.dtype(kind)
+        self._longest: Array | None = None
         self._first: StreamedGram | None = None  # who makes the first pass, on a card
         self.shape = (row_count(X),) * 2
         self.dtype = np.dtype(np.float64)
@@ -154,7 +176,7 @@ class StreamedGram(FactoredGram):
     @property
     def width(self) -> int:
         """Count the entries of a row b."""
-        return self.rank if self.map.mixing is None else len(self.map.mixing)
+        return self.map.width
 
     @property
     def is_rounded(self) -> bool:
@@ -211,24 +233,24 @@ class StreamedGram(FactoredGram):
         if self._first is not None:
             first, self._first = self._first, None
             return first.round_trip(W, change)
-        R = self.map.mixing
-        U, total = W if R is None else R @ W, None
+        U, total = self.map.mix(W), None
+        if self._there is not None and not self.is_rounded:
+            return self.map.mix_transposed(self._there[0].round_trip(U, change))
         if self._there is not None:
             values = self._there[0].matmul(U) if U.shape[1] else np.empty((self.shape[0], 0))
             total = self._there[1].matmul(change(slice(0, self.shape[0]), values))
-            return np.asarray(total if R is None else R.T @ total)
+            return self.map.mix_transposed(total)
         with one_blas_thread():  # thin products, between calls that need all cores
             for rows, B in self.blocks():
                 part = _product(B.T, change(rows, _product(B, U)))
                 total = part if total is None else total + part
         assert total is not None  # no fit has no rows
-        return np.asarray(total if R is None else R.T @ total)
+        return self.map.mix_transposed(total)
 
     def push(self, W: Array) -> Array:
         """Return F W."""
         W = columns_of(W)
-        R, out = self.map.mixing, np.empty((self.shape[0], W.shape[1]))
-        U = W if R is None else R @ W
+        U, out = self.map.mix(W), np.empty((self.shape[0], W.shape[1]))
         if self._there is not None and W.shape[1]:
             return self._there[0].matmul(U)
         with one_blas_thread():
@@ -259,9 +281,11 @@ class StreamedGram(FactoredGram):
         return None if found is None else self.map(found)
 
     def longest(self) -> Array:
-        """Return bounds of |phi(x)|^2."""
-        bounds = self.map.longest(self.X)
-        return self.diag() if bounds is None else bounds
+        """Return bounds of |phi(x)|^2, found once."""
+        if self._longest is None:
+            bounds = self.map.longest(self.X)
+            self._longest = self.diag() if bounds is None else bounds
+        return self._longest
 
     def diag(self) -> Array:
         """Return the squared lengths of the features, block by block."""

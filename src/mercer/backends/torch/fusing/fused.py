@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from mercer.array_types import Index
 from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
-from mercer.backends.torch.fusing.leaves import Leaf, giver, padded, prepare, prepare_all
+from mercer.backends.torch.fusing.leaves import Leaf, Side, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import Way
 from mercer.backends.torch.operands import Operands, Rows
@@ -76,6 +77,13 @@ class FusedPairs:
             (padded(u.to(torch.float32)), padded(w.to(torch.float32))) for u, w in row_terms
         ]
 
+    def transposed(self) -> FusedPairs:
+        """Return K', of the same operands."""
+        leaves = [replace(leaf, x=leaf.y, y=leaf.x) for leaf in self._leaves]
+        other = FusedPairs(self._program, leaves, [], (self.shape[1], self.shape[0]))
+        other._terms = [(w, u) for u, w in self._terms]
+        return other
+
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
         from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
@@ -88,11 +96,33 @@ class FusedPairs:
 
         return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
 
-    def nearest(self) -> tuple[Tensor, Tensor]:
-        """Return the smallest entry of each row of K and the number of its column."""
+    def nearest(self) -> Tensor:
+        """Return the number of the column with the smallest entry of each row of K."""
         from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
 
-        return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+        if self._closest is None:
+            return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+        found, is_close = self._closest.search()
+        again = is_close.nonzero()[:, 0]
+        if len(again):
+            (leaf,) = self._leaves
+            few = Side(padded(leaf.x.rows[again]), padded(leaf.x.squares[again]))
+            some = FusedPairs(
+                self._program, [replace(leaf, x=few)], [], (len(again), self.shape[1])
+            )
+            found[again] = find_nearest(self._program, some._arguments(), some._ways(), some.shape)
+        return found
+
+    @cached_property
+    def _closest(self) -> Any:
+        """What searches squared distances by one product; None for other formulas."""
+        from mercer.backends.torch.fusing.closest import MOST, Closest  # noqa: PLC0415  imports Triton
+
+        (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
+        plain = not (others or self._program.ops) and isinstance(kind, SqDist)
+        if plain and leaf.way is Way.PRODUCTS and leaf.features <= MOST:
+            return Closest(leaf, self.shape)
+        return None
 
     def _ways(self) -> tuple[tuple[Way, int], ...]:
         return tuple((leaf.way, leaf.depth) for leaf in self._leaves)

@@ -121,12 +121,12 @@ def write_rows(
 
 def find_nearest(
     program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
-    """Return the smallest entry of each row and its column, the first of equal ones."""
+) -> Tensor:
+    """Return the column of the smallest entry of each row, the first of equal ones."""
     n, m = shape
     device = arguments[0].device
 
-    def by(tile: Tile) -> tuple[Tensor, Tensor]:
+    def by(tile: Tile) -> Tensor:
         columns = triton.cdiv(m, tile.width) * tile.width
         span = _span(n, columns, tile)
         parts = triton.cdiv(columns, span)
@@ -136,7 +136,7 @@ def find_nearest(
         _launch(program, arguments, ways, Reduction.NEAREST, sizes, tile, 1)
         best = values.min(dim=0)
         found = numbers.gather(0, best.indices[None])[0]
-        return best.values, found.clamp_(max=m - 1)  # columns past the last are copies of it
+        return found.clamp_(max=m - 1)  # columns past the last are copies of it
 
     return _with_room(ways, 1, device, by)
 

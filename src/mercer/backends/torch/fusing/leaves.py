@@ -49,6 +49,8 @@ class Leaf:
         Rows and columns.
     factor : float
         What products are multiplied by: powers of two taken back, and the 2 of a distance.
+    features : int
+        Features before they were padded and split.
     least : float
         Squared distances from products are zero below this share of both squared lengths.
     """
@@ -58,6 +60,7 @@ class Leaf:
     x: Side
     y: Side
     factor: float
+    features: int = 0
     least: float = 0.0
 
     def arguments(self) -> list[Any]:
@@ -117,7 +120,7 @@ def prepare(operands: Operands, way: Way, rows: Index = _EVERY, columns: Index =
         y = _side(operands.columns.block(columns), way, scale, left=False)
     depth = int(x.rows.shape[1])
     doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
-    return Leaf(way, depth, x, y, doubled / scale**2)
+    return Leaf(way, depth, x, y, doubled / scale**2, operands.rows.shape[1])
 
 
 def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
