@@ -7,12 +7,12 @@ could say otherwise; the other rows, few of them, are searched by three products
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 import triton
-import triton.language as tl
 
+from mercer.backends.torch.fusing.launch import compiled
 from mercer.backends.torch.fusing.leaves import Leaf
 
 Tensor: TypeAlias = torch.Tensor
@@ -24,20 +24,11 @@ _SUMS = 2.0**-18  # of the lengths of both rows: rounding of sums on tensor core
 _HALF_SQUARES = 2.0**-22  # of themselves: rounding of squared lengths, and of what is taken off
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _search(
-    n: Any,
-    m: Any,
-    X: Any,
-    Y: Any,
-    HY: Any,
-    BEST: Any,
-    SECOND: Any,
-    NUMBER: Any,
-    D: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-) -> None:
+_SEARCH = """
+@triton.jit
+def kernel(
+    n, m, X, Y, HY, BEST, SECOND, NUMBER, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
     rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
     inner = tl.arange(0, D)
     lanes = tl.arange(0, BN)
@@ -58,6 +49,7 @@ def _search(
     tl.store(SECOND + rows, tl.min(tl.where(mine, second, best), axis=1), mask=rows < n)
     found = tl.sum(tl.where(mine, number + lanes[None, :], 0), axis=1)
     tl.store(NUMBER + rows, found, mask=rows < n)
+"""
 
 
 class Closest:
@@ -86,7 +78,7 @@ class Closest:
         n, m = self._shape
         best, second = (self._half.new_empty(n) for _ in range(2))
         number = torch.empty(n, dtype=torch.int32, device=best.device)
-        _search[(triton.cdiv(n, _HEIGHT),)](
+        compiled(_SEARCH)[(triton.cdiv(n, _HEIGHT),)](
             n,
             triton.cdiv(m, _WIDTH) * _WIDTH,
             self._x,
