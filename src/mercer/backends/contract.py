@@ -31,6 +31,7 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.landmark_rows import LandmarkRows
+from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
@@ -407,6 +408,13 @@ class Backend(ABC):
         `step` is the number of the first row, for `late`. Raises in the middle, half learned, only
         where `interruptible`.
         """
+
+    def solve_with_determinant(self, C: Array, right: Array) -> tuple[Array, float, float]:
+        """Return C^-1 right by an LU decomposition, the sign of det C, and the logarithm of |det C|.
+
+        For judges of what was found by Cholesky factors. NaN where C is singular.
+        """
+        return solved_with_determinant(C, right)
 
     def landmark_rows(
         self, expression: Expression, X: Points, landmarks: Points, factor: Factor

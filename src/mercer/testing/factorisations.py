@@ -62,6 +62,11 @@ def _check_stored(backend: Backend, A: Array) -> None:
     assert whole is not None
     np.testing.assert_allclose(whole.inverse(), linalg.inv(A), atol=1e-9)
     assert backend.cholesky_factor(-A) is None
+    C = A + rng.standard_normal((n, n))
+    found, sign, logarithm = backend.solve_with_determinant(C, right)
+    np.testing.assert_allclose(found, linalg.solve(C, right), atol=1e-8)
+    np.testing.assert_allclose((sign, logarithm), np.linalg.slogdet(C), atol=1e-9)
+    assert np.isnan(backend.solve_with_determinant(np.zeros((2, 2)), np.ones((2, 1)))[0]).all()
 
 
 def _check_factor(factor: Factor | None, C: Array, right: Array) -> None:

@@ -37,6 +37,7 @@ from mercer.backends.torch.matrices import (
     cholesky_factor,
     eigh,
     kept_on_device,
+    solve_with_determinant,
     symmetric_product,
 )
 from mercer.backends.torch.neighbours import neighbours
@@ -152,6 +153,10 @@ class Torch(Backend):
     ) -> PassCounts:
         """Walk on the host."""
         return self._host.perceptron(X, codes, order, rules, step, interruptible)
+
+    def solve_with_determinant(self, C: Array, right: Array) -> tuple[Array, float, float]:
+        """Decompose on the device."""
+        return solve_with_determinant(C, right, self.device)
 
     def landmark_rows(
         self, expression: Expression, X: Points, landmarks: Points, factor: Factor
