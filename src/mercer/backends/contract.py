@@ -410,7 +410,7 @@ class Backend(ABC):
         """
 
     def solve_with_determinant(self, C: Array, right: Array) -> tuple[Array, float, float]:
-        """Return C^-1 right by an LU decomposition, the sign of det C and the logarithm of its size.
+        """Return C^-1 right by an LU decomposition, the sign of det C and the log of its size.
 
         For judges of what was found by Cholesky factors. NaN where C is singular.
         """

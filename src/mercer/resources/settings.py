@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any
 
 BACKENDS = ("native", "reference", "torch")
+PRODUCTS = ("float32", "float16")
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -34,6 +35,11 @@ class Config:
     progress : bool
         Whether long work shows how far it is, on standard error: a bar with the package `rich`, a
         line now and then otherwise.
+    products : str
+        How a card multiplies rows in float32 kernels: "float32" keeps its digits, by three products
+        of 16-bit numbers; "float16" takes one of them, twice as fast, with errors of about 1e-4 of
+        the largest entry. Certificates are computed in float64 and say what became of that. No
+        other backend looks at it.
     """
 
     backend: str | None = None
@@ -41,6 +47,7 @@ class Config:
     memory: int | None = None
     threads: int | None = None
     progress: bool = False
+    products: str = "float32"
 
 
 _process = Config()
@@ -81,8 +88,8 @@ def config(**settings: Any) -> Iterator[Config]:
     Parameters
     ----------
     **settings
-        Any of `backend`, `device`, `memory` (bytes, or text such as "2 GB"), `threads` and
-        `progress`.
+        Any of `backend`, `device`, `memory` (bytes, or text such as "2 GB"), `threads`,
+        `progress` and `products`.
 
     Yields
     ------
@@ -121,6 +128,9 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(f"no setting {unknown[0]!r}; there are {', '.join(known)}")
     if not isinstance(settings.get("progress", False), bool):
         raise ValueError(f"progress={settings['progress']!r} must be True or False")
+    products = settings.get("products", PRODUCTS[0])
+    if products not in PRODUCTS:
+        raise ValueError(f"products={products!r} is unknown; there are {', '.join(PRODUCTS)}")
     backend = settings.get("backend")
     if backend is not None and backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")

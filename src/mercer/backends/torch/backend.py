@@ -44,6 +44,7 @@ from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
 from mercer.points import is_objects, is_sparse
+from mercer.resources import get_config
 
 
 class Torch(Backend):
@@ -68,7 +69,8 @@ class Torch(Backend):
 
     def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
         """Bind an expression to points, on the device."""
-        return TorchPairs(expression, X, Y, dtype, self.device, self._fused)
+        halves = get_config().products == "float16"
+        return TorchPairs(expression, X, Y, dtype, self.device, self._fused, halves)
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Run the flat program on vectors of the host: it is less work than sending the rows."""

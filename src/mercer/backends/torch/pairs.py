@@ -55,6 +55,8 @@ class TorchPairs(Pairs):
         Where.
     fused : bool
         Whether float32 work may run as one generated kernel (see `fused.py`).
+    halves : bool
+        Whether such kernels may take one product of 16-bit numbers for three.
 
     Attributes
     ----------
@@ -70,13 +72,14 @@ class TorchPairs(Pairs):
         dtype: Any,
         device: Device,
         fused: bool = False,
+        halves: bool = False,
     ) -> None:
         columns = X if Y is None else Y
         self._expression, self._X = expression, X
         self.shape = (row_count(X), row_count(columns))
         self.dtype = np.dtype(dtype)
         self._type, self._device, self._symmetric = tensor_type(dtype), device, Y is None
-        self._fuses = fused
+        self._fuses, self._halves = fused, halves
         self._may_fuse = fused and self._type is torch.float32
         self._program = lower(expression)
         self.leaves = [bind(leaf, X, Y, device) for leaf in self._program.leaves]
@@ -94,7 +97,9 @@ class TorchPairs(Pairs):
     def _fused(self) -> FusedPairs | None:
         if not self._may_fuse:
             return None
-        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device)
+        return fuse(
+            self._program, self.leaves, self._row_terms, self.shape, self._device, self._halves
+        )
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
