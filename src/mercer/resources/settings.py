@@ -13,7 +13,7 @@ from typing import Any
 
 BACKENDS = ("native", "reference", "torch")
 PRODUCTS = ("float32", "float16")
-_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?|cuda:\d+(,cuda:\d+)+")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -26,8 +26,9 @@ class Config:
     backend : str or None
         "native", "reference" or "torch"; None takes the faster of the first two.
     device : str or None
-        Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1"; None takes the
-        first card, or the CPU where there is none. No other backend takes a device.
+        Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1", or
+        "cuda:0,cuda:1" to share products between them; None takes the first card, or the CPU where
+        there is none. No other backend takes a device.
     memory : int or None
         Bytes that one call may take; None means a share of the memory that is free.
     threads : int or None
@@ -136,7 +137,9 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")
     device = settings.get("device")
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
-        raise ValueError(f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1'")
+        raise ValueError(
+            f"device={device!r} is unknown; there are 'cpu', 'cuda', 'cuda:1' and 'cuda:0,cuda:1'"
+        )
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
         if settings["memory"] <= 0:

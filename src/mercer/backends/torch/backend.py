@@ -25,7 +25,7 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
-from mercer.backends.torch.device import choose_device
+from mercer.backends.torch.device import choose_devices
 from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.features import TorchFeatures
 from mercer.backends.torch.fusing.fused import is_available
@@ -42,6 +42,7 @@ from mercer.backends.torch.matrices import (
 )
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
+from mercer.backends.torch.several import SharedPairs
 from mercer.expression import Expression
 from mercer.points import is_objects, is_sparse
 from mercer.resources import get_config
@@ -53,7 +54,8 @@ class Torch(Backend):
     Parameters
     ----------
     device : str or None
-        "cpu", "cuda" or "cuda:1"; None takes a card if there is one.
+        "cpu", "cuda" or "cuda:1"; several, as in "cuda:0,cuda:1", share products with matrices that
+        are not stored. None takes a card if there is one.
     host : Backend
         Runs what is no work for a card: descents, band matrices, walks over rows.
     fused : bool, optional
@@ -64,12 +66,15 @@ class Torch(Backend):
     name = "torch"
 
     def __init__(self, device: str | None, host: Backend, fused: bool | None = None) -> None:
-        self.device, self._host = choose_device(device), host
+        self.devices, self._host = choose_devices(device), host
+        self.device = self.devices[0]
         self._fused = self.device.is_card and is_available() if fused is None else fused
 
     def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
         """Bind an expression to points, on the device."""
         halves = get_config().products == "float16"
+        if len(self.devices) > 1:
+            return SharedPairs(expression, X, Y, dtype, self.devices, self._fused, halves)
         return TorchPairs(expression, X, Y, dtype, self.device, self._fused, halves)
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:

@@ -78,21 +78,22 @@ class Closest:
         n, m = self._shape
         best, second = (self._half.new_empty(n) for _ in range(2))
         number = torch.empty(n, dtype=torch.int32, device=best.device)
-        compiled(_SEARCH)[(triton.cdiv(n, _HEIGHT),)](
-            n,
-            triton.cdiv(m, _WIDTH) * _WIDTH,
-            self._x,
-            self._y,
-            self._half,
-            best,
-            second,
-            number,
-            D=self._depth,
-            BM=_HEIGHT,
-            BN=_WIDTH,
-            num_warps=_WARPS,
-            num_stages=_STAGES,
-        )
+        with torch.cuda.device_of(self._x):
+            compiled(_SEARCH)[(triton.cdiv(n, _HEIGHT),)](
+                n,
+                triton.cdiv(m, _WIDTH) * _WIDTH,
+                self._x,
+                self._y,
+                self._half,
+                best,
+                second,
+                number,
+                D=self._depth,
+                BM=_HEIGHT,
+                BN=_WIDTH,
+                num_warps=_WARPS,
+                num_stages=_STAGES,
+            )
         return number.long(), ~(second - best > self._off)
 
 

@@ -195,13 +195,14 @@ def _launch(
     kernel: Kernel = write_kernel(program, [w for w, _ in ways], [d for _, d in ways], reduction)
     n, m, _, span = sizes[:4]
     grid = (triton.cdiv(n, tile.height), triton.cdiv(m, span))
-    compiled(kernel.text)[grid](
-        *sizes,
-        *arguments,
-        *kernel.constants,
-        BM=tile.height,
-        BN=tile.width,
-        KV=wide,
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    with torch.cuda.device_of(arguments[0]):  # Triton launches on the current one
+        compiled(kernel.text)[grid](
+            *sizes,
+            *arguments,
+            *kernel.constants,
+            BM=tile.height,
+            BN=tile.width,
+            KV=wide,
+            num_warps=tile.warps,
+            num_stages=tile.stages,
+        )
