@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,7 @@ from mercer.approximation.base import (
 from mercer.approximation.landmarks import RULES
 from mercer.array_types import Array, Points
 from mercer.backends import Pairs, choose_backend
-from mercer.backends.landmark_rows import LandmarkRows
+from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.stored import Factor
 from mercer.expression import Expression
 from mercer.gram import Source
@@ -183,13 +182,22 @@ class NystromFeatures(Features):
         """Evaluate the kernel at the landmarks."""
         return choose_backend().pairs(self.expression, X, self.landmarks, dtype).dense()
 
-    def pairs(self, X: Points, dtype: Any) -> tuple[Pairs, Pairs]:
-        """Bind points and landmarks, both ways round."""
-        backend = choose_backend()
-        there = backend.pairs(self.expression, X, self.landmarks, dtype)
-        return there, backend.pairs(self.expression, self.landmarks, X, dtype)
+    def pairs(self, X: Points, dtype: Any) -> Pairs:
+        """Bind points and landmarks."""
+        return choose_backend().pairs(self.expression, X, self.landmarks, dtype)
 
-    def bound(self, X: Points) -> Callable[[Array, Array, bool], LandmarkRows] | None:
+    def pairs_back(self, X: Points, dtype: Any) -> Pairs:
+        """Bind landmarks and points."""
+        return choose_backend().pairs(self.expression, self.landmarks, X, dtype)
+
+    def squared_lengths(self, X: Points) -> Array:
+        """Add up squares where the factor is."""
+        bound = self.bound(X)
+        if bound is None:
+            return super().squared_lengths(X)
+        return bound.squared_lengths()
+
+    def bound(self, X: Points) -> BoundRows | None:
         """Send points where the factor is."""
         if self.factor is None:
             return None

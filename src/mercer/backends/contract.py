@@ -30,7 +30,7 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
-from mercer.backends.landmark_rows import LandmarkRows
+from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
@@ -418,11 +418,8 @@ class Backend(ABC):
 
     def landmark_rows(
         self, expression: Expression, X: Points, landmarks: Points, factor: Factor
-    ) -> Callable[[Array, Array, bool], LandmarkRows] | None:
-        """Bind points to landmarks whose matrix is factored, on a card; None where there is none.
-
-        What is returned takes the weights (n,), the targets (n, t) and whether there is a bias.
-        """
+    ) -> BoundRows | None:
+        """Bind points to landmarks whose matrix is factored, on a card; None without one."""
         return None
 
     @abstractmethod

@@ -35,3 +35,15 @@ class LandmarkRows(ABC):
         one may be alone in its direction, which other points would not show. What is not positive
         definite for rounding gets more on its diagonal.
         """
+
+
+class BoundRows(ABC):
+    """F of all points, before weights and targets are known."""
+
+    @abstractmethod
+    def __call__(self, weights: Array, targets: Array, bias: bool) -> LandmarkRows:
+        """Send weights (n,) and targets (n, t); say whether there is a bias."""
+
+    @abstractmethod
+    def squared_lengths(self) -> Array:
+        """Return the squared lengths of F in float64, (n,)."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
-from mercer.backends.landmark_rows import LandmarkRows
+from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.device_matrix import DeviceFactor, factored
@@ -21,7 +22,7 @@ _TINY = float(np.finfo(float).tiny)
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
-class DeviceRows:
+class DeviceRows(BoundRows):
     """Points and landmarks on the card, before weights and targets are known.
 
     Parameters
@@ -50,8 +51,29 @@ class DeviceRows:
         self.device, self.half = device, factor.half
         self.lower = factor.tensor
         self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused)
-        self.quick = self.exact.rounded()
-        self.back = self.quick.transposed()
+
+    @cached_property
+    def quick(self) -> TorchPairs:
+        """Rows in float32, by generated kernels."""
+        return self.exact.rounded()
+
+    @cached_property
+    def back(self) -> TorchPairs:
+        """The transpose of these."""
+        return self.quick.transposed()
+
+    def squared_lengths(self) -> Array:
+        """Add up squares of blocks."""
+        n, m = self.exact.shape
+
+        def add_up(entries: int) -> Tensor:
+            found = torch.empty(n, dtype=torch.float64, device=self.lower.device)
+            for part in parts(n, entries // (_MATRICES * max(1, m))):
+                B = self.exact.block(part, slice(0, m))
+                found[part] = self.half(B.T).square_().sum(dim=0)
+            return found
+
+        return to_host(self.device.in_blocks(add_up, f"a block of features of {m} landmarks"))
 
     def __call__(self, weights: Array, targets: Array, bias: bool) -> DeviceLandmarkRows:
         """Send weights and targets."""

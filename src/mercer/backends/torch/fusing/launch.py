@@ -49,6 +49,7 @@ _TILES = {
     ),
     Way.COLUMNS: (Tile(16, 512, 4, 2), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
 }
+_MIXED = (Tile(32, 128, 2, 2), Tile(16, 256, 4, 2), Tile(16, 64, 2, 1))  # of both ways
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
@@ -157,11 +158,12 @@ def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T
 
 def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
     """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
-    kind = Way.COLUMNS if any(way is Way.COLUMNS for way, _ in ways) else Way.PRODUCTS
+    kinds = {way for way, _ in ways} - {Way.SHARED}
+    tiles = _MIXED if len(kinds) > 1 else _TILES[kinds.pop()]
     room = _SHARED
     if device.type == "cuda":
         room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    for tile in _TILES[kind]:
+    for tile in tiles:
         steps = (tile.stages * STEP, STEP * (tile.stages - 1))
         held = [
             2 * (tile.height * depth + tile.stages * tile.width * depth)
@@ -172,7 +174,7 @@ def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
         ]
         # what Triton takes beside for several columns of V
         factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
-        if sum(held) + factors <= room or tile is _TILES[kind][-1]:
+        if sum(held) + factors <= room or tile is tiles[-1]:
             yield tile
 
 
