@@ -138,7 +138,8 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     device = settings.get("device")
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
         raise ValueError(
-            f"device={device!r} is unknown; there are 'cpu', 'cuda', 'cuda:1' and 'cuda:0,cuda:1'"
+            f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1', and of several "
+            "cards 'cuda:0,cuda:1'"
         )
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
