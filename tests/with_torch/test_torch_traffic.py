@@ -136,3 +136,17 @@ def test_squares_of_many_columns_are_made_there(counted, monkeypatch):
     wanted = E.T @ (share[:, None] * E)
     np.testing.assert_allclose(normal_matrix._square(E.copy(), share), wanted, atol=1e-12)
     assert counted["sent"] > 0
+
+
+def test_directions_of_classes_send_no_matrix(counted):
+    y = np.arange(300) % 3
+    X = rng.standard_normal((3, 4))[y] + rng.standard_normal((300, 4))
+    weights = rng.integers(1, 4, 300).astype(float)
+    machine = mercer.FisherDiscriminant(kernel=Gaussian(2.0))
+    with mercer.config(backend=None, device=None):
+        wanted = machine.fit(X, y, weights).transform(X[:9])
+    counted.clear()
+    machine.fit(X, y, weights)
+    assert machine.certificate_.ok
+    assert counted["bound"] <= 2
+    np.testing.assert_allclose(machine.transform(X[:9]), wanted, atol=1e-6)

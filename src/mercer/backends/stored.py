@@ -85,8 +85,16 @@ class StoredMatrix(ABC):
         """Return the sum of the rows `points`, each times its coefficient, in float64."""
 
     @abstractmethod
-    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
-        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite."""
+    def cholesky(
+        self,
+        shift: Array,
+        scale: Array | None = None,
+        less: tuple[Array, Array] | None = None,
+    ) -> Factor | None:
+        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
+
+        With `less` = U, E of a few columns, U E' + E U' is taken off.
+        """
 
     @abstractmethod
     def box_qps(

@@ -56,6 +56,8 @@ def _check_stored(backend: Backend, A: Array) -> None:
         for s in (None, scale):
             C = entries * (1.0 if s is None else np.outer(s, s)) + np.diag(shift)
             _check_factor(K.cholesky(shift, s), C, right)
+            U, E = right[:, :2] / n, right[:, 1:] / (10 * n)
+            _check_factor(K.cholesky(shift, s, (U, E)), C - U @ E.T - E @ U.T, right)
         assert K.cholesky(shift - 1e3) is None
     _check_factor(backend.cholesky_factor(A.copy()), A, right)
     whole = backend.cholesky_factor(A.copy())

@@ -99,7 +99,12 @@ class DeviceMatrix(StoredMatrix):
 
         return self._device.in_blocks(add_up, f"rows of a matrix of {len(self.tensor)} points")
 
-    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+    def cholesky(
+        self,
+        shift: Array,
+        scale: Array | None = None,
+        less: tuple[Array, Array] | None = None,
+    ) -> Factor | None:
         """Factor there: K is never sent, and the factor stays."""
         require_room(self._device, len(self.tensor))
         A = self.tensor.to(torch.float64, copy=True)
@@ -107,6 +112,9 @@ class DeviceMatrix(StoredMatrix):
             s = self._device.put(scale, np.float64)
             A.mul_(s[:, None]).mul_(s)
         A.diagonal().add_(self._device.put(shift, np.float64))
+        if less is not None:
+            U, E = (self._device.put(part, np.float64) for part in less)
+            A.addmm_(U, E.T, alpha=-1.0).addmm_(E, U.T, alpha=-1.0)
         L, info = factored(A, self._device)
         return None if info else DeviceFactor(L, self._device)
 
