@@ -71,6 +71,7 @@ ROWS = {
     "products": alone(25, products.products),
     "halves": alone(15, products.halves),
     "programmes": alone(25, programmes.programmes),
+    "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),

@@ -58,6 +58,10 @@ class Answer:
         self.norm = self.b @ self.Kb
         self.rounding = ROUNDING * (abs(self.b) @ np.sqrt(abs(np.diag(self.K)))) ** 2
 
+    def lost(self, C):
+        """Return what losses at these costs are known to: K was rounded, and so is f."""
+        return EPS * (C @ (np.abs(self.K) @ np.abs(self.b)))
+
     @property
     def usable(self):
         return bool(np.isfinite(self.K).all() and np.isfinite(self.b).all())
@@ -91,7 +95,7 @@ def svc(trial):
     primal = _best_scaled(answer.norm, C, y * f, squared)
     dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
     answer.rounding += ROUNDING * (C @ (np.abs(f) + abs(machine.intercept_) + 1))
-    answer.rounding += EPS * (C @ (np.abs(answer.K) @ np.abs(answer.b)))  # K was rounded: so is f
+    answer.rounding += answer.lost(C)
     yield from _gap(trial, answer, primal, dual)
     shift = np.where(C > 0, 1 / (2 * np.where(C > 0, C, 1)), 0) if squared else None
     upper, lower = (
@@ -131,6 +135,7 @@ def svr(trial):
     dual = y @ answer.b - answer.norm / 2 - _bent(answer.b, C, squared)
     sizes = ROUNDING * (abs(f) + abs(y))  # what y - f is known to; a squared loss squares it
     answer.rounding += C @ (sizes * (sizes + 2 * loss) if squared else sizes)
+    answer.rounding += answer.lost(C * (2 * loss if squared else 1))
     if machine.nu is not None:
         # a rounding of K's diagonal moves slopes by as much times each of two multipliers of a row,
         # which hide in their difference: together they are nu C, and a gain is at most C of a slope
@@ -151,6 +156,7 @@ def one_class(trial):
     rho, total = LONG(machine.offset_), machine.nu * w.sum()
     primal = answer.norm / 2 - total * rho + w @ np.maximum(0, rho - answer.Kb)
     answer.rounding += 8 * np.finfo(LONG).eps * total * abs(rho)  # of the difference just taken
+    answer.rounding += answer.lost(w)
     yield from _gap(trial, answer, primal, -answer.norm / 2)
     yield from _others(trial, answer, primal, Box(answer.K, 0 * w, 0 * w, w, total))
 
@@ -204,6 +210,14 @@ def _bent(b, C, squared):
     return (b[C > 0] ** 2 / (4 * C[C > 0])).sum() if squared else LONG(0)
 
 
+def digits(trial):
+    """Return how far k(x, y) may differ: functions of one's own compute in the rows' precision."""
+    kernel = trial.machine.kernel_
+    kernel = kernel.kernel if isinstance(kernel, ApproximateKernel) else kernel
+    single = trial.X.dtype == np.float32 and isinstance(kernel, FromCallable | FromFeatures)
+    return 1e-5 if single else 1e-9
+
+
 def _same_values(trial, answer, f, method):
     """Values at the training rows are what coefficients and kernel give."""
     given = trial.answers.get((method, "X"))
@@ -211,11 +225,7 @@ def _same_values(trial, answer, f, method):
         return
     size = abs(answer.K).max(axis=1) * abs(answer.b).sum() + abs(f) + 1e-300
     wrong = float((abs(given - f) / size).max())
-    # a function of one's own computes in the precision of the rows that it is given
-    kernel = trial.machine.kernel_
-    kernel = kernel.kernel if isinstance(kernel, ApproximateKernel) else kernel
-    single = trial.X.dtype == np.float32 and isinstance(kernel, FromCallable | FromFeatures)
-    if wrong > (1e-5 if single else 1e-9):
+    if wrong > digits(trial):
         yield f"{method}(X) differs from dual_coef_ and kernel_ by {wrong:.1e} of its terms"
 
 

@@ -382,3 +382,14 @@ def test_solutions_of_earlier_pickles_are_read():
     again.__setstate__(held)
     assert again.status is Status.SOLVED
     assert pickle.loads(pickle.dumps(solution)).status is Status.SOLVED
+
+
+def test_least_norm_with_weights_at_the_end_of_the_range():
+    K = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])  # of rank one
+    y, s = np.array([[1.0], [2.5], [2.0]]), np.array([1.0, 3.0, 2.0])
+    near = LinearSystem(PrecomputedGram(K), y, np.zeros(1), s, True)
+    far = LinearSystem(PrecomputedGram(K * 2.0**980), y, np.zeros(1), s * 2.0**500, True)
+    with pytest.warns(linalg.LinAlgWarning, match="least norm"):
+        expected, found = solve(near).value, solve(far).value
+    np.testing.assert_allclose(found.coef * 2.0**980, expected.coef, rtol=1e-9)
+    np.testing.assert_allclose(found.intercept, expected.intercept, rtol=1e-9)

@@ -19,6 +19,7 @@ from mercer.approximation.base import (
 from mercer.approximation.landmarks import RULES
 from mercer.array_types import Array, Points
 from mercer.backends import Pairs, choose_backend
+from mercer.backends.blas import one_blas_thread
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.stored import Factor
 from mercer.expression import Expression
@@ -26,12 +27,14 @@ from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take
-from mercer.resources import rows_at_once
+from mercer.resources import rows_at_once, thread_limit
+from mercer.row_chunks import chunked, slices
 
 # Pivots below this share of the largest entry are rounding: what they would add is divided by their
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
+_SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
 
@@ -224,13 +227,23 @@ class NystromFeatures(Features):
         return out
 
     def write(self, X: Points, out: Array) -> None:
-        """Evaluate and multiply block of rows by block."""
+        """Evaluate and multiply chunks of rows in threads, each block of rows by block."""
         n, m = out.shape
-        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2)
-        for first in range(0, n, step):
-            rows = slice(first, min(first + step, n))
-            K = self.raw(take(X, rows), np.float64)
-            if self.factor is not None:
-                out[rows] = self.factor.half_solve(K.T).T
-            else:
-                out[rows] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+        if self.factor is not None:
+            return self._write_by(self.factor, X, out)
+        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2 * thread_limit())
+
+        def chunk(rows: slice) -> None:
+            for part in slices(rows.start, rows.stop, step):
+                K = self.raw(take(X, part), np.float64)
+                out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+
+        with one_blas_thread():
+            chunked(chunk, n)
+        return None
+
+    def _write_by(self, factor: Factor, X: Points, out: Array) -> None:
+        """Solve where the factor is."""
+        step = rows_at_once(out.shape[1], _SENT_AT_ONCE, arrays=2)
+        for part in slices(0, len(out), step):
+            out[part] = factor.half_solve(self.raw(take(X, part), np.float64).T).T

@@ -104,11 +104,12 @@ class Lengths(Shrinkage):
 
     def metric(self, c: Array, Gc: Array, penalty: float) -> Array:
         """Return |G c|^2 + |penalty c|^2."""
-        return np.asarray(Gc.T @ Gc + penalty**2 * (c.T @ c))
+        size = penalty * c
+        return np.asarray(Gc.T @ Gc + size.T @ size)
 
     def times(self, gram: Gram, c: Array, Gc: Array, penalty: float) -> Array:
         """Multiply by G twice."""
-        return np.asarray(gram @ Gc + penalty**2 * c)
+        return np.asarray(gram @ Gc + penalty * (penalty * c))
 
 
 # --- the problem and its answer ------------------------------------------------------------------

@@ -129,3 +129,14 @@ def test_votes_by_similarities_that_overflow_are_refused(votes):
         machine.predict(np.array([[1.0, 1.0, 1.0], [1e308] * 3, [-1e308] * 3]))
     plain = NearestNeighbors(1).fit(X * 1e200, two)  # distances are compared at their scale
     assert np.isfinite(plain.predict_proba(X * 1e200)).all()
+
+
+def test_shares_of_similarities_at_the_end_of_the_range():
+    X = np.array([[1.0], [0.9], [0.8], [0.7]]) * 1.2e154
+    machine = NearestNeighbors(3, Linear(), votes="similarity", by="similarity").fit(
+        X, [0, 1, 1, 0]
+    )
+    near = NearestNeighbors(3, Linear(), votes="similarity", by="similarity").fit(
+        X / 1.2e154, [0, 1, 1, 0]
+    )
+    np.testing.assert_allclose(machine.predict_proba(X), near.predict_proba(X / 1.2e154))

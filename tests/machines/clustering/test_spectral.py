@@ -32,7 +32,7 @@ from mercer.gram import (
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines.clustering.disconnected import localised
-from mercer.machines.clustering.normalization import NormalizedCut
+from mercer.machines.clustering.normalization import NormalizedCut, Plain
 from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver
@@ -782,3 +782,22 @@ def test_places_of_rows_with_huge_degrees():
     np.testing.assert_array_equal(
         walk.extend(sums, np.array([1e105, 1e-105])) == 0, [[True, False]]
     )
+
+
+def test_places_of_length_one_at_the_end_of_the_range():
+    """Lengths whose squares overflow, or are nothing, are lengths still."""
+    sums = np.array([[3e200, -4e200, 0.0], [3e-200, -4e-200, 0.0]])
+    np.testing.assert_allclose(Plain(np.ones(3)).extend(sums, np.ones(2)), [[0.6, -0.8]] * 2)
+
+
+def test_residuals_whose_squares_overflow_are_judged_without_a_warning():
+    X = np.full((5, 3), 1e8) + np.eye(5, 3)
+    kernel = 1e165 * Linear()
+    machine = SpectralClustering(
+        3, kernel, normalization="plain", neighbors=1, weights="kernel", random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        machine.fit(X)
+    assert machine.solution_.status is not mercer.Status.SOLVED or machine.certificate_.ok

@@ -738,3 +738,14 @@ def test_more_components_than_memory_has_room_for_are_refused() -> None:
     X = np.random.default_rng(0).normal(size=(9, 3))
     with pytest.raises(MemoryError, match="n_components=1000000"):
         CCA(n_components=10**6).fit(X, X[:, :2])
+
+
+def test_a_penalty_whose_square_is_not_finite():
+    """Pairs tend to those of the greatest covariance, at lengths of one over the penalty."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 1))
+    Y = X + rng.standard_normal((30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = CCA(1, penalty=1e300, form="lengths", kernel_x=Gaussian(0.7)).fit(X, Y)
+    assert np.isfinite(machine.dual_coef_x_).all()

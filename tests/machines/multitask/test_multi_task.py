@@ -1,5 +1,6 @@
 """Several tasks: Kronecker equals dense, nothing shared, all shared, and what is learnt."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -219,3 +220,14 @@ def test_linear_coregionalisation_is_a_sum():
     task = rows[:, 0].astype(int)
     expected = B[np.ix_(task, task)] * KERNEL(X) + other[np.ix_(task, task)] * (X @ X.T)
     assert np.allclose(kernel(rows), expected)
+
+
+def test_noise_over_a_weight_below_all_numbers_is_judged():
+    """Variances are then bounded by nothing: the certificate says so, and does not fail."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(9, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        machine = MultiTaskGaussianProcess(Gaussian(1.0), noise=1e-300, optimize=False)
+        machine.fit(X, X[:, :1], sample_weight=1e150 * rng.random(9))
+    assert not machine.certificate_.ok

@@ -17,7 +17,8 @@ from mercer.backends.lapack import interruptible
 from mercer.backends.reference.partition import partition
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
-from mercer.backends.torch.boxes.paths import solve_paths, values_at
+from mercer.backends.torch.boxes.grids import begin_at_zero, solve_grid
+from mercer.backends.torch.boxes.paths import FILLING, solve_paths, values_at
 from mercer.backends.torch.device import (
     Device,
     full_float32,
@@ -131,6 +132,8 @@ class DeviceMatrix(StoredMatrix):
     ) -> list[BoxPathAnswer]:
         """Descend on the card, all paths and their steps at once, where it can."""
         if self._descends([path.box for path in paths]):
+            if len(paths) < FILLING and begin_at_zero(paths):
+                return solve_grid(self.tensor, paths, tol, max_iter, poll, self._device)
 
             def side_by_side(boxes: Sequence[Box], asked: Poll | None) -> list[BoxAnswer]:
                 return solve_boxes(self.tensor, boxes, tol, max_iter, asked)

@@ -8,13 +8,7 @@ from mercer.files.schema.machine import FITTED, machine
 from mercer.files.schema.record import Fields, record
 from mercer.gram import Expansion
 from mercer.machines import SVC, SVR, EnclosingBall, OneClassSVM
-from mercer.machines.margin.multiclass import (
-    ByClass,
-    OneVsOne,
-    OneVsRest,
-    Scheme,
-    TwoClasses,
-)
+from mercer.machines.margin.multiclass import ByClass, OneVsOne, OneVsRest, Scheme, TwoClasses
 from mercer.machines.margin.probabilities import Calibration
 from mercer.machines.projection.origin import MovedExpansion
 from mercer.problems import Dual, Duals, ReducedSet

@@ -20,12 +20,24 @@ def plain(ballots: Array, similarity: Array) -> Array:
 
 def similar(ballots: Array, similarity: Array) -> Array:
     """Weigh votes by k(z, x); rows of negative similarity do not vote."""
-    return np.asarray(ballots * np.maximum(similarity, 0.0))
+    return np.asarray(ballots * np.maximum(relative(similarity), 0.0))
 
 
 def signed(ballots: Array, similarity: Array) -> Array:
     """Weigh votes by k(z, x), whatever its sign."""
-    return np.asarray(ballots * similarity)
+    return np.asarray(ballots * relative(similarity))
+
+
+def relative(similarity: Array) -> Array:
+    """Divide each row by the power of two above its largest entry: sums of votes are then finite.
+
+    Examples
+    --------
+    >>> relative(np.array([[1.5e308, -1e308], [3.0, 1.0]]))[1]
+    array([0.75, 0.25])
+    """
+    exponent = np.frexp(abs(similarity).max(axis=1, keepdims=True))[1]
+    return np.asarray(np.ldexp(similarity, -exponent))
 
 
 WEIGHINGS: dict[str, Weighing] = {"plain": plain, "similarity": similar, "signed": signed}

@@ -248,5 +248,8 @@ def _over(sums: Array, divisor: Array) -> Array:
 
 
 def _unit_rows(vectors: Array) -> Array:
+    # by powers of two first: squares at the end of the range are not finite, or nothing
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    vectors = np.ldexp(vectors, -np.frexp(largest)[1])
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))

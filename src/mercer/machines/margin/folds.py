@@ -16,7 +16,8 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.exact_parts import exact_rows
 from mercer.gram.transformed.part import restricted
-from mercer.machines.margin.multiclass import Programmes, TwoClassBox, TwoClassProgramme
+from mercer.machines.margin.boxes import TwoClassBox
+from mercer.machines.margin.multiclass import Programmes, TwoClassProgramme
 from mercer.problems import Dual, Many
 from mercer.solvers import Solver
 from mercer.solvers.base import Watch

@@ -32,6 +32,7 @@ from mercer.machines.base.targets import (
     refuse_mixed_labels,
     refuse_targets,
 )
+from mercer.machines.margin.boxes import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
 from mercer.machines.margin.folds import fold_order
 from mercer.machines.margin.margin_machine import (
     MarginMachine,
@@ -42,12 +43,8 @@ from mercer.machines.margin.margin_machine import (
     warn_unused_beside_nu,
 )
 from mercer.machines.margin.multiclass import (
-    HingeBox,
-    NuBox,
     Programmes,
     Scheme,
-    SquaredHingeBox,
-    TwoClassBox,
     ends_of,
     expand,
     parts_of,

@@ -13,13 +13,8 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.transformed.shifted import shifted
 from mercer.machines.base.targets import DistinctRows, check_class_weight, class_weights
-from mercer.machines.margin.multiclass import (
-    HingeBox,
-    Programmes,
-    SquaredHingeBox,
-    ends_of,
-    scheme_of,
-)
+from mercer.machines.margin.boxes import HingeBox, SquaredHingeBox
+from mercer.machines.margin.multiclass import Programmes, ends_of, scheme_of
 from mercer.problems import BoxQP, Many
 from mercer.problems.margin.svm import HARDEST
 from mercer.selection.learning.labelled import Labelled

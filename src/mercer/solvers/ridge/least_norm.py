@@ -29,9 +29,11 @@ def least_norm(problem: LinearSystem, columns: Array) -> tuple[Array, Array, Sta
         "Use a larger penalty instead.",
         held=problem.gram.nbytes,
     )
-    root = np.sqrt(problem.row_weights)
+    # weights and penalty over a power of four, which changes no answer: S^1/2 K S^1/2 is finite
+    half = int(np.frexp(np.sqrt(problem.row_weights.max(initial=0.0)))[1])
+    root = np.ldexp(np.sqrt(problem.row_weights), -half)
     m, V = choose_backend().eigh(weighted(problem.gram, root))
-    m = m + problem.penalties[columns[0]]
+    m = m + np.ldexp(problem.penalties[columns[0]], -2 * half)
     floor = n * _EPS * np.abs(m).max(initial=0.0)
     known = np.abs(m) > floor
     inverse = np.where(known, 1.0, 0.0) / np.where(known, m, 1.0)
