@@ -3,16 +3,33 @@
 import numpy as np
 import torch
 
-from benchmarks.card.setting import CARD, SMALL, classes, milliseconds, rng, show
+import mercer
+from benchmarks.card.setting import (
+    CARD,
+    SMALL,
+    WHERE,
+    Stages,
+    classes,
+    forests,
+    milliseconds,
+    rng,
+    show,
+)
 from mercer.backends.boxes import Box, BoxPath, PathStep
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Exp, SqDist
+from mercer.kernels import Gaussian
 
 
 def programmes() -> None:
+    for n, goal in ((10_000, "0.3 s"), (20_000, "1.5 s")):
+        folds_and_costs(n, goal)
+
+
+def folds_and_costs(n: int, goal: str) -> None:
     """Solve paths of 50 costs in 10 folds; violations are computed anew in float64."""
-    X, y = classes(10_000, 100, 2)
+    X, y = classes(n, 100, 2)
     sign, fold = 2.0 * y - 1.0, rng.integers(0, 10, len(y))
     expression = Exp(-0.005 * SqDist())
     matrix = TorchPairs(expression, X, None, np.float32, CARD, fused=not SMALL).stored()
@@ -37,4 +54,17 @@ def programmes() -> None:
             worst = max(worst, rising.max() - falling.min())
     made = sum(int(answer.iterations.sum()) for answer in answers)
     more = f"{made:.2g} steps, violation in float64 {worst:.2e}"
-    show("SVM, 10 folds x 50 costs, n = 10000 x 100", f"{time / 1e3:.2f} s", "0.3 s", more)
+    show(f"SVM, 10 folds x 50 costs, n = {n} x 100", f"{time / 1e3:.2f} s", goal, more)
+
+
+def tuning() -> None:
+    """Tune scale and cost by the public function, twice: the first compiles."""
+    X, y = forests(10_000)
+    grid = {"kernel__scale": np.geomspace(2.0, 20.0, 10), "C": np.geomspace(0.1, 100.0, 10)}
+    name, found = "SVC, tune: 10 scales x 10 costs x 5 folds, n = 10000 x 54", 0.0
+    stages = Stages(name)
+    with mercer.config(backend="torch", device=WHERE):
+        for stage in ("first", "second"):
+            best = mercer.tune(mercer.SVC(kernel=Gaussian(5.0)), X, y, grid=grid, cv=5)
+            found = stages.over(stage)
+    show(name, f"{found:.2f} s", "0.4 s", f"best {best.best_params}, {best.best_score:.4f}")

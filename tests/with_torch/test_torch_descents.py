@@ -3,25 +3,25 @@
 import ctypes
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mercer.backends.boxes import Box, BoxPath, PathStep
+from mercer.backends.boxes import Box, BoxPath, PathStep, multiplier
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.smo import low, on_stored, up
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import descents, paths  # noqa: E402 - after the skip
-from mercer.backends.torch.boxes.descent_kernel import (  # noqa: E402
-    BYTES,
-    FIXED,
-    NAME,
-    descent_text,
+from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes.set_kernels import (  # noqa: E402
+    FOLLOW,
+    SOLVE,
+    follow_text,
+    solve_text,
 )
-from mercer.backends.torch.boxes.sets import descend_in_sets  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -33,22 +33,27 @@ ZERO = np.zeros(120)
 
 # what CUDA means with one thread: nobody to wait for, and nobody to hear from
 SHIM = r"""
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #define __device__
 #define __global__
-#define __shared__
+#define __shared__ static
 #define __forceinline__ inline
 #define __launch_bounds__(x)
 #define __syncthreads()
+#define __syncwarp()
 #define __ldg(p) (*(p))
 #define __fdividef(a, b) ((a) / (b))
 #define __shfl_xor_sync(mask, x, o) (x)
+#define __shfl_sync(mask, x, o) (x)
 static struct { int x; } threadIdx;
-static float memory[1 << 16];
-static float __int_as_float(int i) { float f; std::memcpy(&f, &i, 4); return f; }
+static struct { int x, y; } blockIdx;
+static float between[1 << 12];
+static double __longlong_as_double(long long i) { double f; std::memcpy(&f, &i, 8); return f; }
 static int atomicAdd(int *p, int by) { int old = *p; *p += by; return old; }
-using std::fmax; using std::fmin;
+using std::fmax; using std::fmin; using std::min;
+extern "C" void place(int x, int y) { blockIdx.x = x; blockIdx.y = y; }
 """
 
 svc = Box(SIGN, ZERO, np.minimum(2.0 * SIGN, 0.0), np.maximum(2.0 * SIGN, 0.0))
@@ -65,36 +70,58 @@ pair = Box(
 stuck = Box(SIGN, ZERO, ZERO, ZERO)  # nothing can move
 
 
-@pytest.fixture(scope="module")
-def on_cpu(tmp_path_factory):
+class Alone:
+    """A kernel whose blocks run one after another, each by one thread."""
+
+    def __init__(self, folder, name, text):
+        source, library = folder / f"{name}.cpp", folder / f"{name}.so"
+        source.write_text(SHIM + text.replace("extern __shared__ float between[];", ""))
+        command = ["g++", "-O1", "-w", "-shared", "-fPIC", "-o", library, source]
+        subprocess.run(command, check=True)
+        self.library = ctypes.CDLL(str(library))
+        self.run = getattr(self.library, name)
+
+    def __call__(self, grid, block, args, shared_mem=0):
+        kinds = {int: ctypes.c_int, float: ctypes.c_double}
+        given = [
+            ctypes.c_void_p(a.data_ptr()) if torch.is_tensor(a) else kinds[type(a)](a) for a in args
+        ]
+        for y in range(grid[1]):
+            for x in range(grid[0]):
+                self.library.place(x, y)
+                self.run(*given)
+
+
+@pytest.fixture(scope="module", params=[8, 40])
+def kernels(request, tmp_path_factory):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    folder = tmp_path_factory.mktemp("descent")
-    text = descent_text(1, tube=True, shifted=True)
-    text = text.replace("extern __shared__ float memory[];", "")
-    (folder / "descent.cpp").write_text(SHIM + text)
-    library = folder / "descent.so"
-    command = ["g++", "-O1", "-w", "-shared", "-fPIC", "-o", library, folder / "descent.cpp"]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(library)).descend
+    size, folder = request.param, tmp_path_factory.mktemp("descent")
+    follow = Alone(folder, FOLLOW, follow_text(1, 1, size=size, tube=True, loads=4))
+    solve = Alone(folder, SOLVE, solve_text(1, 1, size=size, tube=True, shifted=True))
+    return size, follow, solve
 
 
-def descend(on_cpu, boxes, tol, limit, rounds=1):
-    state = descents.State(torch.from_numpy(K), boxes)
-    arrays = [state.begin, state.rows, state.diagonal, state.lower, state.upper]
-    arrays += [state.epsilons, state.shifts, state.b, state.F]
-    arrays += [state.finished, state.steps, state.violations]
-    for _ in range(rounds):
-        turn = torch.zeros(1, dtype=torch.int32)
-        pointers = [ctypes.c_void_p(a.data_ptr()) for a in arrays]
-        first = [
-            ctypes.c_void_p(state.K.data_ptr()),
-            120,
-            len(boxes),
-            ctypes.c_void_p(turn.data_ptr()),
-        ]
-        on_cpu(*first, *pointers, ctypes.c_double(tol), limit)
-    return state.answers()
+@pytest.fixture
+def on_cpu(kernels, monkeypatch):
+    size, follow, solve = kernels
+    monkeypatch.setattr(descents, "_size_of_sets", lambda device: size)
+    monkeypatch.setattr(descents, "_NARROWEST", 4)
+    monkeypatch.setattr(descents, "_follow_kernel", lambda *_: follow)
+    monkeypatch.setattr(descents, "_solve_kernel", lambda *_: solve)
+
+
+def descend(boxes, tol, limit, poll=None):
+    # the texts were made for variables with an epsilon and a shift
+    both = [
+        replace(
+            box,
+            epsilon=np.zeros(len(box.start)) if box.epsilon is None else box.epsilon,
+            shift=np.zeros(len(box.start)) if box.shift is None else box.shift,
+        )
+        for box in boxes
+    ]
+    return descents.solve_boxes(torch.from_numpy(K), both, tol, limit, poll)
 
 
 def objective(box, b):
@@ -107,7 +134,7 @@ def objective(box, b):
 
 def test_all_programmes_end_where_those_of_the_reference_do(on_cpu):
     boxes = [svc, svr, ridge, pair, stuck]
-    for box, answer in zip(boxes, descend(on_cpu, boxes, 1e-4, 10**6), strict=True):
+    for box, answer in zip(boxes, descend(boxes, 1e-4, 10**6), strict=True):
         wanted = on_stored(K, box, 1e-4, 10**6, None)
         assert (answer.b >= box.lower).all() and (answer.b <= box.upper).all()
         assert abs(answer.b.sum()) < 1e-9
@@ -131,32 +158,50 @@ def test_all_programmes_end_where_those_of_the_reference_do(on_cpu):
         np.testing.assert_allclose(answer.gradient, F, atol=1e-5)
 
 
-def test_a_descent_goes_on_where_it_was_cut(on_cpu):
-    whole = descend(on_cpu, [svc, svr], 1e-4, 10**6)
-    cut = descend(on_cpu, [svc, svr], 1e-4, 5, rounds=400)
-    for a, b in zip(whole, cut, strict=True):
-        np.testing.assert_array_equal(a.b, b.b)
-        assert a.iterations == b.iterations
-    assert descend(on_cpu, [svc], 1e-4, 5)[0].iterations == 5
+def test_a_descent_ends_at_its_limit_with_a_gradient_that_is_right(on_cpu):
+    (found,) = descend([svc], 1e-6, 7)
+    assert found.iterations == 7 and found.violation > 1e-6
+    np.testing.assert_allclose(found.gradient, SIGN - K.astype(float) @ found.b, atol=1e-12)
+    assert abs(found.b.sum()) < 1e-12
+
+
+def test_whoever_is_polled_can_stop_it(on_cpu, monkeypatch):
+    monkeypatch.setattr(descents, "_FIRST", 1)
+    seen = []
+    (found,) = descend([svc], 1e-9, 10**6, lambda *told: seen.append(told) or len(seen) > 2)
+    assert len(seen) == 3 and seen[-1][0] <= found.iterations and found.violation > 1e-9
+    np.testing.assert_allclose(found.gradient, SIGN - K.astype(float) @ found.b, atol=1e-12)
 
 
 def test_what_is_not_finite_has_no_violation(on_cpu):
     gradient = SIGN.copy()
     gradient[3] = np.nan
     box = Box(gradient, ZERO, svc.lower, svc.upper)
-    assert np.isnan(descend(on_cpu, [box], 1e-3, 50)[0].violation)
+    assert np.isnan(descend([box], 1e-3, 50)[0].violation)
+
+
+def test_targets_with_a_large_mean_keep_their_digits(on_cpu):
+    box = replace(svr, gradient=TARGET + 1e6)
+    (found,) = descend([box], 1e-4, 10**6)
+    assert found.violation <= 1e-4
+    best = objective(svr, on_stored(K, svr, 1e-4, 10**6, None).b)
+    assert objective(svr, found.b) <= best + 1e-4 * abs(best)
 
 
 @pytest.mark.parametrize("tube", [False, True])
-def test_nvrtc_takes_the_text(tube):
+def test_nvrtc_takes_the_texts(tube):
     utils = pytest.importorskip("torch.cuda._utils")
     try:
         utils._get_gpu_rtc_library()
     except (AttributeError, OSError):
         pytest.skip("this torch has no NVRTC")
-    text = descent_text(1024, tube=tube, shifted=tube)
-    binary, name = utils._nvrtc_compile(text, NAME, compute_capability="90")
-    assert name == NAME and binary
+    texts = {
+        FOLLOW: follow_text(64, size=192, tube=tube),
+        SOLVE: solve_text(256, size=192, tube=tube, shifted=tube),
+    }
+    for name, text in texts.items():
+        binary, found = utils._nvrtc_compile(text, name, compute_capability="90")
+        assert found == name and binary
 
 
 def test_the_host_descends_without_a_card():
@@ -184,40 +229,13 @@ def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert descents.can_descend(boxes) == can
 
 
-def test_programmes_too_large_for_a_block_go_in_sets(monkeypatch):
+@pytest.mark.parametrize(("room", "size"), [(232448, 192), (101376, 128), (49152, 64)])
+def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, size):
     class Card:
-        shared_memory_per_block_optin = FIXED + 100 * BYTES
-
-    def small(K, boxes, tol, max_iter, poll):
-        assert all(len(box.gradient) <= 100 for box in boxes)
-        return [on_stored(K.numpy(), box, tol, max_iter, poll) for box in boxes]
+        shared_memory_per_block_optin = room
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    monkeypatch.setattr(descents, "descend", small)
-    found = descents.solve_boxes(torch.from_numpy(K), [pair, svc], 1e-3, 10**6, None)
-    assert [len(answer.b) for answer in found] == [60, 120]
-    assert max(answer.violation for answer in found) <= 1e-3
-
-
-@pytest.mark.parametrize("box", [svc, svr, ridge, pair], ids=["svc", "svr", "ridge", "pair"])
-@pytest.mark.parametrize("size", [8, 40])
-def test_sets(box, size):
-    def inner(small, part, tol, steps):
-        return on_stored(small.numpy(), part, tol, steps, None)
-
-    found = descend_in_sets(torch.from_numpy(K), box, 1e-4, 10**6, None, inner, size)
-    wanted = on_stored(K, box, 1e-4, 10**6, None)
-    assert found.violation <= 1e-4 and found.iterations > 0
-    assert (found.b >= box.lower).all() and (found.b <= box.upper).all()
-    assert abs(found.b.sum()) < 1e-9
-    best = objective(box, wanted.b)
-    assert objective(box, found.b) <= best + 1e-4 * max(1.0, abs(best))
-    rows = np.arange(120) if box.rows is None else box.rows
-    A = K[np.ix_(rows, rows)].astype(float)
-    shift = 0.0 if box.shift is None else box.shift * found.b
-    np.testing.assert_allclose(found.gradient, box.gradient - A @ found.b - shift, atol=1e-6)
-    stopped = descend_in_sets(torch.from_numpy(K), box, 1e-4, 10**6, lambda *_: True, inner, size)
-    assert stopped.iterations == 0 and stopped.violation > 1e-4
+    assert descents._size_of_sets("cuda:0") == size
 
 
 # --- paths ---------------------------------------------------------------------------------------
@@ -250,3 +268,40 @@ def test_paths_end_where_those_of_the_reference_do(monkeypatch, filling):
         np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
     stopped = paths.solve_paths(matrix, given, descend, lambda *_: True, values)
     assert all(np.isinf(answer.violation).all() for answer in stopped)
+
+
+def test_a_grid_is_made_and_solved_where_K_is(on_cpu):
+    steps = [PathStep(bound=c, epsilon=e) for c in (0.1, 1.0, 5.0) for e in (0.5, 1.0)]
+    seen, ones = np.arange(0, 120, 7), np.ones(120)
+    given = [
+        BoxPath(replace(svr, shift=0.1 * ones), np.zeros(1), steps, seen),
+        BoxPath(replace(svc, epsilon=0.0 * ones, shift=ZERO), np.zeros(1), steps[:2], seen),
+    ]
+    assert grids.begin_at_zero(given)
+    found = grids.solve_grid(torch.from_numpy(K), given, 1e-4, 10**6, None, Device("cpu"))
+    for path, answer in zip(given, found, strict=True):
+        wanted = solve_path(K, path, 1e-4, 10**6, None)
+        assert (answer.violation <= 1e-4).all() and (answer.iterations > 0).all()
+        np.testing.assert_allclose(answer.b.sum(axis=1), 0.0, atol=1e-9)
+        np.testing.assert_allclose(answer.gradient, wanted.gradient, atol=2e-3)
+        np.testing.assert_allclose(answer.values, wanted.values, atol=2e-3)
+        np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
+    told = grids.solve_grid(torch.from_numpy(K), given, 1e-4, 10**6, lambda *_: True, Device("cpu"))
+    assert all(np.isinf(answer.violation).all() for answer in told)
+
+
+def test_starts_that_are_not_zero_are_no_grid():
+    steps = [PathStep()]
+    for box, total in ((svc, 0.3), (replace(svc, start=0.01 * SIGN), 0.0)):
+        assert not grids.begin_at_zero([BoxPath(box, np.full(1, total), steps, np.arange(2))])
+
+
+def test_multipliers_are_those_of_the_host():
+    rng = np.random.default_rng(1)
+    rising = rng.standard_normal((6, 9))
+    falling = np.where(rng.random((6, 9)) < 0.3, rising, rising + 1.0)
+    falling[2] = rising[2] + 1.0  # none is free
+    rising[3], falling[4], rising[5], falling[5] = -np.inf, np.inf, -np.inf, np.inf
+    found = grids._multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
+    wanted = [multiplier(r, f) for r, f in zip(rising, falling, strict=True)]
+    np.testing.assert_allclose(found, wanted, atol=1e-15)

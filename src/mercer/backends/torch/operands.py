@@ -32,12 +32,17 @@ class Rows:
         Subtracted in float64, from dense rows.
     device : Device
         Where blocks are wanted.
+
+    Attributes
+    ----------
+    centre : (d,) float64 tensor or None
+        What is subtracted, on the device.
     """
 
     def __init__(self, rows: Points, centre: Array | None, device: Device) -> None:
         self.shape: tuple[int, int] = rows.shape
         self._device = device
-        self._centre = None if centre is None else device.put(centre, np.float64)
+        self.centre = None if centre is None else device.put(centre, np.float64)
         self._rows: Any = rows
         if not is_sparse(rows) and device.has_room(rows.nbytes):
             self._rows = device.put(rows)
@@ -57,7 +62,7 @@ class Rows:
         if not torch.is_tensor(rows):
             rows = self._device.put(to_dense(rows))
         rows = rows.to(torch.float64)
-        return rows - self._centre if about and self._centre is not None else rows
+        return rows - self.centre if about and self.centre is not None else rows
 
 
 class Operands(NamedTuple):

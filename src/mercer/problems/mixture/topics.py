@@ -88,7 +88,7 @@ class TopicMix(Mixture):
         total = float(self.weights @ each)
         documents = parts.proportions * (ratio @ topics)
         words = topics * (ratio.T @ (parts.proportions * self.weights[:, None]))
-        prior = self.smoothing * _log_sum(parts.table, self.smoothing)
+        prior = self.smoothing * log_sum(parts.table, self.smoothing)
         if self.document_smoothing:
             logs = np.log(np.maximum(parts.proportions, _RARE)).sum(axis=1)
             prior += self.document_smoothing * float(self.weights @ logs)
@@ -214,5 +214,6 @@ def _packed(parts: TopicParts) -> Array:
     return np.concatenate([parts.table.ravel(), parts.proportions.ravel()])
 
 
-def _log_sum(table: Array, smoothing: float) -> float:
+def log_sum(table: Array, smoothing: float) -> float:
+    """Return the sum of the logarithms of chances; zero without smoothing, which asks for none."""
     return float(np.log(np.maximum(table, _RARE)).sum()) if smoothing else 0.0

@@ -1,9 +1,13 @@
-"""Many box programmes on one stored float32 K: pair steps on the card, all programmes at once."""
+"""Many box programmes on one stored float32 K: small sets of each, in rounds, on the card.
+
+The host only starts rounds, many at a time, and looks now and then who is done.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,16 +17,23 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Poll
-from mercer.backends.torch.boxes.descent_kernel import BYTES, FIXED, NAME, descent_text
-from mercer.backends.torch.boxes.sets import SIZE, descend_in_sets
-from mercer.backends.torch.device import to_host
+from mercer.backends.torch.boxes.programmes import Programmes, on_device
+from mercer.backends.torch.boxes.set_kernels import FOLLOW, GROUPS, SOLVE, follow_text, solve_text
 
 Tensor: TypeAlias = torch.Tensor
 
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
-_STEPS = 20_000  # of each programme between two looks at the clock: about a quarter of a second
-_WIDE = 4096  # variables from which a block has all threads that a card gives it
-_INT32 = np.iinfo(np.int32).max
+_SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
+_FIXED = 24 << 10  # bytes of shared memory beside K between the variables of a set
+_SHARE = 0.1  # of the present violation: what a set is solved to
+_INNER = 1024  # pair steps in a set at most
+_FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
+_LOOKS = 4  # with so few rounds; then it pays to record many as one
+_ROUNDS = 32  # between later looks: a few milliseconds
+_THREADS = 1024  # of a block that solves a set; one warp makes the steps, all gather K
+_NARROWEST = 32  # variables of a group at least: a warp
+INT32 = np.iinfo(np.int32).max
+COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
 
 def can_descend(boxes: Sequence[Box]) -> bool:
@@ -31,49 +42,31 @@ def can_descend(boxes: Sequence[Box]) -> bool:
         return False
     sizes = [len(box.gradient) for box in boxes]
     one_sum = all(box.group is None or not box.group.any() for box in boxes)
-    return bool(one_sum and sum(sizes) <= _INT32 and max(sizes) >= LEAST)
-
-
-def largest_programme(device: Any) -> int:
-    """Count the variables that one thread block has room for: F and flags of each."""
-    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return int((room - FIXED) // BYTES)
+    return bool(one_sum and sum(sizes) <= INT32 and len(boxes) < COUNT and max(sizes) >= LEAST)
 
 
 def solve_boxes(
     K: Tensor, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
 ) -> list[BoxAnswer]:
-    """Solve programmes side by side; those too large for a thread block in sets, one by one.
+    """Solve programmes side by side; see `Backend.box_qps`.
 
-    Parameters are those of `descend`.
+    Parameters are those of `descend`, but for the programmes, which are on the host.
     """
-    most = largest_programme(K.device)
-    small = [k for k, box in enumerate(boxes) if len(box.gradient) <= most]
-    found: dict[int, BoxAnswer] = {}
-    if small:
-        answers = descend(K, [boxes[k] for k in small], tol, max_iter, poll)
-        found = dict(zip(small, answers, strict=True))
-    for k, box in enumerate(boxes):
-        if k not in found:
-            found[k] = descend_in_sets(K, box, tol, max_iter, poll, _one, min(SIZE, most))
-    return [found[k] for k in range(len(boxes))]
-
-
-def _one(K: Tensor, box: Box, tol: float, max_iter: int) -> BoxAnswer:
-    return descend(K, [box], tol, max_iter, None)[0]
+    programmes = on_device(K, boxes)
+    return programmes.answers(*descend(K, programmes, tol, max_iter, poll))
 
 
 def descend(
-    K: Tensor, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
-) -> list[BoxAnswer]:
-    """Solve all programmes; see `Backend.box_qps`.
+    K: Tensor, programmes: Programmes, tol: float, max_iter: int, poll: Poll | None
+) -> tuple[Array, Array]:
+    """Move the variables of all programmes to their ends; return pair steps and violations.
 
     Parameters
     ----------
     K : (n, n) float32 tensor on a card
         The matrix.
-    boxes : sequence of Box
-        Programmes that `can_descend`.
+    programmes : Programmes
+        Programmes that `can_descend`, where K is.
     tol : float
         Largest violation at the end.
     max_iter : int
@@ -81,102 +74,179 @@ def descend(
     poll : callable or None
         Told the steps of all programmes, and the largest violation.
     """
-    state = State(K, boxes)
-    steps = 0
-    while True:
+    rounds = Rounds(K, programmes, tol, min(max_iter, INT32))
+    seen: _Look | None = None
+    for number in count():
         deadline.check()
-        state.launch(tol, min(_STEPS, max_iter - steps))
-        steps += min(_STEPS, max_iter - steps)
-        done, violation = bool(state.finished.all()), state.largest_violation()
-        asked = poll is not None and poll(int(state.steps.sum()), violation)
-        if done or asked or steps >= max_iter:
-            return state.answers()
+        if number < _LOOKS:
+            rounds.launch(_FIRST)
+        else:
+            rounds.replay()
+        before, seen = seen, rounds.look()
+        if before is None:
+            continue  # the card has work to do while the host reads what was a moment ago
+        found = before.read()
+        going = np.flatnonzero((found.finished == 0) & (found.steps < max_iter))
+        asked = poll is not None and poll(int(found.steps.sum()), float(found.violations.max()))
+        if asked or not len(going):
+            break
+        rounds.only(going)
+    rounds.close()
+    found = rounds.look().read()
+    return found.steps, found.violations
 
 
-class State:
-    """All programmes side by side.
+class Rounds:
+    """Where all programmes stand on the card, and the two kernels that move them.
 
     Parameters
     ----------
     K : (n, n) float32 tensor
         The matrix.
-    boxes : sequence of Box
-        The programmes.
+    programmes : Programmes
+        What is moved.
+    tol : float
+        Largest violation at the end.
+    limit : int
+        Pair steps of each programme.
     """
 
-    def __init__(self, K: Tensor, boxes: Sequence[Box]) -> None:
-        self.K, self.boxes = K, boxes
-        n, count = len(K), len(boxes)
-        sizes = [len(box.gradient) for box in boxes]
-        rows = [np.arange(n) if box.rows is None else box.rows for box in boxes]
-        self.begin = self._put(np.concatenate([[0], np.cumsum(sizes)]), np.int32)
-        self.rows = self._put(np.concatenate(rows), np.int32)
-        shifts = [
-            np.zeros(m) if b.shift is None else b.shift for b, m in zip(boxes, sizes, strict=True)
-        ]
-        epsilons = [
-            np.zeros(m) if b.epsilon is None else b.epsilon
-            for b, m in zip(boxes, sizes, strict=True)
-        ]
-        self.shifts = self._put(np.concatenate(shifts), np.float32)
-        self.epsilons = self._put(np.concatenate(epsilons), np.float32)
-        self.diagonal = K.diagonal()[self.rows.long()] + self.shifts
-        self.lower = self._put(np.concatenate([box.lower for box in boxes]), np.float64)
-        self.upper = self._put(np.concatenate([box.upper for box in boxes]), np.float64)
-        self.b = self._put(np.concatenate([box.start for box in boxes]), np.float64)
-        self.F = self._put(np.concatenate([box.gradient for box in boxes]), np.float32)
-        self.finished, self.steps = (self._put(np.zeros(count), np.int32) for _ in range(2))
-        self.violations = self._put(np.full(count, np.inf), np.float32)
-        self.largest = max(sizes)
-        tube = any(box.epsilon is not None for box in boxes)
-        shifted = any(box.shift is not None for box in boxes)
-        self.threads = 1024 if self.largest >= _WIDE else 256
-        self.kind = tube, shifted
+    def __init__(self, K: Tensor, programmes: Programmes, tol: float, limit: int) -> None:
+        self._K, self._programmes, self._tol, self._limit = K, programmes, tol, limit
+        number, largest = len(programmes.sizes), max(programmes.sizes)
+        self._width = max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
+        self._groups = -(-largest // self._width)
+        size = _size_of_sets(K.device)
+        tube, shifted = programmes.epsilon is not None, programmes.shift is not None
+        self._threads = min(self._width, 1024)
+        self._follow = _follow_kernel(self._threads, size, tube, K.device.index)
+        self._solve = _solve_kernel(size, tube, shifted, K.device.index)
+        self._active = torch.arange(number, dtype=torch.int32, device=K.device)
+        self._finished, self._counts, self._sizes, self._steps = (
+            self._ints(number) for _ in "1234"
+        )
+        self._members, self._moved = (self._ints(number * size) for _ in "12")
+        self._moves = self._doubles(number * size)
+        self._risers, self._fallers = (self._ints(number * GROUPS) for _ in "12")
+        self._tops, self._bottoms = (self._doubles(number * GROUPS) for _ in "12")
+        self._violations = self._doubles(number)
+        self._nothing, self._shared = self._doubles(1), 4 * size * (size + 1)
+        self._recorded: Any = None
 
-    def launch(self, tol: float, limit: int) -> None:
-        """Make some steps of every programme that is not at its end."""
-        card = torch.cuda.get_device_properties(self.K.device)
-        shared = BYTES * self.largest
-        kernel = _compiled(self.threads, *self.kind, self.K.device.index)
-        kernel.set_shared_memory_config(shared)
-        blocks = min(len(self.boxes), 2 * card.multi_processor_count)
-        arrays = [self.begin, self.rows, self.diagonal, self.lower, self.upper]
-        answers = [self.b, self.F, self.finished, self.steps, self.violations]
-        turn = torch.zeros(1, dtype=torch.int32, device=self.K.device)
-        sizes = [self.K.stride(0), len(self.boxes), turn]
-        arguments = [self.K, *sizes, *arrays, self.epsilons, self.shifts, *answers]
-        with torch.cuda.device(self.K.device):
-            kernel(
-                grid=(blocks, 1, 1),
-                block=(self.threads, 1, 1),
-                args=[*arguments, float(tol), limit],
-                shared_mem=shared,
-            )
+    def _ints(self, count: int) -> Tensor:
+        return torch.zeros(count, dtype=torch.int32, device=self._K.device)
 
-    def largest_violation(self) -> float:
-        """Return the largest violation of all programmes."""
-        return float(self.violations.max())
+    def _doubles(self, count: int) -> Tensor:
+        return torch.zeros(count, dtype=torch.float64, device=self._K.device)
 
-    def answers(self) -> list[BoxAnswer]:
-        """Bring everything back."""
-        ends = np.cumsum([len(box.gradient) for box in self.boxes])[:-1]
-        b, F = (np.split(to_host(x.double()), ends) for x in (self.b, self.F))
-        steps, violations = to_host(self.steps), to_host(self.violations).astype(np.float64)
-        return [
-            BoxAnswer(b[p], F[p], int(steps[p]), _judged(F[p], violations[p]))
-            for p in range(len(self.boxes))
-        ]
+    def only(self, going: Array) -> None:
+        """Go on with some programmes; others that are done cost little until they are many."""
+        if 2 * len(going) <= len(self._active):
+            self._recorded = None
+            numbers = torch.from_numpy(going.astype(np.int32))
+            pinned = numbers.pin_memory() if self._K.is_cuda else numbers
+            self._active = pinned.to(self._K.device, non_blocking=True)
 
-    def _put(self, array: Array, dtype: Any) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array, dtype=dtype)).to(self.K.device)
+    def launch(self, rounds: int, limit: int | None = None) -> None:
+        """Start so many rounds, one after another."""
+        p, active = self._programmes, len(self._active)
+        epsilon = self._nothing if p.epsilon is None else p.epsilon
+        shift = self._nothing if p.shift is None else p.shift
+        head = [self._K, self._K.stride(0), self._active, p.begin, p.rows, p.lower, p.upper]
+        moves = [self._finished, self._counts, self._moved, self._moves]
+        found = [self._tops, self._risers, self._bottoms, self._fallers]
+        follow = [*head, epsilon, p.b, p.F, *moves, *found, self._width]
+        ends = [self._members, self._sizes, self._steps, self._violations, self._width]
+        solve = [*head, epsilon, shift, p.b, p.F, *moves, *found, *ends, float(self._tol)]
+        solve += [_SHARE, _INNER, self._limit if limit is None else limit]
+        blocks = (self._threads, 1, 1)
+        with _at(self._K):
+            for _ in range(rounds):
+                self._follow(grid=(self._groups, active, 1), block=blocks, args=follow)
+                self._solve(
+                    grid=(active, 1, 1),
+                    block=(_THREADS, 1, 1),
+                    args=solve,
+                    shared_mem=self._shared,
+                )
+
+    def replay(self) -> None:
+        """Start many rounds at once, as they were recorded: a launch takes the host longer."""
+        if not self._K.is_cuda:
+            self.launch(_ROUNDS)
+            return
+        if self._recorded is None:
+            aside = torch.cuda.Stream(self._K.device)
+            self._recorded = torch.cuda.CUDAGraph()
+            with torch.cuda.stream(aside):
+                self._recorded.capture_begin(capture_error_mode="thread_local")
+                self.launch(_ROUNDS)
+                self._recorded.capture_end()
+        self._recorded.replay()
+
+    def close(self) -> None:
+        """Let F follow the last steps, and measure the violations."""
+        self.launch(1, limit=0)
+
+    def look(self) -> _Look:
+        """Ask where all programmes stand, without waiting for the answer."""
+        ended = [self._finished.double(), self._steps.double(), self._violations]
+        return _Look(torch.stack(ended))
 
 
-def _judged(F: Array, violation: float) -> float:
-    return float(violation) if np.isfinite(F).all() else float("nan")
+class _Look:
+    """Numbers on their way to the host."""
+
+    def __init__(self, numbers: Tensor) -> None:
+        self._host = torch.empty(
+            numbers.shape, dtype=numbers.dtype, device="cpu", pin_memory=numbers.is_cuda
+        )
+        self._host.copy_(numbers, non_blocking=True)
+        self._event = torch.cuda.Event() if numbers.is_cuda else None
+        if self._event is not None:
+            self._event.record(torch.cuda.current_stream(numbers.device))
+
+    def read(self) -> _Look:
+        """Wait for them."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self
+
+    @property
+    def finished(self) -> Array:
+        """Which programmes are at their end."""
+        return self._host[0].numpy()
+
+    @property
+    def steps(self) -> Array:
+        """Pair steps of each programme."""
+        return self._host[1].numpy().astype(np.int64)
+
+    @property
+    def violations(self) -> Array:
+        """The violation of each programme."""
+        return self._host[2].numpy()
+
+
+def _at(K: Tensor) -> Any:
+    return torch.cuda.device(K.device if K.is_cuda else -1)
+
+
+def _size_of_sets(device: Any) -> int:
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return next((s for s in _SETS if 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
 
 
 @cache
-def _compiled(threads: int, tube: bool, shifted: bool, card: int) -> Any:
-    text = descent_text(threads, tube=tube, shifted=shifted)
+def _follow_kernel(threads: int, size: int, tube: bool, card: int) -> Any:
     with torch.cuda.device(card):
-        return torch.cuda._compile_kernel(text, NAME)
+        return torch.cuda._compile_kernel(follow_text(threads, size=size, tube=tube), FOLLOW)
+
+
+@cache
+def _solve_kernel(size: int, tube: bool, shifted: bool, card: int) -> Any:
+    text = solve_text(_THREADS, size=size, tube=tube, shifted=shifted)
+    with torch.cuda.device(card):
+        kernel = torch.cuda._compile_kernel(text, SOLVE)
+        kernel.set_shared_memory_config(4 * size * (size + 1))
+    return kernel

@@ -2,7 +2,8 @@
 
 A card has room for hundreds of programmes at a time. So a few paths (the folds of a grid) do not
 wait for one another's ends: every step starts where the path starts. Only many paths (folds times
-pairs of classes), which fill the card anyhow, go step by step from warm starts.
+pairs of classes), which fill the card anyhow, go step by step from warm starts. Starts that are not
+zero (those of nu) are found on the host.
 """
 
 from __future__ import annotations
@@ -104,9 +105,9 @@ def _box(matrix: StoredMatrix, path: BoxPath, s: int, earlier: Array | None) -> 
     return step_box(path, path.steps[s], earlier, product)
 
 
-def values_at(K: Tensor, path: BoxPath, b: Array, device: Device) -> Array:
+def values_at(K: Tensor, path: BoxPath, b: Array | Tensor, device: Device) -> Array:
     """Return K b between the evaluation rows of a path and its own, in float64."""
-    right = device.put(b, np.float64)
+    right = b if isinstance(b, Tensor) else device.put(b, np.float64)
     rows = device.put(path.evaluation_rows)
     own = None if path.box.rows is None else device.put(path.box.rows)
 

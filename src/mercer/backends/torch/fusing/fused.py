@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +24,9 @@ from mercer.array_types import Index
 from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
+from mercer.backends.torch.fusing.leaves import Leaf, Side, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
-from mercer.backends.torch.fusing.tiling import BAND, Way, padded_depth
+from mercer.backends.torch.fusing.tiling import Way
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
@@ -32,71 +34,21 @@ from mercer.expression import Dot, SqDist
 
 Tensor: TypeAlias = torch.Tensor
 
-_EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16-bit numbers
 # Of the largest entry of a sample: what the kernel may be off there. The worst of all entries may
 # be twice as far off, and 3e-6 is what a backend is allowed.
 _ROUNDING = 1.5e-6
+_HALF_ROUNDING = 2e-3  # the same for one product of 16-bit numbers, which must be asked for
 _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # What products make of the distance of a row to itself, over twice its squared length: at least, by
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
 _LEAST_DISTANCE = 2.0**-21
 _UNSEEN = 2.0
-_EVERY = slice(None)
 _SPLITS = 3  # operands of a split product: times the features
 
 
 def is_available() -> bool:
     """Return whether Triton is installed; torch brings it where it works."""
     return importlib.util.find_spec("triton") is not None
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One side of a leaf as a kernel reads it.
-
-    Attributes
-    ----------
-    rows : tensor
-        (padded rows, depth) of 16-bit numbers, or (bands, depth, rows of a band) of float32.
-    squares : (padded rows,) float32 tensor
-        Squared lengths, for products.
-    """
-
-    rows: Tensor
-    squares: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """A leaf as a kernel reads it.
-
-    Attributes
-    ----------
-    way : Way
-        How it is compared.
-    depth : int
-        Padded features.
-    x, y : Side
-        Rows and columns.
-    factor : float
-        What products are multiplied by: powers of two taken back, and the 2 of a distance.
-    least : float
-        Squared distances from products are zero below this share of both squared lengths.
-    """
-
-    way: Way
-    depth: int
-    x: Side
-    y: Side
-    factor: float
-    least: float = 0.0
-
-    def arguments(self) -> list[Any]:
-        """Return what a kernel is called with."""
-        if self.way is Way.COLUMNS:
-            return [self.x.rows, self.y.rows]
-        sides = [self.x.rows, self.y.rows, self.x.squares, self.y.squares]
-        return [*sides, self.factor, self.least]
 
 
 class FusedPairs:
@@ -123,8 +75,15 @@ class FusedPairs:
     ) -> None:
         self._program, self._leaves, self.shape = program, leaves, shape
         self._terms = [
-            (_padded(u.to(torch.float32)), _padded(w.to(torch.float32))) for u, w in row_terms
+            (padded(u.to(torch.float32)), padded(w.to(torch.float32))) for u, w in row_terms
         ]
+
+    def transposed(self) -> FusedPairs:
+        """Return K', of the same operands."""
+        leaves = [replace(leaf, x=leaf.y, y=leaf.x) for leaf in self._leaves]
+        other = FusedPairs(self._program, leaves, [], (self.shape[1], self.shape[0]))
+        other._terms = [(w, u) for u, w in self._terms]
+        return other
 
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
@@ -138,11 +97,33 @@ class FusedPairs:
 
         return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
 
-    def nearest(self) -> tuple[Tensor, Tensor]:
-        """Return the smallest entry of each row of K and the number of its column."""
+    def nearest(self) -> Tensor:
+        """Return the number of the column with the smallest entry of each row of K."""
         from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
 
-        return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+        if self._closest is None:
+            return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+        found, is_close = self._closest.search()
+        again = is_close.nonzero()[:, 0]
+        if len(again):
+            (leaf,) = self._leaves
+            few = Side(padded(leaf.x.rows[again]), padded(leaf.x.squares[again]))
+            some = FusedPairs(
+                self._program, [replace(leaf, x=few)], [], (len(again), self.shape[1])
+            )
+            found[again] = find_nearest(self._program, some._arguments(), some._ways(), some.shape)
+        return found
+
+    @cached_property
+    def _closest(self) -> Any:
+        """What searches squared distances by one product; None for other formulas."""
+        from mercer.backends.torch.fusing.closest import MOST, Closest  # noqa: PLC0415  imports Triton
+
+        (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
+        plain = not (others or self._program.ops) and isinstance(kind, SqDist)
+        if plain and leaf.way is Way.PRODUCTS and 0 < leaf.features <= MOST:
+            return Closest(leaf, self.shape)
+        return None
 
     def _ways(self) -> tuple[tuple[Way, int], ...]:
         return tuple((leaf.way, leaf.depth) for leaf in self._leaves)
@@ -161,6 +142,7 @@ def fuse(
     row_terms: Sequence[tuple[Tensor, Tensor]],
     shape: tuple[int, int],
     device: Device,
+    halves: bool = False,
 ) -> FusedPairs | None:
     """Prepare operands for kernels; None where nothing can be fused.
 
@@ -176,6 +158,8 @@ def fuse(
         Rows and columns.
     device : Device
         Where.
+    halves : bool
+        Whether one product of 16-bit numbers is enough, with errors of about 1e-4.
     """
     resident = all(o.rows.is_resident and o.columns.is_resident for o in operands)
     something = bool(operands) and min(shape) > 0
@@ -184,71 +168,29 @@ def fuse(
     features = sum(_SPLITS * o.rows.shape[1] for o in operands)
     if not device.has_room(4.0 * features * sum(shape)):
         return None
-    for ways in _ways_to_compare(operands):
-        if _is_accurate(program, operands, row_terms, ways):
-            leaves = [
-                _with_zeros(o, prepare(o, way)) for o, way in zip(operands, ways, strict=True)
-            ]
-            return FusedPairs(program, leaves, row_terms, shape)
+    for half in (True, False) if halves else (False,):
+        for ways in _ways_to_compare(operands):
+            if _is_accurate(program, operands, row_terms, ways, half):
+                leaves = prepare_all(operands, ways, halves=half)
+                both = zip(operands, leaves, strict=True)
+                told = [_with_zeros(o, leaf, half) for o, leaf in both]
+                return FusedPairs(program, told, row_terms, shape)
     return None
 
 
 def _ways_to_compare(operands: Sequence[Operands]) -> list[list[Way]]:
     """Return what to try, the fastest first."""
     products = [Way.PRODUCTS if isinstance(o.leaf, Dot | SqDist) else Way.COLUMNS for o in operands]
+    shared = [
+        way if giver(o, operands) is None else Way.SHARED
+        for o, way in zip(operands, products, strict=True)
+    ]
     differences = [
         Way.COLUMNS if isinstance(o.leaf, SqDist) else way
         for o, way in zip(operands, products, strict=True)
     ]
-    return [products] if products == differences else [products, differences]
-
-
-def prepare(operands: Operands, way: Way, rows: Index = _EVERY, columns: Index = _EVERY) -> Leaf:
-    """Write both sides of a leaf, or some rows and columns of it, as kernels read them."""
-    scale = _scale(operands)
-    x = _side(operands.rows.block(rows), way, scale, left=True)
-    if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
-        y = x
-    else:
-        y = _side(operands.columns.block(columns), way, scale, left=False)
-    depth = int(x.rows.shape[1])
-    doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
-    return Leaf(way, depth, x, y, doubled / scale**2)
-
-
-def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
-    squares = _padded(block.square().sum(dim=1).to(torch.float32))
-    if way is Way.COLUMNS:
-        rows = _padded(block.to(torch.float32))
-    else:
-        high, low = split(scale * block)
-        # small terms first: tensor cores cut off what does not fit beside the sum so far
-        rows = _padded(torch.cat([high, low, high] if left else [low, high, high], dim=1))
-    missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
-    rows = torch.nn.functional.pad(rows, (0, missing))
-    if way is Way.COLUMNS:
-        rows = rows.reshape(-1, BAND, rows.shape[1]).transpose(1, 2)
-    return Side(rows.contiguous(), squares)
-
-
-def split(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return 16-bit numbers h and l with x = h + l up to 2^-22 of the largest entries."""
-    high = x.to(torch.float16)
-    return high, (x - high.to(x.dtype)).to(torch.float16)
-
-
-def _scale(operands: Operands) -> float:
-    """Return the power of two that brings the largest entry of both sides near 2^8."""
-    largest = max(operands.rows.largest(), operands.columns.largest())
-    if not 0 < largest < float("inf"):
-        return 1.0
-    return float(2.0 ** (_EXPONENT - torch.tensor(largest).frexp()[1].item()))
-
-
-def _padded(rows: Tensor) -> Tensor:
-    """Repeat the last row up to a multiple of the tiles, and for one tile that begins anywhere."""
-    missing = -len(rows) % BAND + BAND
-    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
+    every = (shared, products, differences)
+    return [ways for k, ways in enumerate(every) if ways not in every[:k]]
 
 
 # --- whether float32 is enough -------------------------------------------------------------------
@@ -259,6 +201,7 @@ def _is_accurate(
     operands: Sequence[Operands],
     row_terms: Sequence[tuple[Tensor, Tensor]],
     ways: Sequence[Way],
+    halves: bool,
 ) -> bool:
     """Compare what the kernel itself makes of a sample with float64.
 
@@ -274,17 +217,17 @@ def _is_accurate(
     wanted = run(program, Block(exact, terms, [], like))
     if not bool(wanted.isfinite().all()):
         return False
-    leaves = [prepare(o, way, rows, columns) for o, way in zip(operands, ways, strict=True)]
+    leaves = prepare_all(operands, ways, rows, columns, halves)
     sample = FusedPairs(program, leaves, terms, (len(rows), len(columns)))
     try:
         with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
             error = (sample.rows(slice(0, len(rows))) - wanted).abs().amax()
     except OutOfResources:
         return False
-    return bool(error <= _ROUNDING * wanted.abs().amax())
+    return bool(error <= (_HALF_ROUNDING if halves else _ROUNDING) * wanted.abs().amax())
 
 
-def _with_zeros(operands: Operands, leaf: Leaf) -> Leaf:
+def _with_zeros(operands: Operands, leaf: Leaf, halves: bool) -> Leaf:
     """Say which distances are zero: what the kernel makes of rows and themselves, and some more.
 
     Nothing but the kernel itself tells how the sums of tensor cores round.
@@ -292,7 +235,7 @@ def _with_zeros(operands: Operands, leaf: Leaf) -> Leaf:
     if leaf.way is not Way.PRODUCTS or not isinstance(operands.leaf, SqDist):
         return leaf
     rows = _sample([operands], "rows")
-    own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows)
+    own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows, halves)
     distances = FusedPairs(lower(SqDist()), [own], [], (len(rows), len(rows)))
     with np.errstate(all="ignore"):
         found = distances.rows(slice(0, len(rows))).diagonal()

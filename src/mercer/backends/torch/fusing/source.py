@@ -5,10 +5,13 @@ compiled once for all scales of a search. One program of the grid holds a tile o
 over the columns of its part; nothing of the matrix is written to memory unless rows are asked for.
 
 Rows and columns are padded by copies of the last ones, and features by zeros, so that loads need no
-masks. Leaves are compared in one of two ways (`Way`):
+masks. Leaves are compared in one of three ways (`Way`):
 
 products
     one matrix product of 16-bit operands on the tensor cores, float32 sums (`Dot`, `SqDist`);
+shared
+    a `Dot` of rows whose distances are compared, too: their product about the centre c serves both,
+    x.y = (x - c).(y - c) + u + w with a number u of each row and w of each column;
 columns
     feature by feature in float32 (all statistics).
 """
@@ -17,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from mercer.backends.lowering.program import Code, Op, Program
-from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS, Steps
+from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS
+from mercer.backends.torch.fusing.reductions import Reduction, lines_of
 from mercer.backends.torch.fusing.tiling import BAND, HELD, STEP, UNROLLED, Way, pieces
 from mercer.expression import (
     SqDist,
@@ -31,15 +34,12 @@ from mercer.expression import (
 _MOST_POWER = 64  # by repeated multiplication
 _MOST_DEGREE = 4  # of symmetric sums: each degree takes a tile of registers
 _LOG2E = 1.4426950408889634
-
-
-class Reduction(Enum):
-    """What becomes of a tile."""
-
-    VECTOR = "vector"  # times one column, summed
-    MATRIX = "matrix"  # times several columns, by tensor cores
-    ROWS = "rows"  # written out
-    NEAREST = "nearest"  # the smallest entry of each row, and its number
+_NUMBERS = "tl.arange(0, BN)"
+_ARGUMENTS = {
+    Way.PRODUCTS: ("X", "Y", "HX", "HY", "f", "t"),
+    Way.SHARED: ("HX", "HY", "f"),
+    Way.COLUMNS: ("X", "Y"),
+}
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,13 @@ def write_kernel(
     ways : sequence of Way
         How each leaf is compared.
     depths : sequence of int
-        Padded numbers of features of each leaf, as `padded_depth` gives them.
+        Padded numbers of features of each leaf, as `padded_depth` gives them; for one that shares a
+        product, the number of the other leaf.
     reduction : Reduction
         What becomes of tiles.
     """
     text = _Text(program, ways, depths)
-    before, inside, after = _REDUCTIONS[reduction]
+    before, inside, after = lines_of(reduction, ways)
     arguments = ["n", "m", "first", "span", "V", "OUT", "NUMBERS", "width", *text.pointers()]
     head = list(text.before())
     tiles = [*text.leaves(), *text.operations()]
@@ -94,13 +95,23 @@ def write_kernel(
         "    rows = (first + tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)",
         "    begin = tl.program_id(1) * span",
         "    end = tl.minimum(begin + span, m)",
+        f"    across = {_across(ways)}",
         *(f"    {line}" for line in [*head, *before]),
         "    for start in range(begin, end, BN):",
-        "        columns = (start + tl.arange(0, BN)).to(tl.int64)",
+        "        columns = (start + across).to(tl.int64)",
         *(f"        {line}" for line in [*tiles, *inside]),
         *(f"    {line}" for line in after),
     ]
     return Kernel("\n".join(lines) + "\n", tuple(text.constants))
+
+
+def _across(ways: Sequence[Way]) -> str:
+    """Return the numbers of the columns of a tile.
+
+    Where features are compared one by one, four neighbours that one thread loads at a time would
+    have to be dealt out to others for every feature: Triton is not to know that they are such.
+    """
+    return f"tl.max_contiguous({_NUMBERS}, 1)" if Way.COLUMNS in ways else _NUMBERS
 
 
 class _Text:
@@ -117,8 +128,7 @@ class _Text:
 
     def pointers(self) -> Iterator[str]:
         for i, way in enumerate(self.ways):
-            more = ("HX", "HY", "f", "t") if way is Way.PRODUCTS else ()
-            yield from (f"{name}{i}" for name in ("X", "Y", *more))
+            yield from (f"{name}{i}" for name in _ARGUMENTS[way])
         for i in range(len(self.program.row_terms)):
             yield from (f"U{i}", f"W{i}")
 
@@ -128,7 +138,7 @@ class _Text:
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield f"px{i} = X{i} + (rows // {BAND}) * {depth * BAND} + rows % {BAND}"
-            if way is Way.PRODUCTS and isinstance(leaf, SqDist):
+            if way is Way.SHARED or (way is Way.PRODUCTS and isinstance(leaf, SqDist)):
                 yield f"hx{i} = tl.load(HX{i} + rows)"
             if way is Way.PRODUCTS and depth <= HELD:
                 for begin, width in pieces(depth):
@@ -143,27 +153,33 @@ class _Text:
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield from self._by_columns(i, leaf, depth)
-                continue
-            yield from _held_product(i, depth) if depth <= HELD else _stepped_product(i, depth)
-            if isinstance(leaf, SqDist):
+            elif way is Way.PRODUCTS:
+                yield from _held_product(i, depth) if depth <= HELD else _stepped_product(i, depth)
+        for i, (leaf, way, other) in enumerate(self._parts()):
+            if way is Way.SHARED:
+                yield f"hy{i} = tl.load(HY{i} + columns)"
+                yield f"r{i} = f{i} * p{other} + (hx{i}[:, None] + hy{i}[None, :])"
+            elif way is Way.PRODUCTS and isinstance(leaf, SqDist):
                 yield f"hy{i} = tl.load(HY{i} + columns)"
                 yield f"h{i} = hx{i}[:, None] + hy{i}[None, :]"
-                yield f"r{i} = h{i} - f{i} * r{i}"
+                yield f"r{i} = h{i} - f{i} * p{i}"
                 yield f"r{i} = tl.where(r{i} > t{i} * h{i}, r{i}, 0.0)"
-            else:
-                yield f"r{i} = f{i} * r{i}"
+            elif way is Way.PRODUCTS:
+                yield f"r{i} = f{i} * p{i}"
         for i in range(len(self.program.row_terms)):
             yield f"w{i} = tl.load(W{i} + columns)"
 
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
         begin, step, end = FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
         yield from begin
-        yield f"py{i} = Y{i} + (columns // {BAND}) * {depth * BAND} + columns % {BAND}"
+        # a tile of columns lies in one band
+        yield f"band = tl.zeros((), tl.int64) + start // {BAND}"
+        yield f"py{i} = Y{i} + band * {depth * BAND} + start % {BAND}"
         yield f"for k in range(0, {depth}, {UNROLLED}):"
         yield f"    for j in tl.static_range({UNROLLED}):"
         # names of their own: Triton wants a name to keep its type through a loop
         yield f"        a = tl.load(px{i} + (k + j) * {BAND})[:, None]"
-        yield f"        b = tl.load(py{i} + (k + j) * {BAND})[None, :]"
+        yield f"        b = tl.load(py{i} + (k + j) * {BAND} + across)[None, :]"
         yield from (f"        {line}" for line in step)
         yield from end
 
@@ -192,17 +208,17 @@ def _held_product(i: int, depth: int) -> Iterator[str]:
     for begin, width in pieces(depth):
         where = f"columns[None, :] * {depth} + ({begin} + tl.arange(0, {width}))[:, None]"
         yield f"y{i}_{begin} = tl.load(Y{i} + {where})"
-        yield f"r{i} = tl.dot(x{i}_{begin}, y{i}_{begin}{total})"
-        total = f", r{i}"
+        yield f"p{i} = tl.dot(x{i}_{begin}, y{i}_{begin}{total})"
+        total = f", p{i}"
 
 
 def _stepped_product(i: int, depth: int) -> Iterator[str]:
-    yield f"r{i} = tl.zeros((BM, BN), tl.float32)"
+    yield f"p{i} = tl.zeros((BM, BN), tl.float32)"
     yield f"for k in range(0, {depth}, {STEP}):"
     yield f"    inner = k + tl.arange(0, {STEP})"
     yield f"    left = tl.load(X{i} + rows[:, None] * {depth} + inner[None, :])"
     yield f"    right = tl.load(Y{i} + columns[None, :] * {depth} + inner[:, None])"
-    yield f"    r{i} = tl.dot(left, right, r{i})"
+    yield f"    p{i} = tl.dot(left, right, p{i})"
 
 
 # --- operations on tiles -----------------------------------------------------------------------
@@ -271,48 +287,4 @@ _VERBS: dict[Code, _Verb] = {
     Code.POLYNOMIAL: _polynomial,
     Code.ROW_PRODUCT: lambda op, t: f"u{op.item}[:, None] * w{op.item}[None, :]",
     Code.ROW_SUM: lambda op, t: f"u{op.item}[:, None] + w{op.item}[None, :]",
-}
-
-
-# --- reductions: lines before the walk over columns, in it, and after ---------------------------
-
-_OUTPUT = "(tl.program_id(1).to(tl.int64) * n + rows - first)"
-_REDUCTIONS: dict[Reduction, Steps] = {
-    Reduction.VECTOR: (
-        ["total = tl.zeros((BM, BN), tl.float32)"],
-        ["total += r0 * tl.load(V + columns)[None, :]"],
-        [f"tl.store(OUT + {_OUTPUT}, tl.sum(total, axis=1), mask=rows - first < n)"],
-    ),
-    Reduction.MATRIX: (
-        ["total = tl.zeros((BM, KV), tl.float32)", "wide = tl.arange(0, KV)"],
-        [
-            "v = tl.load(V + columns[:, None] * KV + wide[None, :])",
-            'total = tl.dot(r0, v, total, input_precision="tf32x3")',
-        ],
-        [
-            f"where = {_OUTPUT}[:, None] * KV + wide[None, :]",
-            "tl.store(OUT + where, total, mask=(rows - first < n)[:, None])",
-        ],
-    ),
-    Reduction.ROWS: (
-        [],
-        [
-            "where = (rows - first)[:, None] * width + columns[None, :]",
-            "known = (rows - first < n)[:, None] & (columns < width)[None, :]",
-            "tl.store(OUT + where, r0, mask=known)",
-        ],
-        [],
-    ),
-    Reduction.NEAREST: (
-        ['best = tl.full((BM,), float("inf"), tl.float32)', "number = tl.zeros((BM,), tl.int64)"],
-        [
-            "least, place = tl.min(r0, axis=1, return_indices=True)",
-            "number = tl.where(least < best, start + place, number)",
-            "best = tl.minimum(least, best)",
-        ],
-        [
-            f"tl.store(OUT + {_OUTPUT}, best, mask=rows - first < n)",
-            f"tl.store(NUMBERS + {_OUTPUT}, number, mask=rows - first < n)",
-        ],
-    ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-BAND = 256  # rows whose features lie together, one feature of all of them after the other
+BAND = 512  # rows whose features lie together, one feature of all of them after the other
 UNROLLED = 8  # features of a leaf by columns are padded to a multiple of this
 STEP = 64  # features of a product at a time, where all of a row do not fit registers
 HELD = 512  # features of a product that a tile of rows holds from beginning to end
@@ -16,6 +16,7 @@ class Way(Enum):
     """How a leaf is compared."""
 
     PRODUCTS = "products"
+    SHARED = "shared"  # the product of another leaf, moved to its own origin
     COLUMNS = "columns"
 
 

@@ -1,0 +1,89 @@
+"""Box programmes side by side in the memory of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from mercer.array_types import Array
+from mercer.backends.boxes import Box, BoxAnswer
+from mercer.backends.torch.device import to_host
+
+Tensor: TypeAlias = torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Programmes:
+    """All programmes, their variables one after another.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Variables of each.
+    begin : (programmes + 1,) int32 tensor
+        Number of the first variable of each.
+    rows : int32 tensor
+        The row of K of each variable.
+    lower, upper, b, F : float64 tensors
+        Bounds, coefficients and gradient of each variable.
+    epsilon, shift : float64 tensors or None
+        As in `Box`; None where all are zero.
+    """
+
+    sizes: Sequence[int]
+    begin: Tensor
+    rows: Tensor
+    lower: Tensor
+    upper: Tensor
+    b: Tensor
+    F: Tensor
+    epsilon: Tensor | None = None
+    shift: Tensor | None = None
+
+    def answers(self, steps: Array, violations: Array) -> list[BoxAnswer]:
+        """Bring everything to the host; what is not finite has no violation."""
+        ends = np.cumsum(self.sizes)[:-1]
+        b, F = (np.split(to_host(x), ends) for x in (self.b, self.F))
+        known = [v if np.isfinite(f).all() else np.nan for v, f in zip(violations, F, strict=True)]
+        return [
+            BoxAnswer(b[p], F[p], int(steps[p]), float(known[p])) for p in range(len(self.sizes))
+        ]
+
+
+def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
+    """Send programmes to where K is.
+
+    Parameters
+    ----------
+    K : (n, n) tensor
+        The matrix.
+    boxes : sequence of Box
+        The programmes.
+    """
+    sizes = [len(box.gradient) for box in boxes]
+
+    def put(arrays: Sequence[Array], dtype: Any = np.float64) -> Tensor:
+        return torch.from_numpy(np.concatenate(arrays).astype(dtype)).to(K.device)
+
+    def optional(arrays: Sequence[Array | None]) -> Tensor | None:
+        if all(array is None for array in arrays):
+            return None
+        pairs = zip(arrays, sizes, strict=True)
+        return put([np.zeros(m) if array is None else array for array, m in pairs])
+
+    every = np.arange(len(K))
+    return Programmes(
+        sizes,
+        put([[0], np.cumsum(sizes)], np.int32),
+        put([every if box.rows is None else box.rows for box in boxes], np.int32),
+        put([box.lower for box in boxes]),
+        put([box.upper for box in boxes]),
+        put([box.start for box in boxes]),
+        put([box.gradient for box in boxes]),
+        optional([box.epsilon for box in boxes]),
+        optional([box.shift for box in boxes]),
+    )

@@ -1,0 +1,76 @@
+"""What becomes of tiles, as lines of a Triton kernel: products, rows, nearest columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from mercer.backends.torch.fusing.feature_steps import Steps
+from mercer.backends.torch.fusing.tiling import Way
+
+
+class Reduction(Enum):
+    """What becomes of a tile."""
+
+    VECTOR = "vector"  # times one column, summed
+    MATRIX = "matrix"  # times several columns, by tensor cores
+    ROWS = "rows"  # written out
+    NEAREST = "nearest"  # the smallest entry of each row, and its number
+
+
+# Lines before the walk over columns, in it, and after.
+_OUTPUT = "(tl.program_id(1).to(tl.int64) * n + rows - first)"
+_REDUCTIONS: dict[Reduction, Steps] = {
+    Reduction.VECTOR: (
+        ["total = tl.zeros((BM, BN), tl.float32)"],
+        ["total += r0 * tl.load(V + columns)[None, :]"],
+        [f"tl.store(OUT + {_OUTPUT}, tl.sum(total, axis=1), mask=rows - first < n)"],
+    ),
+    Reduction.MATRIX: (
+        ["total = tl.zeros((BM, KV), tl.float32)", "wide = tl.arange(0, KV)"],
+        [
+            "v = tl.load(V + columns[:, None] * KV + wide[None, :])",
+            'total = tl.dot(r0, v, total, input_precision="tf32x3")',
+        ],
+        [
+            f"where = {_OUTPUT}[:, None] * KV + wide[None, :]",
+            "tl.store(OUT + where, total, mask=(rows - first < n)[:, None])",
+        ],
+    ),
+    Reduction.ROWS: (
+        [],
+        [
+            "where = (rows - first)[:, None] * width + columns[None, :]",
+            "known = (rows - first < n)[:, None] & (columns < width)[None, :]",
+            "tl.store(OUT + where, r0, mask=known)",
+        ],
+        [],
+    ),
+    Reduction.NEAREST: (
+        ['best = tl.full((BM,), float("inf"), tl.float32)', "number = tl.zeros((BM,), tl.int64)"],
+        [
+            "least, place = tl.min(r0, axis=1, return_indices=True)",
+            "number = tl.where(least < best, start + place, number)",
+            "best = tl.minimum(least, best)",
+        ],
+        [
+            f"tl.store(OUT + {_OUTPUT}, best, mask=rows - first < n)",
+            f"tl.store(NUMBERS + {_OUTPUT}, number, mask=rows - first < n)",
+        ],
+    ),
+}
+
+# Where features are compared one by one there are no registers for a second tile of sums, and work
+# enough between two tiles for what threads add up together.
+_BY_TILE: Steps = (
+    ["total = tl.zeros((BM,), tl.float32)"],
+    ["total += tl.sum(r0 * tl.load(V + columns)[None, :], axis=1)"],
+    [f"tl.store(OUT + {_OUTPUT}, total, mask=rows - first < n)"],
+)
+
+
+def lines_of(reduction: Reduction, ways: Sequence[Way]) -> Steps:
+    """Return the lines of a reduction for leaves that are compared in such ways."""
+    if reduction is Reduction.VECTOR and Way.COLUMNS in ways:
+        return _BY_TILE
+    return _REDUCTIONS[reduction]
