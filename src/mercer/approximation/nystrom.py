@@ -35,14 +35,11 @@ from mercer.row_chunks import chunked, slices
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
 _ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
-<<<<<<< HEAD
 _FEWEST = 256  # rows of a thread, where it has enough to do with them: so many operations
 _OPERATIONS = 1 << 30
 _ALONE = 4000  # landmarks up to which threads of BLAS wait for one another longer than they work
-=======
 _SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
->>>>>>> main
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
 
 
@@ -254,10 +251,7 @@ class NystromFeatures(Features):
                 out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
 
         with one_blas_thread():
-<<<<<<< HEAD
             chunked(chunk, n, max(_FEWEST, min(4096, _OPERATIONS // max(1, m * m))))
-=======
-            chunked(chunk, n)
         return None
 
     def _write_by(self, factor: Factor, X: Points, out: Array) -> None:
@@ -265,4 +259,3 @@ class NystromFeatures(Features):
         step = rows_at_once(out.shape[1], _SENT_AT_ONCE, arrays=2)
         for part in slices(0, len(out), step):
             out[part] = factor.half_solve(self.raw(take(X, part), np.float64).T).T
->>>>>>> main
