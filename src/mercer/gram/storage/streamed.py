@@ -184,8 +184,11 @@ class StreamedGram(FactoredGram):
                     if origin is not None:
                         np.subtract(F[part], origin, out=F[part])
 
-            with one_blas_thread():
-                chunked(chunk, n)
+            if self.on_card:  # one after the other
+                chunk(slice(0, n))
+            else:
+                with one_blas_thread():
+                    chunked(chunk, n)
         return F
 
     @property
