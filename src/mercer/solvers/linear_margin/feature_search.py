@@ -29,6 +29,7 @@ _WIDE = 4.0  # times the size of residuals: the first rounding, which every row 
 _NARROWER = 0.25  # the rounding, from one descent to the next
 _NARROWEST = 1e-7  # times the size of residuals: rows that are near then stay near
 _BAND = 2.0  # times the rounding: within that a row counts as near its corner
+_MOVED = 3.0  # times the last move of its residual: so does a row within that
 _WARM = 0.7  # of the band times the size of b: where the central path is joined
 _WIDEN = 1.0  # the band, when it was too narrow: rows that went beyond it join by themselves
 _LESS = 0.5  # the band, when it was wide enough but for some rows
@@ -92,7 +93,7 @@ class FeatureSearch:
             at = SmoothPoint(v, part.residuals(v))
             unit = self._size(part, at.t)
             start, error = min(error, _WIDE * unit), self._error(size) * unit
-            at, width = self._narrowed(part, at, start, _SHARE * error, 0)
+            at, width, _ = self._narrowed(part, at, start, _SHARE * error, 0)
             v, ok = at.v, at.ok
             if self.stopped or not ok:
                 break
@@ -100,17 +101,23 @@ class FeatureSearch:
 
     def _narrowed(
         self, P: FeatureProgramme, at: SmoothPoint, width: float, end: float, most: int
-    ) -> tuple[SmoothPoint, float]:
-        """Round corners over ever less, until that is `end`, or so little that few rows feel it."""
+    ) -> tuple[SmoothPoint, float, Array]:
+        """Round corners over ever less, until that is `end`, or so little that few rows feel it.
+
+        Returns the point, the rounding, and how far residuals moved for the last time.
+        """
+        moved = np.zeros(len(at.t))
         descended = False
         while True:
             found = descend_rounded(P, at, width, self._tick)
             if descended and not found.ok:
-                return at, width / _NARROWER
+                return at, width / _NARROWER, moved
+            if descended:
+                moved = np.abs(found.t - at.t)
             descended = True
             near = np.count_nonzero(P.duals_at(found.t).distance_to_corner <= _BAND * width)
             if not found.ok or self.stopped or width <= end or near <= most:
-                return found, width
+                return found, width, moved
             at, width = found, _NARROWER * width
 
     def _sizes(self) -> list[int]:
@@ -149,20 +156,41 @@ class FeatureSearch:
         if len(at.t) <= 2 * few:
             return self._all(P, at.v, at.t, _WARM * _BAND * width / _NARROWER)
         end = _NARROWEST * self._size(P, at.t)
-        at, width = self._narrowed(P, at, width, end, max(len(at.t) // _FEW_OF, few))
+        most = max(len(at.t) // _FEW_OF, few)
+        at, width, moved = self._narrowed(P, at, width, end, most)
         if not at.ok:  # digits that features lack misled the descent: begin anew, on all rows
             v = np.zeros(P.rows.width)
             return self._all(P, v, P.residuals(v), np.inf)
         if self.stopped:
             return Vertex(P.duals_at(at.t).b, at.v)
-        return self._exact(P, at.v, at.t, _BAND * width, _NARROWER * width)
+        if not moved.any():
+            moved = self._foreseen(P, at, width)
+        return self._exact(P, at, _BAND * width, _NARROWER * width, moved)
 
-    def _exact(self, P: FeatureProgramme, v: Array, t: Array, band: float, width: float) -> Vertex:
-        """Screen and solve until every row is where it was thought to be."""
+    def _foreseen(self, P: FeatureProgramme, at: SmoothPoint, width: float) -> Array:
+        """Return how far residuals move where corners are rounded over less, from rows near one."""
+        piece, none = P.duals_at(at.t), np.zeros(len(at.t))
+        near = np.flatnonzero(piece.distance_to_corner <= _BAND * width)
+        if not len(near) or self._too_many(near, piece, _BAND * width):
+            return none
+        Q, start = P.inner(near, piece), SmoothPoint(at.v, at.t[near])
+        found = descend_rounded(Q, start, _NARROWER * width, self._tick)
+        return np.abs(P.residuals(found.v) - at.t) if found.ok else none
+
+    def _exact(
+        self, P: FeatureProgramme, at: SmoothPoint, band: float, width: float, moved: Array
+    ) -> Vertex:
+        """Screen and solve until every row is where it was thought to be.
+
+        Rows that moved farther than others, when corners were last rounded over less, are taken for
+        near from farther away.
+        """
+        v, t = at.v, at.t
         piece, wrong = P.duals_at(t), np.zeros(0, dtype=np.int64)
         for done in range(_ROUNDS + 1):
             value = P.value(v, t, piece.b)
-            near = np.union1d(np.flatnonzero(piece.distance_to_corner <= band), wrong)
+            reach = np.maximum(band, _MOVED * moved)
+            near = np.union1d(np.flatnonzero(piece.distance_to_corner <= reach), wrong)
             if done == _ROUNDS or self._too_many(near, piece, band):
                 return self._all(P, v, t, band)
             vertex = self._solved(P.inner(near, piece), SmoothPoint(v, t[near]), width)
@@ -172,6 +200,7 @@ class FeatureSearch:
             wrong, depth = _crossed(piece, near, t, t_new)
             if depth <= 1e-9 * (1.0 + self.residual_size):
                 return assembled(P, near, piece, vertex.v, vertex.b)
+            moved = np.abs(t_new - t)
             v, t, piece, halved = _descended(P, (v, t), (vertex.v, t_new), value)
             band *= _WIDEN if halved else _LESS
             width = _NARROWER * band / _BAND
