@@ -16,6 +16,7 @@ from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.multitask.features import likelihood_of_features, solved_by_features
+from mercer.certificates.norms import larger
 from mercer.certificates.process.regression import likelihood_rounding
 from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import Gram, definiteness, exact
@@ -187,7 +188,7 @@ def _variances(
         r, true = c - image, 2.0 * np.sum(c * g) - np.sum(g * image)
         # least is zero where noise over a weight is below all numbers: then nothing is shown
         beyond = float(np.sum(r**2)) / least if least > 0 else np.inf
-        worst = max(worst, abs(explained - true) + beyond)
+        worst = larger(worst, abs(explained - true) + beyond)
     return worst / largest, len(rows)
 
 
