@@ -103,9 +103,7 @@ def _with_gaps(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     log_determinant = 2.0 * float(np.sum(np.log(held.diagonal())))
     log_determinant += (len(problem.readings.row) - T * D) * float(np.log(noise))
     likelihood = _likelihood(problem, coef, U, log_determinant)
-    value = TaskPosterior(
-        coef, None, None, held.lower(), likelihood, weights=U @ task_root(problem.tasks)
-    )
+    value = TaskPosterior(coef, None, None, held.lower(), likelihood, weights=U @ R)
     return value, Status.SINGULAR if singular else Status.SOLVED
 
 
