@@ -64,7 +64,7 @@ class TaskQuantities:
     at_lower, at_upper : int
         How many of these are at a bound.
     mismatch : float
-        Where there are weights beside coefficients A: how far F'A is from them, over their size.
+        Where there are weights beside coefficients A: how far F'A B is from them, over their size.
     """
 
     relative_residual: float
@@ -139,7 +139,7 @@ def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> Ta
         _number(steepest),
         at_lower,
         at_upper,
-        _number(_mismatch(K, value)),
+        _number(_mismatch(K, value, problem.tasks)),
     )
 
 
@@ -156,10 +156,10 @@ def _number(x: Any) -> float:
     return float(x) if np.isfinite(x) else float("inf")
 
 
-def _mismatch(K: Gram, value: TaskPosterior) -> float:
+def _mismatch(K: Gram, value: TaskPosterior, B: Array) -> float:
     if value.weights is None:
         return 0.0
-    off = np.linalg.norm(np.asarray(K.factor.T @ value.coef) - value.weights)
+    off = np.linalg.norm(np.asarray(K.factor.T @ value.coef) @ B - value.weights)
     return float(off / max(float(np.linalg.norm(value.weights)), np.finfo(float).tiny))
 
 
