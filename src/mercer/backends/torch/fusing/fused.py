@@ -23,6 +23,7 @@ from mercer.array_types import Index
 from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
+from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
 from mercer.backends.torch.fusing.leaves import Leaf, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import Way
@@ -75,21 +76,30 @@ class FusedPairs:
         self._terms = [
             (padded(u.to(torch.float32)), padded(w.to(torch.float32))) for u, w in row_terms
         ]
+        self.deep = None
+        if is_deep(leaves):
+            self.deep = DeepProducts(program, leaves[0], self._terms, shape)
 
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
+        if self.deep is not None:
+            return self.deep.product(right)
         from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
 
         return multiply(self._program, self._arguments(), self._ways(), self.shape, right)
 
     def rows(self, part: slice) -> Tensor:
         """Return some rows of K."""
+        if self.deep is not None:
+            return self.deep.block(part, slice(0, self.shape[1]))
         from mercer.backends.torch.fusing.launch import write_rows  # noqa: PLC0415  imports Triton
 
         return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
 
     def nearest(self) -> tuple[Tensor, Tensor]:
         """Return the smallest entry of each row of K and the number of its column."""
+        if self.deep is not None:
+            return self.deep.nearest()
         from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
 
         return find_nearest(self._program, self._arguments(), self._ways(), self.shape)

@@ -1,0 +1,101 @@
+"""Rows of many features: the products of the library of the card, and the formula in plain torch.
+
+A generated kernel holds a tile of rows from beginning to end only where their features are few.
+Where they are many, nothing is gained by evaluating the formula within the product: the products
+take most of the time, and those of cuBLAS are many times as fast. No kernel is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import torch
+
+from mercer.backends.lowering.program import Program
+from mercer.backends.torch.device import full_float32, parts
+from mercer.backends.torch.fusing.leaves import Leaf
+from mercer.backends.torch.fusing.tiling import HELD, Way
+from mercer.backends.torch.program import Block, run
+from mercer.expression import SqDist
+
+Tensor: TypeAlias = torch.Tensor
+
+_ENTRIES = 1 << 27  # of a block: half a gigabyte of float32
+_WIDTH = 1 << 14  # columns whose float32 products are added up before float64 takes over
+
+
+def is_deep(leaves: Sequence[Leaf]) -> bool:
+    """Return whether a product of one leaf is all that takes time, and cuBLAS can make it.
+
+    Parameters
+    ----------
+    leaves : sequence of Leaf
+        Of a program, as kernels read them.
+    """
+    if len(leaves) != 1 or leaves[0].way is not Way.PRODUCTS or leaves[0].depth <= HELD:
+        return False
+    return leaves[0].x.rows.is_cuda and "dtype" in torch.ops.aten.mm.overloads()
+
+
+class DeepProducts:
+    """A program of one leaf, whose product is made in blocks.
+
+    Parameters
+    ----------
+    program : Program
+        What is evaluated.
+    leaf : Leaf
+        Its only operands.
+    terms : sequence of pairs of tensors
+        Values of row terms, padded as the rows are.
+    shape : tuple of int
+        Rows and columns.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        leaf: Leaf,
+        terms: Sequence[tuple[Tensor, Tensor]],
+        shape: tuple[int, int],
+    ) -> None:
+        self._program, self._leaf, self._terms, self._shape = program, leaf, terms, shape
+
+    def block(self, rows: slice, columns: slice) -> Tensor:
+        """Return some rows and columns of K, in float32."""
+        leaf = self._leaf
+        found = product_of(leaf.x.rows[rows], leaf.y.rows[columns])
+        if isinstance(self._program.leaves[0], SqDist):
+            both = leaf.x.squares[rows, None] + leaf.y.squares[columns]
+            found = torch.sub(both, found, alpha=leaf.factor)
+            found.masked_fill_(found <= both.mul_(leaf.least), 0.0)
+        else:
+            found = found.mul_(leaf.factor)
+        terms = [(u[rows], w[columns]) for u, w in self._terms]
+        return run(self._program, Block([found], terms, [], found))
+
+    def product(self, right: Tensor) -> Tensor:
+        """Return K right in float64."""
+        n, m = self._shape
+        out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
+        with full_float32():
+            for part in parts(n, _ENTRIES // _WIDTH):
+                for across in parts(m, _WIDTH):
+                    out[part] += self.block(part, across) @ right[across]
+        return out
+
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """Return the smallest entry of each row of K and the number of its column."""
+        n, m = self._shape
+        found = [
+            self.block(part, slice(0, m)).min(dim=1) for part in parts(n, max(1, _ENTRIES // m))
+        ]
+        return torch.cat([x.values for x in found]), torch.cat([x.indices for x in found])
+
+
+def product_of(x: Tensor, y: Tensor) -> Tensor:
+    """Return x y' of 16-bit numbers, with float32 sums."""
+    if x.is_cuda:
+        return torch.mm(x, y.T, out_dtype=torch.float32)
+    return x.float() @ y.float().T
