@@ -132,6 +132,11 @@ def evaluated_gram(source: Source, K: Array) -> Gram:
     return DenseGram(source, K)
 
 
+def stored_gram(source: Source) -> Gram:
+    """Return the Gram of a kernel on points, whose matrix is evaluated where a backend keeps it."""
+    return DenseGram(source)
+
+
 def feature_gram(features: FeatureFunction, X: Points) -> Gram:
     """Return K = F F' for a feature map, however many features that has."""
     return FactoredGram(features, X)

@@ -5,7 +5,8 @@ The host only starts rounds, many at a time, and looks now and then who is done.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
@@ -74,6 +75,13 @@ def descend(
     poll : callable or None
         Told the steps of all programmes, and the largest violation.
     """
+    with _own_stream(K):
+        return _descend(K, programmes, tol, max_iter, poll)
+
+
+def _descend(
+    K: Tensor, programmes: Programmes, tol: float, max_iter: int, poll: Poll | None
+) -> tuple[Array, Array]:
     rounds = Rounds(K, programmes, tol, min(max_iter, INT32))
     seen: _Look | None = None
     for number in count():
@@ -94,6 +102,21 @@ def descend(
     rounds.close()
     found = rounds.look().read()
     return found.steps, found.violations
+
+
+@contextmanager
+def _own_stream(K: Tensor) -> Iterator[None]:
+    """Let what several threads ask for (folds of a search) run side by side on a card."""
+    if not K.is_cuda:
+        yield
+        return
+    own = torch.cuda.Stream(K.device)
+    own.wait_stream(torch.cuda.current_stream(K.device))
+    try:
+        with torch.cuda.stream(own):
+            yield
+    finally:  # nothing is let go of that a round still writes to
+        own.synchronize()
 
 
 class Rounds:
