@@ -37,7 +37,7 @@ SHIM = r"""
 #define __global__
 #define __shared__ static
 #define __forceinline__ inline
-#define __launch_bounds__(x)
+#define __launch_bounds__(...)
 #define __syncthreads()
 #define __syncwarp()
 #define __ldg(p) (*(p))

@@ -49,7 +49,7 @@ __device__ __forceinline__ float bent(float both, float entry) {
   return fmaxf(fmaxf(both - 2.f * entry, 1e-12f * both), 1e-37f);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) solve(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
     const float *K, int ld, const int *active, const int *begin, const int *rows,
     const double *lowers, const double *uppers, const double *epsilons, const int *sums,
     const double *shifts, double *coefficients, double *gradients, int *finished, int *counts,
