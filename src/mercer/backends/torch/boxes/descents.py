@@ -20,6 +20,7 @@ from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Poll
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text
 from mercer.backends.torch.boxes.kernel_parts import GROUPS
+from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
 
@@ -28,10 +29,10 @@ Tensor: TypeAlias = torch.Tensor
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
 _SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
 _FIXED = 32 << 10  # bytes of shared memory beside K between the variables of a set
-_SHARE = 0.1  # of the present violation: what a set is solved to
+_SHARE = 0.3  # of the present violation: what a set is solved to; less takes more steps in all
 _INNER = 1024  # pair steps in a set at most
 _FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
-_LOOKS = 4  # with so few rounds; then it pays to record many as one
+_LOOKS = 4  # with so few rounds
 _ROUNDS = 32  # between later looks: a few milliseconds
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
@@ -88,10 +89,7 @@ def _descend(
     seen: _Look | None = None
     for number in count():
         deadline.check()
-        if number < _LOOKS:
-            rounds.launch(_FIRST)
-        else:
-            rounds.replay()
+        rounds.launch(_FIRST if number < _LOOKS else _ROUNDS)
         before, seen = seen, rounds.look()
         if before is None:
             continue  # the card has work to do while the host reads what was a moment ago
@@ -157,7 +155,6 @@ class Rounds:
         self._numbers, self._values = self._ints(places), self._doubles(places)
         self._violations, self._none = self._doubles(number), self._doubles(1)
         self._shared = 4 * size * (size + 1)
-        self._recorded: Any = None
 
     def _ints(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.int32, device=self._K.device)
@@ -168,7 +165,6 @@ class Rounds:
     def only(self, going: Array) -> None:
         """Go on with some programmes; others that are done cost little until they are many."""
         if 2 * len(going) <= len(self._active):
-            self._recorded = None
             numbers = torch.from_numpy(going.astype(np.int32))
             pinned = numbers.pin_memory() if self._K.is_cuda else numbers
             self._active = pinned.to(self._K.device, non_blocking=True)
@@ -185,30 +181,12 @@ class Rounds:
         ends = [self._members, self._sizes, self._steps, self._violations, self._width]
         solve = [*head, epsilon, sums, shift, p.b, p.F, *moves, *found, *ends, float(self._tol)]
         solve += [_SHARE, _INNER, self._limit if limit is None else limit]
-        blocks = (self._threads, 1, 1)
+        start_follow = prepared(self._follow, follow, self._threads)
+        start_solve = prepared(self._solve, solve, _THREADS, self._shared)
         with _at(self._K):
             for _ in range(rounds):
-                self._follow(grid=(self._groups, active, 1), block=blocks, args=follow)
-                self._solve(
-                    grid=(active, 1, 1),
-                    block=(_THREADS, 1, 1),
-                    args=solve,
-                    shared_mem=self._shared,
-                )
-
-    def replay(self) -> None:
-        """Start many rounds at once, as they were recorded: a launch takes the host longer."""
-        if not self._K.is_cuda:
-            self.launch(_ROUNDS)
-            return
-        if self._recorded is None:
-            aside = torch.cuda.Stream(self._K.device)
-            self._recorded = torch.cuda.CUDAGraph()
-            with torch.cuda.stream(aside):
-                self._recorded.capture_begin(capture_error_mode="thread_local")
-                self.launch(_ROUNDS)
-                self._recorded.capture_end()
-        self._recorded.replay()
+                start_follow((self._groups, active, 1))
+                start_solve((active, 1, 1))
 
     def close(self) -> None:
         """Let F follow the last steps, and measure the violations."""

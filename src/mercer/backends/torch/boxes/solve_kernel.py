@@ -17,6 +17,8 @@ _SOLVE = r"""
 #define KEPT (SET / 2)
 #define PER ((SET + LANES - 1) / LANES)
 #define WARPS (THREADS / LANES)
+#define PRICE_UP(c, e) ((c) & RISES ? (TUBE ? UP(e, c) : 0.f) : (float)-INF)
+#define PRICE_LOW(c, e) ((c) & FALLS ? (TUBE ? LOW(e, c) : 0.f) : (float)INF)
 
 // the largest of a warp, and one lane that has it: integers in the order of the numbers
 __device__ __forceinline__ float largest(float v, int &lane) {
@@ -166,15 +168,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
   __syncthreads();
 
   if (t < LANES) {
-    float f[PER], e[PER], own[PER];
-    int c[PER], mine[PER];
+    // F, and what is added to it on the way up and on the way down: infinite for what cannot move
+    float f[PER], up[PER], low[PER], own[PER];
+    int mine[PER];
 #pragma unroll
     for (int q = 0; q < PER; ++q) {
       const int a = t + q * LANES;
       const bool in = a < size;
-      f[q] = in ? F[a] : 0.f; e[q] = in ? epsilon[a] : 0.f; own[q] = in ? diagonal[a] : 1.f;
-      c[q] = in ? flags(b[a], lower[a], upper[a]) : 0;
-      mine[q] = in ? own_sum[a] : 0;
+      const int c = in ? flags(b[a], lower[a], upper[a]) : 0;
+      f[q] = in ? F[a] : 0.f; own[q] = in ? diagonal[a] : 1.f; mine[q] = in ? own_sum[a] : 0;
+      up[q] = PRICE_UP(c, epsilon[a]); low[q] = PRICE_LOW(c, epsilon[a]);
     }
     const float least = (float)-INF, aim = (float)fmax(0.5 * tol, share * gap);
     const int most = min(inner, limit - steps[p]);
@@ -184,17 +187,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
       int i = NONE, j = NONE, lane = 0, in_sum = 0;
 #pragma unroll
       for (int g = 0; g < SUMS; ++g) {
-        float high = least, low = least;
+        float high = least, deep = least;
         int riser = NONE, place;
 #pragma unroll
         for (int q = 0; q < PER; ++q) {
           if (SUMS > 1 && mine[q] != g) continue;
-          if (c[q] & RISES) better(high, riser, f[q] + UP(e[q], c[q]), t + q * LANES);
-          if (c[q] & FALLS) low = fmaxf(low, -(f[q] + LOW(e[q], c[q])));
+          better(high, riser, f[q] + up[q], t + q * LANES);
+          deep = fmaxf(deep, -(f[q] + low[q]));
         }
-        low = largest(low, place);
+        deep = largest(deep, place);
         high = largest(high, place);
-        if (!g || high + low > v + u) { v = high; u = low; i = riser; lane = place; in_sum = g; }
+        if (!g || high + deep > v + u) { v = high; u = deep; i = riser; lane = place; in_sum = g; }
       }
       if (!(v + u > aim)) break;
       i = __shfl_sync(ALL, i, lane);
@@ -203,32 +206,36 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
       float gain = 0.f, down = 0.f, bend = 1.f;
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
-        const float d = v - (f[q] + LOW(e[q], c[q]));
-        if ((c[q] & FALLS) && d > 0.f && (SUMS == 1 || mine[q] == in_sum)) {
-          const float curvature = bent(di + own[q], Ki[t + q * LANES]);
-          const float by = __fdividef(d * d, curvature);
-          if (by > gain) { gain = by; j = t + q * LANES; down = d; bend = curvature; }
-        }
+        const int a = t + q * LANES;
+        const float d = v - (f[q] + low[q]);
+        const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
+        const float curvature = bent(di + own[q], Ki[a < size ? a : 0]);
+        const float by = falls ? __fdividef(d * d, curvature) : 0.f;
+        if (by > gain) { gain = by; j = a; down = d; bend = curvature; }
       }
       if (!(largest(gain, lane) > 0.f)) break;
       j = __shfl_sync(ALL, j, lane);
       const float *Kj = between + j * stride;
-      double step = __shfl_sync(ALL, down / bend, lane);
+      double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
       const double bi = b[i], bj = b[j];
       const double highest = bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
       const double lowest = bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
       step = fmin(step, fmin(highest - bi, bj - lowest));
       const double ni = step == highest - bi ? highest : bi + step;
       const double nj = step == bj - lowest ? lowest : bj - step;
+      const int ci = flags(ni, lower[i], upper[i]), cj = flags(nj, lower[j], upper[j]);
+      const float ui = PRICE_UP(ci, epsilon[i]), li = PRICE_LOW(ci, epsilon[i]);
+      const float uj = PRICE_UP(cj, epsilon[j]), lj = PRICE_LOW(cj, epsilon[j]);
       __syncwarp();
       if (!t) { b[i] = ni; b[j] = nj; }
       const float by = (float)step;
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
-        if (a < size) f[q] -= by * (Ki[a] - Kj[a]);
-        if (a == i) c[q] = flags(ni, lower[i], upper[i]);
-        if (a == j) c[q] = flags(nj, lower[j], upper[j]);
+        const int k = a < size ? a : 0;
+        f[q] -= by * (Ki[k] - Kj[k]);
+        up[q] = a == i ? ui : a == j ? uj : up[q];
+        low[q] = a == i ? li : a == j ? lj : low[q];
       }
       __syncwarp();
     }
