@@ -17,6 +17,7 @@ _SOLVE = r"""
 #define KEPT (SET / 2)
 #define PER ((SET + LANES - 1) / LANES)
 #define WARPS (THREADS / LANES)
+#define STRIDE (SET + 1 - SET % 2)
 #define PRICE_UP(c, e) ((c) & RISES ? (TUBE ? UP(e, c) : 0.f) : (float)-INF)
 #define PRICE_LOW(c, e) ((c) & FALLS ? (TUBE ? LOW(e, c) : 0.f) : (float)INF)
 
@@ -145,7 +146,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
   }
   __syncthreads();
   // K between them, from half of its entries; rows of an odd length meet no bank twice
-  const int stride = size | 1;
   for (int a = t / LANES; a < size; a += WARPS) {
     const float *from = K + (long long)row[a] * ld;
     float q[PER];
@@ -157,18 +157,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
 #pragma unroll
     for (int r = 0; r < PER; ++r) {
       const int c = t % LANES + r * LANES;
-      if (c <= a) between[a * stride + c] = between[c * stride + a] = q[r];
+      if (c <= a) between[a * STRIDE + c] = between[c * STRIDE + a] = q[r];
     }
   }
   __syncthreads();
   for (int a = t; a < size; a += THREADS) {
-    if (SHIFTED) between[a * stride + a] += (float)shifts[first + member[a]];
-    diagonal[a] = between[a * stride + a];
+    if (SHIFTED) between[a * STRIDE + a] += (float)shifts[first + member[a]];
+    diagonal[a] = between[a * STRIDE + a];
   }
   __syncthreads();
 
   if (t < LANES) {
-    // F, and what is added to it on the way up and on the way down: infinite for what cannot move
+    // F, and what is added to it on the way up and on the way down: infinite for what cannot move,
+    // and for places past the last, whatever is read for these
     float f[PER], up[PER], low[PER], own[PER];
     int mine[PER];
 #pragma unroll
@@ -201,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
       }
       if (!(v + u > aim)) break;
       i = __shfl_sync(ALL, i, lane);
-      const float *Ki = between + i * stride;
+      const float *Ki = between + i * STRIDE;
       const float di = diagonal[i];
       float gain = 0.f, down = 0.f, bend = 1.f;
 #pragma unroll
@@ -209,17 +210,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
         const int a = t + q * LANES;
         const float d = v - (f[q] + low[q]);
         const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
-        const float curvature = bent(di + own[q], Ki[a < size ? a : 0]);
+        const float curvature = bent(di + own[q], Ki[a]);
         const float by = falls ? __fdividef(d * d, curvature) : 0.f;
         if (by > gain) { gain = by; j = a; down = d; bend = curvature; }
       }
       if (!(largest(gain, lane) > 0.f)) break;
       j = __shfl_sync(ALL, j, lane);
-      const float *Kj = between + j * stride;
+      const float *Kj = between + j * STRIDE;
       double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
       const double bi = b[i], bj = b[j];
-      const double highest = bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
-      const double lowest = bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
+      const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
+      const double lowest = TUBE && bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
       step = fmin(step, fmin(highest - bi, bj - lowest));
       const double ni = step == highest - bi ? highest : bi + step;
       const double nj = step == bj - lowest ? lowest : bj - step;
@@ -232,8 +233,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
-        const int k = a < size ? a : 0;
-        f[q] -= by * (Ki[k] - Kj[k]);
+        f[q] -= by * (Ki[a] - Kj[a]);
         up[q] = a == i ? ui : a == j ? uj : up[q];
         low[q] = a == i ? li : a == j ? lj : low[q];
       }
