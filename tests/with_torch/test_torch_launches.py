@@ -12,7 +12,7 @@ class Driver:
     def __init__(self, code=0):
         self.code, self.seen = code, []
 
-    def cuLaunchKernel(self, handle, *rest):  # noqa: N802 - the driver's name
+    def cuLaunchKernel(self, handle, *rest):
         pointers = rest[8]
         kinds = (ctypes.c_void_p, ctypes.c_int, ctypes.c_double)
         values = [kind.from_address(p).value for kind, p in zip(kinds, pointers, strict=True)]

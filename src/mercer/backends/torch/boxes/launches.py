@@ -35,7 +35,7 @@ def prepared(kernel: Any, arguments: Sequence[Any], threads: int, shared: int = 
     driver, handle, block = _driver(), getattr(kernel, "func", None), (threads, 1, 1)
     if driver is None or handle is None:
         return lambda grid: kernel(grid=grid, block=block, args=list(arguments), shared_mem=shared)
-    values = [
+    values: list[Any] = [
         ctypes.c_void_p(one.data_ptr()) if torch.is_tensor(one) else _KINDS[type(one)](one)
         for one in arguments
     ]

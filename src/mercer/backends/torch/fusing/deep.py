@@ -22,6 +22,8 @@ from mercer.expression import SqDist
 Tensor: TypeAlias = torch.Tensor
 
 _ENTRIES = 1 << 27  # of a block: half a gigabyte of float32
+_DEPTH = 128  # columns of h h' at a time
+_EIGHT = 8  # 16-bit numbers: what tensor cores want rows to begin at
 _WIDTH = 1 << 14  # columns whose float32 products are added up before float64 takes over
 
 
@@ -65,7 +67,8 @@ class DeepProducts:
     def block(self, rows: slice, columns: slice) -> Tensor:
         """Return some rows and columns of K, in float32."""
         leaf = self._leaf
-        found = product_of(leaf.x.rows[rows], leaf.y.rows[columns])
+        small = _EIGHT * (2 * leaf.depth // (3 * _EIGHT))  # of h l' and l h'; see `leaves.split`
+        found = product_of(leaf.x.rows[rows], leaf.y.rows[columns], small)
         if isinstance(self._program.leaves[0], SqDist):
             both = leaf.x.squares[rows, None] + leaf.y.squares[columns]
             found = torch.sub(both, found, alpha=leaf.factor)
@@ -94,8 +97,20 @@ class DeepProducts:
         return torch.cat([x.values for x in found]), torch.cat([x.indices for x in found])
 
 
-def product_of(x: Tensor, y: Tensor) -> Tensor:
-    """Return x y' of 16-bit numbers, with float32 sums."""
+def product_of(x: Tensor, y: Tensor, small: int) -> Tensor:
+    """Return x y' of 16-bit numbers, with float32 sums; the first `small` columns matter little.
+
+    Tensor cores cut off what does not fit beside the sum so far, always downwards. So the others
+    are multiplied some at a time, and these products added up by other units, which round.
+    """
+    found = _plain(x[:, :small], y[:, :small])
+    for begin in range(small, x.shape[1], _DEPTH):
+        part = slice(begin, begin + _DEPTH)
+        found += _plain(x[:, part], y[:, part])
+    return found
+
+
+def _plain(x: Tensor, y: Tensor) -> Tensor:
     if x.is_cuda:
         return torch.mm(x, y.T, out_dtype=torch.float32)
     return x.float() @ y.float().T
