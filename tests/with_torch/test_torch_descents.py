@@ -256,6 +256,7 @@ class Host:
 )
 def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert not descents.can_descend(boxes)  # too small for a card
+    assert descents.can_descend(boxes, descents.LEAST) == can  # but for a K that is there
     monkeypatch.setattr(descents, "LEAST", 1)
     assert descents.can_descend(boxes) == can
 

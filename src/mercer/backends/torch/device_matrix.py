@@ -142,7 +142,7 @@ class DeviceMatrix(StoredMatrix):
 
     def _descends(self, boxes: Sequence[Box]) -> bool:
         single = self._device.is_card and self.tensor.dtype is torch.float32
-        return single and can_descend(boxes)
+        return single and can_descend(boxes, len(self.tensor))
 
     def _numbers(self, index: Index) -> Any:
         return index if isinstance(index, slice) else self._device.put(np.asarray(index))
