@@ -69,6 +69,7 @@ ROWS = {
     "check": Row(60, [partial(conformance.compare, k) for k in range(conformance.WORKERS)]),
     "ridge": alone(40, machines.ridge),
     "products": alone(25, products.products),
+    "halves": alone(15, products.halves),
     "programmes": alone(25, programmes.programmes),
     "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),

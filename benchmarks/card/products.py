@@ -10,9 +10,11 @@ from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
 
-def product(expression: Expression, X: Any, Y: Any, k: int) -> tuple[float, float]:
+def product(
+    expression: Expression, X: Any, Y: Any, k: int, halves: bool = False
+) -> tuple[float, float]:
     """Return milliseconds of K V and its relative error."""
-    pairs = TorchPairs(expression, X, Y, np.float32, CARD, fused=not SMALL)
+    pairs = TorchPairs(expression, X, Y, np.float32, CARD, fused=not SMALL, halves=halves)
     V = torch.randn(len(Y), k, device=CARD.name)
     exact = TorchPairs(expression, X[:512], Y, np.float64, CARD).product(V.double(), 1 << 22)
     found = pairs.product(V, CARD.block_entries())[:512]
@@ -28,6 +30,14 @@ def products() -> None:
         rate = len(X) * len(Y) / time / 1e6
         more = f"error {error:.1e}, {rate:.0f}e9 values/s"
         show(f"K(1e6 x 90, 1e4) V, Gaussian, {k} columns", f"{time:.1f} ms", goal, more)
+
+
+def halves() -> None:
+    """Multiply 16-bit numbers alone, as `config(products="float16")` asks."""
+    X, Y = normal(size(1_000_000), 90), normal(size(10_000), 90)
+    time, error = product(Exp((-0.5 / 90) * SqDist()), X, Y, 1, halves=True)
+    name = 'K(1e6 x 90, 1e4) v, Gaussian, products="float16"'
+    show(name, f"{time:.1f} ms", "8 ms", f"error {error:.1e}")
 
 
 def laplacian() -> None:

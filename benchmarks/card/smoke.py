@@ -101,7 +101,10 @@ def attempt(trial: Trial, tiles: list[Any]) -> tuple[str, float]:
         if trial.columns == 0:
             found, wanted = fused.rows(slice(0, ROWS)), exact.rows(slice(0, ROWS))
         elif trial.columns < 0:
-            found, wanted = (pairs.nearest()[0].cpu().numpy() for pairs in (fused, exact))
+            D = exact.rows(slice(0, ROWS))
+            found, wanted = (
+                D[np.arange(ROWS), pairs.nearest().cpu().numpy()] for pairs in (fused, exact)
+            )
         else:
             V = rng.standard_normal((COLUMNS, trial.columns))
             found, wanted = fused.matmul(V), exact.matmul(V)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 
-from benchmarks.scale.svc_features import covertype, landmarks, nystroem, nystrom
+from benchmarks.scale.svc_features import covertype, landmarks, nystroem, nystrom, touched
 from mercer import KMeans
 
 FEATURES, CLUSTERS = 100, 20
@@ -39,11 +39,6 @@ def timed(name: str, fit: Callable[[], Any]) -> Any:
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     print(f"{name:16} wall {wall:8.2f} s processor {processor:8.2f} s", flush=True)
     return found
-
-
-def touched(gigabytes: int = 3) -> None:
-    """Write to as much memory as a fit takes: pages that are lent for the first time cost."""
-    np.empty(gigabytes << 27).fill(0.0)
 
 
 def main(rows: int, rounds: int) -> None:

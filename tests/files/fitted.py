@@ -138,6 +138,9 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
     "GaussianProcessClassifier": lambda D: Case(
         mercer.GaussianProcessClassifier("1 * gaussian", optimize=True), D.X, D.three, D.weights
     ),
+    "GaussianProcessClassifier landmarks": lambda D: Case(
+        mercer.GaussianProcessClassifier(Gaussian(1.0), approximation=Nystrom(9)), D.X, D.three
+    ),
     "GaussianProcessClassifier precomputed": lambda D: Case(
         mercer.GaussianProcessClassifier("precomputed"), D.K, D.y
     ),
@@ -146,6 +149,11 @@ MACHINES: dict[str, Callable[[Data], Any]] = {
         D.X,
         D.two_targets,
         D.weights,
+    ),
+    "MultiTaskGaussianProcess landmarks": lambda D: Case(
+        mercer.MultiTaskGaussianProcess(Gaussian(1.0), approximation=Nystrom(9)),
+        D.X,
+        D.two_targets,
     ),
     "MultiTaskGaussianProcess gaps": lambda D: Case(
         mercer.MultiTaskGaussianProcess(Gaussian(1.0), task_covariance=[[1.0, 0.5], [0.5, 1.0]]),

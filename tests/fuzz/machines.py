@@ -390,6 +390,7 @@ TUNED = {
 
 
 APPROXIMATED = ("SVC", "SVR", "OneClassSVM", "KernelRidge", "GaussianProcess", "LogisticRegression",
+                "GaussianProcessClassifier", "MultiTaskGaussianProcess",
                 "PCA", "CCA", "FisherDiscriminant", "KMeans", "SpectralClustering", "NearestMean",
                 "NearestNeighbors", "Perceptron")  # fmt: skip
 APPROXIMATIONS = [

@@ -40,6 +40,7 @@ LAYERS = [
         "array_types",
         "resources",
         "deadline",
+        "row_chunks",
     },
 ]
 HEIGHT = {room: -i for i, layer in enumerate(LAYERS) for room in layer}

@@ -1,6 +1,7 @@
 """The parameter `approximation`: the same machines over exact and over factored Grams."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from mercer import (
     SVR,
     FisherDiscriminant,
     GaussianProcess,
+    GaussianProcessClassifier,
     KernelRidge,
     KMeans,
     LogisticRegression,
     MemoryBudgetError,
+    MultiTaskGaussianProcess,
     NearestMean,
     NearestNeighbors,
     OneClassSVM,
@@ -34,10 +37,13 @@ from mercer.approximation import (
     RandomFeatures,
 )
 from mercer.approximation.landmarks import RULES
+from mercer.certificates import certify
 from mercer.data import Table
+from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum, Subsequence
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
+from mercer.problems import ProcessClassification, TaskRegression
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(80, 2))
@@ -45,6 +51,10 @@ labels = np.where(X[:, 0] ** 2 + X[:, 1] > 1, "in", "out")
 y = np.sin(X[:, 0]) + X[:, 1]
 NEW = rng.uniform(-2, 2, size=(15, 2))
 ROUGH = Matern(0.5, 1.0)  # of full rank on the rows: with all of them for landmarks it is exact
+
+SEVERAL = np.column_stack([y, y**2, X[:, 0]])
+GAPS = np.where(rng.uniform(size=SEVERAL.shape) < 0.3, np.nan, SEVERAL)
+TASKS = [[1.0, 0.5, 0.2], [0.5, 2.0, 0.0], [0.2, 0.0, 0.5]]
 
 # name: machine, targets, what it answers for new rows
 MACHINES = {
@@ -57,6 +67,18 @@ MACHINES = {
     "KernelRidge loo": (KernelRidge("loo", penalties=[0.01, 0.1, 1.0]), y, "predict"),
     "LogisticRegression": (LogisticRegression(penalty=0.1), labels, "decision_function"),
     "GaussianProcess": (GaussianProcess(noise=0.1), y, "predict"),
+    "GaussianProcessClassifier": (GaussianProcessClassifier(), labels, "predict"),
+    "MultiTaskGaussianProcess": (MultiTaskGaussianProcess(noise=0.1), y, "predict"),
+    "MultiTaskGaussianProcess, three": (
+        MultiTaskGaussianProcess(task_covariance=TASKS, noise=0.1),
+        SEVERAL,
+        "predict",
+    ),
+    "MultiTaskGaussianProcess, gaps": (
+        MultiTaskGaussianProcess(task_covariance=TASKS, noise=0.1),
+        GAPS,
+        "predict",
+    ),
     "PCA": (PCA(3), None, "transform"),
     "FisherDiscriminant": (FisherDiscriminant(penalty=0.1), labels, "decision_function"),
     "NearestMean": (NearestMean(), labels, "decision_function"),
@@ -161,6 +183,85 @@ def test_processes_are_not_sure_far_from_landmarks():
     np.testing.assert_allclose(found.mean, linear.leave_one_out().mean, atol=1e-8)
 
 
+def test_classes_are_not_sure_far_from_landmarks():
+    """As for regression; and the evidence of all rows is the exact one."""
+    exact = GaussianProcessClassifier(ROUGH).fit(X, labels)
+    machine = GaussianProcessClassifier(ROUGH, approximation=Nystrom(80)).fit(X, labels)
+    found, expected = (m.log_marginal_likelihood_value_ for m in (machine, exact))
+    assert abs(found - expected) < 1e-9
+    both = (m.latent_mean_and_variance(np.vstack([NEW, 50.0 + NEW])) for m in (machine, exact))
+    np.testing.assert_allclose(*both, atol=1e-8)
+    few = GaussianProcessClassifier(ROUGH, approximation=Nystrom(5)).fit(X, labels)
+    np.testing.assert_allclose(few.latent_mean_and_variance(50.0 + NEW)[1], 1.0)
+    np.testing.assert_allclose(few.predict_proba(50.0 + NEW), 0.5)
+    assert few.certificate_.ok
+
+
+@pytest.mark.parametrize("targets", [SEVERAL, GAPS], ids=["whole", "gaps"])
+def test_tasks_are_not_sure_far_from_landmarks(targets):
+    """Variances and evidence of all rows are the exact ones; far from landmarks, the prior's."""
+    weights = np.repeat([1.0, 2.0], 40)
+    machine = MultiTaskGaussianProcess(ROUGH, task_covariance=TASKS, noise=0.1)
+    exact = clone(machine).fit(X, targets, weights)
+    every = clone(machine).set_params(approximation=Nystrom(80)).fit(X, targets, weights)
+    found, expected = (m.log_marginal_likelihood_value_ for m in (every, exact))
+    assert abs(found - expected) < 1e-8
+    np.testing.assert_allclose(every.dual_coef_, exact.dual_coef_, atol=1e-8)
+    both = (m.predict(np.vstack([NEW, 50.0 + NEW]), return_std=True) for m in (every, exact))
+    np.testing.assert_allclose(*both, atol=1e-7)
+    few = clone(machine).set_params(approximation=Nystrom(5)).fit(X, targets, weights)
+    far = few.predict(50.0 + NEW, return_std=True)[1]
+    np.testing.assert_allclose(far, np.broadcast_to(np.sqrt(np.diagonal(TASKS)), far.shape))
+    assert few.solution_.solver == "TaskFeatures"
+    again = clone(few).fit(
+        np.repeat(X, weights.astype(int), 0), np.repeat(targets, weights.astype(int), 0)
+    )
+    np.testing.assert_allclose(again.predict(NEW), few.predict(NEW), atol=1e-9)
+    for one in (every, few):
+        assert one.certificate_.ok
+
+
+@pytest.mark.parametrize("field", ["weights", "coef", "basis", "values", "factor"])
+def test_the_certificate_judges_each_stored_form_of_tasks(field):
+    targets = GAPS if field == "factor" else SEVERAL
+    machine = MultiTaskGaussianProcess(
+        ROUGH, task_covariance=TASKS, noise=0.1, approximation=Nystrom(20)
+    ).fit(X, targets)
+    gram, value = make_gram(machine.kernel_, X, Need.MATRIX), machine.solution_.value
+    problem = TaskRegression(gram, targets, np.array(TASKS), 0.1, np.ones(80))
+    assert certify(problem, value).ok
+    changed = replace(value, **{field: getattr(value, field) * 1.001})
+    assert not certify(problem, changed).ok
+
+
+def test_many_rows_of_classes_take_the_steps_of_logistic_regression(monkeypatch):
+    """Where the matrix of second derivatives is dear; the same answer."""
+    machine = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
+    monkeypatch.setattr("mercer.solvers.process.feature_mode._MANY", 0.0)
+    other = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
+    np.testing.assert_allclose(
+        other.latent_mean_and_variance(NEW), machine.latent_mean_and_variance(NEW), atol=1e-8
+    )
+    assert other.solution_.status.ok
+    assert other.certificate_.ok
+
+
+@pytest.mark.parametrize("field", ["weights", "coef", "factors"])
+def test_the_certificate_judges_each_stored_form(field):
+    how = Nystrom(20)
+    machine = GaussianProcessClassifier(ROUGH, approximation=how).fit(X, labels)
+    value = machine.solution_.value
+    kernel = machine.kernel_
+    problem = ProcessClassification(
+        make_gram(kernel, X, Need.MATRIX),
+        np.where(labels == "out", 1.0, -1.0)[:, None],
+        np.ones(80),
+    )
+    assert certify(problem, value).ok
+    changed = replace(value, **{field: getattr(value, field) * 1.001})
+    assert not certify(problem, changed).ok
+
+
 def test_weights_are_repetitions_and_order_does_not_matter():
     weights = rng.integers(0, 3, size=80).astype(float)
     again, order = np.repeat(np.arange(80), weights.astype(int)), rng.permutation(80)
@@ -233,6 +334,8 @@ ABOVE = np.where(MANY.sum(axis=1) > 0, 1.0, -1.0)
         KernelRidge("loo", penalties=[0.1, 1.0, 10.0]),
         PCA(),
         GaussianProcess(),
+        GaussianProcessClassifier(),
+        MultiTaskGaussianProcess(),
     ],
     ids=lambda machine: type(machine).__name__,
 )
@@ -318,6 +421,14 @@ def test_what_has_no_features_is_refused_in_words():
             KernelRidge(1.0, Polynomial(3, 1.0), approximation=how).fit(1e150 * X, y)
     with pytest.raises(ParameterError, match=r"GaussianProcess: approximation=.*optimize=True"):
         GaussianProcess(Gaussian(1.0), optimize=True, approximation=Nystrom(10)).fit(X, y)
+    classifier = GaussianProcessClassifier(Gaussian(1.0), approximation=Nystrom(10))
+    with pytest.raises(ParameterError, match=r"GaussianProcessClassifier: .*optimize=True"):
+        clone(classifier).set_params(optimize=True).fit(X, labels)
+    with pytest.raises(ParameterError, match=r"GaussianProcessClassifier: .*its evidence"):
+        classifier.log_marginal_likelihood(X, labels)
+    tasks = MultiTaskGaussianProcess(Gaussian(1.0), optimize=True, approximation=Nystrom(10))
+    with pytest.raises(ParameterError, match=r"MultiTaskGaussianProcess: .*optimize=True"):
+        tasks.fit(X, y)
 
 
 def test_small_and_empty_kernels():

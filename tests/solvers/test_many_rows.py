@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, KMeans, OneClassSVM
@@ -11,7 +12,7 @@ from mercer.gram import FactoredGram
 from mercer.problems import Partition
 from mercer.solvers.base import Status
 from mercer.solvers.clustering import sampled_starts
-from mercer.solvers.linear_margin import interior_point
+from mercer.solvers.linear_margin import feature_search
 from mercer.solvers.weighted_gram import weighted_gram
 
 
@@ -22,13 +23,38 @@ def rows():
     return X, (X @ rng.standard_normal(6) + rng.standard_normal(len(X)) > 0).astype(int)
 
 
+@pytest.mark.parametrize("machine", [SVC("linear"), SVC("linear", slack="l2"), SVR("linear")])
+def test_programmes_of_few_rows_within_one_another_have_one_answer(rows, machine, monkeypatch):
+    """Rows far from a corner are left out of ever smaller programmes, which answer for all."""
+    X, y = rows
+    every = _values(clone(machine).fit(X, y), X)
+    monkeypatch.setattr(feature_search, "_FEWEST", 100)
+    monkeypatch.setattr(feature_search, "_FEW_PER_UNKNOWN", 2)
+    sizes: list[int] = []
+    follow = feature_search.barrier
+
+    def counted(part, *given):
+        sizes.append(len(part.linear))
+        return follow(part, *given)
+
+    monkeypatch.setattr(feature_search, "barrier", counted)
+    nested = clone(machine).fit(X, y)
+    assert nested.certificate_.ok
+    assert max(sizes) < len(X) // 20
+    assert np.allclose(_values(nested, X), every, atol=1e-5)
+
+
+def _values(machine, X):
+    return machine.predict(X) if isinstance(machine, SVR) else machine.decision_function(X)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 def test_a_classifier_of_many_rows_is_the_one_of_all_of_them(rows, slack, scale, monkeypatch):
     X, y = rows
     X, C = X * scale, 1.0 / scale**2
     found = SVC("linear", C=C, slack=slack).fit(X, y)
-    monkeypatch.setattr(interior_point, "can_round", lambda P: False)
+    monkeypatch.setattr(feature_search, "can_round", lambda P: False)
     direct = SVC("linear", C=C, slack=slack).fit(X, y)
     assert found.solution_.status is direct.solution_.status is Status.SOLVED
     assert found.certificate_.ok

@@ -7,10 +7,11 @@ import pytest
 from block_machines import block_machines
 
 import mercer
-from mercer import PCA, SVC, KernelRidge, LogisticRegression, NaiveBayes
+from mercer import PCA, SVC, KernelRidge, KMeans, LogisticRegression, NaiveBayes
 from mercer.approximation import Nystrom
 from mercer.blocks import ArrayBlocks, blocks_of
 from mercer.kernels import Gaussian
+from mercer.streaming.fits.margin.hinge_rows import NearBlocks, NearRows
 
 RNG = np.random.default_rng(0)
 X = np.abs(np.concatenate([RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3)) + 3.0]))
@@ -115,6 +116,32 @@ def test_a_far_origin_of_a_support_vector_machine():
     far = SVC("linear").fit(ArrayBlocks(X + 1e6, LABELS, rows=20))
     assert far.solution_.status.ok and far.certificate_.ok
     np.testing.assert_allclose(far.decision_function(X + 1e6), near.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("weights", [None, np.tile([1.0, 0.0, 2.0], 14)], ids=["ones", "some"])
+def test_copies_of_rows_are_spread_over_clusters_as_in_memory(kinds, weights):
+    rows = np.tile([[0.0, 1.0], [5.0, 5.0]][:kinds], (42 // kinds, 1))
+    with pytest.warns(UserWarning, match=f"only {kinds} rows differ"):
+        here = KMeans(4).fit(rows, sample_weight=weights)
+    with pytest.warns(UserWarning, match=f"only {kinds} rows differ"):
+        apart = KMeans(4).fit(ArrayBlocks(rows, None, weights, rows=10))
+    for found in (here, apart):
+        assert found.solution_.status.ok and found.certificate_.ok
+        assert (found.cluster_sizes_ > 0).all()
+        ones = np.ones(42) if weights is None else weights
+        sizes = np.bincount(found.labels_, ones, minlength=4)
+        np.testing.assert_allclose(sizes, found.cluster_sizes_)
+        np.testing.assert_allclose(found.transform(rows).min(axis=1), 0.0, atol=1e-7)
+
+
+def test_rows_near_a_corner_are_dropped_as_soon_as_they_are_too_many():
+    none = np.zeros(0)
+    part = NearRows(0, none, np.zeros((3, 1)), np.ones(3), np.ones(3), none, 0.0, 0.0)
+    one = NearBlocks((part,), 7)
+    assert len((one + one).parts) == 2
+    assert (one + one + one).parts is None
+    assert (NearBlocks(None, 7) + one).parts is None
 
 
 def test_types_that_differ_between_blocks():

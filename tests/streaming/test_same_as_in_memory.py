@@ -108,6 +108,12 @@ CASES = {
         1e-8,
     ),
     "words": (MultinomialMixture(2, source="documents"), None, "score_samples", 1e-8),
+    "words, blended": (
+        MultinomialMixture(2, tol=1e-9, max_iter=2000, random_state=3),
+        None,
+        "score_samples",
+        1e-3,
+    ),
     "spectral": (SpectralClustering(3, FEATURES), None, "transform", 1e-8),
     "spectral, plain": (
         SpectralClustering("eigengap", FEATURES, normalization="plain"),

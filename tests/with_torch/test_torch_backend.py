@@ -155,8 +155,30 @@ def test_the_first_of_equal_entries():
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(block.numpy(), wanted, 1))
 
 
+@pytest.mark.parametrize("rows", [1, 2, 61])
+def test_devices_share_products(rows):
+    X, Y = rng.standard_normal((rows, 3)), rng.standard_normal((7, 3))
+    e = Exp(-0.5 * SqDist())
+    backend = Torch("cpu,cpu,cpu", Reference())
+    for columns in (Y, None):
+        shared = backend.pairs(e, X, columns, np.float64)
+        alone = Torch("cpu", Reference()).pairs(e, X, columns, np.float64)
+        V = rng.standard_normal((alone.shape[1], 2))
+        np.testing.assert_allclose(shared.matmul(V), alone.matmul(V), atol=1e-13)
+        np.testing.assert_allclose(shared.dense(), alone.dense(), atol=1e-14)
+        seen = np.zeros(rows)
+
+        def change(part, values, seen=seen):
+            seen[part] += 1
+            return 2.0 * values
+
+        K = alone.dense()
+        np.testing.assert_allclose(shared.round_trip(V, change), 2.0 * K.T @ (K @ V), atol=1e-12)
+        assert (seen == 1).all()
+
+
 def test_nearest_columns():
-    _, numbers = TorchPairs(SqDist(), X, Y, np.float64, CPU).nearest()
+    numbers = TorchPairs(SqDist(), X, Y, np.float64, CPU).nearest()
     wanted = Reference().pairs(SqDist(), X, Y, np.float64).dense().argmin(axis=1)
     np.testing.assert_array_equal(numbers.numpy(), wanted)
 

@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from triton.runtime.errors import OutOfResources  # noqa: E402 - after the skips
 
-from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skips
+import mercer  # noqa: E402 - after the skips
+from mercer.backends.lowering.lower import lower  # noqa: E402
 from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
@@ -73,16 +74,45 @@ def test_square_matrices_are_exactly_symmetric():
 
 @pytest.mark.parametrize("expression", [SqDist(), AbsDist(), -1.0 * GAUSSIAN], ids=str)
 def test_nearest(expression):
-    _, found = bound(expression, Y, X[:37]).nearest()
+    found = bound(expression, Y, X[:37]).nearest()
     K = Reference().pairs(expression, Y, X[:37], np.float64).dense()
     np.testing.assert_array_equal(found.numpy(), K.argmin(axis=1))
+
+
+@pytest.mark.parametrize("columns", [1, 3, 37, 200])
+def test_nearest_of_columns_that_are_close_to_one_another(columns):
+    """One product of 16-bit numbers cannot tell them apart: those rows are searched again."""
+    means = rng.standard_normal((columns, 20)) + 3.0
+    means[columns // 2 :] = means[: columns - columns // 2] * (1 + 1e-4)
+    rows = means[rng.integers(0, columns, 300)] + 0.1 * rng.standard_normal((300, 20))
+    rows[:5], means[-1] = means[0], means[0]  # of equal columns the first
+    found = bound(SqDist(), rows, means).nearest().numpy()
+    D = Reference().pairs(SqDist(), rows, means, np.float64).dense()
+    assert (found[:5] == D[:5].argmin(axis=1)).all()
+    picked, least = D[np.arange(300), found], D.min(axis=1)
+    assert (picked - least <= 1e-5 * np.square(rows).sum(axis=1)).all()
+
+
+def test_one_product_of_halves_is_taken_on_request_only():
+    wide = rng.standard_normal((80, 40))
+    e = Exp(-0.0125 * SqDist()) + (0.01 * Dot() + 1.0) ** 2
+    K, V = Reference().pairs(e, wide, None, np.float64).dense(), rng.standard_normal((80, 1))
+    torch_backend = Torch("cpu", Reference(), fused=True)
+    errors = {}
+    for products in ("float32", "float16"):
+        with mercer.config(products=products):
+            found = torch_backend.pairs(e, wide, wide, np.float32)
+        errors[products] = np.abs(found.matmul(V) - K @ V).max() / np.abs(K @ V).max()
+    assert errors["float32"] < 2e-6 < errors["float16"] < 1e-3
+    with pytest.raises(ValueError, match="float16"), mercer.config(products="float8"):
+        pass
 
 
 def test_columns_beyond_one_span_are_added_in_float64(monkeypatch):
     monkeypatch.setattr(launch, "_SPAN", 64)
     K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
     np.testing.assert_allclose(bound(GAUSSIAN).matmul(np.ones(215)), K.sum(axis=1), rtol=1e-6)
-    _, found = bound(SqDist()).nearest()
+    found = bound(SqDist()).nearest()
     wanted = Reference().pairs(SqDist(), X, Y, np.float64).dense().argmin(axis=1)
     np.testing.assert_array_equal(found.numpy(), wanted)
 

@@ -134,7 +134,7 @@ class ApproximateKernel(Kernel):
         every = as_points(X)
         points = sampled(every, most, random_state)
         own = np.asarray(self.kernel.diag(points), dtype=np.float64)
-        kept = np.square(self.phi(points)).sum(axis=1)
+        kept = self.phi.squared_lengths(points)
         total, n, count = float(own.sum()), row_count(every), len(own)
         if not total:
             return 0.0, 0.0

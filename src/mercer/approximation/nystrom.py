@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,23 @@ from mercer.approximation.base import (
 from mercer.approximation.landmarks import RULES
 from mercer.array_types import Array, Points
 from mercer.backends import Pairs, choose_backend
+from mercer.backends.blas import one_blas_thread
+from mercer.backends.landmark_rows import BoundRows
+from mercer.backends.stored import Factor
 from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take
-from mercer.resources import rows_at_once
+from mercer.resources import rows_at_once, thread_limit
+from mercer.row_chunks import chunked, slices
 
 # Pivots below this share of the largest entry are rounding: what they would add is divided by their
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
+_SENT_AT_ONCE = 8192  # to a card
+_MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
 
 
@@ -90,28 +97,57 @@ class Nystrom(Approximation):
         return StatedError(max(0.0, left), "trace(K - FF') / trace(K)", rows, standard_error)
 
 
-@dataclass(frozen=True, eq=False)
 class NystromFeatures(Features):
     """phi(x) = L^-1 k(landmarks, x).
 
-    Attributes
+    Parameters
     ----------
     expression : Expression
         The kernel.
     landmarks : Points
         m rows.
-    inverse : (m, m) array
+    inverse : (m, m) array, optional
         L^-1, lower triangular, of k(landmarks, landmarks) = L L'.
+    factor : Factor, optional
+        L itself, where a card has made it; L^-1 is then brought when it is asked for.
     """
 
-    expression: Expression
-    landmarks: Points
-    inverse: Array
+    def __init__(
+        self,
+        expression: Expression,
+        landmarks: Points,
+        inverse: Array | None = None,
+        factor: Factor | None = None,
+    ) -> None:
+        self.expression, self.landmarks, self.factor = expression, landmarks, factor
+        if inverse is not None:
+            self.__dict__["inverse"] = inverse
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = ("expression", "landmarks", "inverse")
+        return {"factor": None, **{name: getattr(self, name) for name in held}}
+
+    @cached_property
+    def inverse(self) -> Array:
+        """L^-1, lower triangular."""
+        assert self.factor is not None
+        return self.factor.half_solve(np.eye(row_count(self.landmarks)))
 
     @classmethod
     def at(cls, expression: Expression, landmarks: Points) -> NystromFeatures:
         """Factor the kernel between landmarks; those that the others explain are left out."""
-        matrix = choose_backend().pairs(expression, landmarks, None, np.float64).dense()
+        backend, m = choose_backend(), row_count(landmarks)
+        pairs = backend.pairs(expression, landmarks, None, np.float64)
+        if backend.keeps(_MATRICES * 8.0 * m * m):
+            matrix = pairs.stored()
+            size = float(np.abs(matrix.diagonal()).max(initial=0.0))
+            factor = matrix.cholesky(np.zeros(m))
+            if factor is not None and (np.square(factor.diagonal()) > _ROUNDING * size).all():
+                return cls(expression, landmarks, factor=factor)
+        return cls._pivoted(expression, landmarks, pairs.dense())
+
+    @classmethod
+    def _pivoted(cls, expression: Expression, landmarks: Points, matrix: Array) -> NystromFeatures:
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
         factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
         if rank == 0:  # the kernel is zero at all landmarks, and LAPACK has no empty matrices
@@ -123,7 +159,22 @@ class NystromFeatures(Features):
     @property
     def dimension(self) -> int:
         """Count the features."""
-        return len(self.inverse)
+        return row_count(self.landmarks)
+
+    @property
+    def width(self) -> int:
+        """Count the landmarks."""
+        return row_count(self.landmarks)
+
+    def mix(self, W: Array) -> Array:
+        """Solve with L' where it is, or multiply."""
+        if self.factor is not None:
+            return self.factor.half_solve(W, transposed=True)
+        return np.asarray(self.inverse.T @ W)
+
+    def mix_transposed(self, V: Array) -> Array:
+        """Solve with L where it is, or multiply."""
+        return np.asarray(self.inverse @ V) if self.factor is None else self.factor.half_solve(V)
 
     @property
     def mixing(self) -> Array:
@@ -134,11 +185,26 @@ class NystromFeatures(Features):
         """Evaluate the kernel at the landmarks."""
         return choose_backend().pairs(self.expression, X, self.landmarks, dtype).dense()
 
-    def pairs(self, X: Points, dtype: Any) -> tuple[Pairs, Pairs]:
-        """Bind points and landmarks, both ways round."""
-        backend = choose_backend()
-        there = backend.pairs(self.expression, X, self.landmarks, dtype)
-        return there, backend.pairs(self.expression, self.landmarks, X, dtype)
+    def pairs(self, X: Points, dtype: Any) -> Pairs:
+        """Bind points and landmarks."""
+        return choose_backend().pairs(self.expression, X, self.landmarks, dtype)
+
+    def pairs_back(self, X: Points, dtype: Any) -> Pairs:
+        """Bind landmarks and points."""
+        return choose_backend().pairs(self.expression, self.landmarks, X, dtype)
+
+    def squared_lengths(self, X: Points) -> Array:
+        """Add up squares where the factor is."""
+        bound = self.bound(X)
+        if bound is None:
+            return super().squared_lengths(X)
+        return bound.squared_lengths()
+
+    def bound(self, X: Points) -> BoundRows | None:
+        """Send points where the factor is."""
+        if self.factor is None:
+            return None
+        return choose_backend().landmark_rows(self.expression, X, self.landmarks, self.factor)
 
     def longest(self, X: Points) -> Array:
         """Return k(x, x): a projection is not longer."""
@@ -150,21 +216,34 @@ class NystromFeatures(Features):
 
     def expansion(self, weights: Array) -> KernelExpansion:
         """Return the same function by coefficients of the landmarks: c = L'^-1 w."""
-        coef = self.inverse.T @ weights
+        coef = self.mix(weights)
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
     def __call__(self, X: Any) -> Array:
         """Evaluate the kernel at the landmarks, and multiply by L^-1."""
         points = as_points(X)
-        out = np.empty((row_count(points), len(self.inverse)))
+        out = np.empty((row_count(points), self.dimension))
         self.write(points, out)
         return out
 
     def write(self, X: Points, out: Array) -> None:
-        """Evaluate and multiply block of rows by block."""
+        """Evaluate and multiply chunks of rows in threads, each block of rows by block."""
         n, m = out.shape
-        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2)
-        for first in range(0, n, step):
-            rows = slice(first, min(first + step, n))
-            K = self.raw(take(X, rows), np.float64)
-            out[rows] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+        if self.factor is not None:
+            return self._write_by(self.factor, X, out)
+        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2 * thread_limit())
+
+        def chunk(rows: slice) -> None:
+            for part in slices(rows.start, rows.stop, step):
+                K = self.raw(take(X, part), np.float64)
+                out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+
+        with one_blas_thread():
+            chunked(chunk, n)
+        return None
+
+    def _write_by(self, factor: Factor, X: Points, out: Array) -> None:
+        """Solve where the factor is."""
+        step = rows_at_once(out.shape[1], _SENT_AT_ONCE, arrays=2)
+        for part in slices(0, len(out), step):
+            out[part] = factor.half_solve(self.raw(take(X, part), np.float64).T).T

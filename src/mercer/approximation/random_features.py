@@ -24,11 +24,13 @@ from mercer.approximation.base import Approximation, ApproximationError, Feature
 from mercer.approximation.frequencies import KINDS, Draws, frequencies
 from mercer.approximation.sincos import PLACES, cosines_and_sines
 from mercer.array_types import Array, Points
+from mercer.backends.blas import one_blas_thread
 from mercer.kernels import Constant, Kernel, Linear, Polynomial
 from mercer.kernels.algebra import Power, Product, Sum
 from mercer.kernels.features import FeatureMap, feature_map
 from mercer.kernels.inputs import On
 from mercer.points import as_points, is_objects, row_count, to_dense
+from mercer.row_chunks import chunked, slices
 
 _ROWS = 512  # that angles are found of at a time
 
@@ -222,14 +224,18 @@ class FourierFeatures(Features):
         return out
 
     def write(self, X: Points, out: Array) -> None:
-        """Write cosines and sines block of rows by block."""
+        """Write cosines and sines of chunks of rows in threads, each block of rows by block."""
         n, m = len(out), self.frequencies.shape[1]
         turned = self.frequencies * (PLACES / (2 * np.pi))
         amplitude = self.amplitude / np.sqrt(m)
-        for first in range(0, n, _ROWS):
-            rows = slice(first, min(first + _ROWS, n))
-            places = np.asarray(X[rows] @ turned, dtype=np.float64)
-            cosines_and_sines(places, amplitude, out[rows, :m], out[rows, m:])
+
+        def chunk(rows: slice) -> None:
+            for part in slices(rows.start, rows.stop, _ROWS):
+                places = np.asarray(X[part] @ turned, dtype=np.float64)
+                cosines_and_sines(places, amplitude, out[part, :m], out[part, m:])
+
+        with one_blas_thread():
+            chunked(chunk, n)
 
 
 def _is_finite(X: Points) -> Array:

@@ -26,11 +26,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.landmark_rows import BoundRows
+from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
+
+_TRIP = 1 << 21  # entries of a block of rows: 16 MB
 
 
 class RowParts(NamedTuple):
@@ -83,6 +89,19 @@ class Pairs(ABC):
     @abstractmethod
     def matmul(self, V: Array) -> Array:
         """Multiply by V (m, k) without storing the matrix; float64 result (n, k)."""
+
+    def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
+        """Return K' g(K U) in float64, every row evaluated once.
+
+        g is given the numbers of some rows and their values (r, k), and returns (r, j).
+        """
+        total: Any = 0.0
+        step = max(1, _TRIP // max(1, self.shape[1]))
+        for first in range(0, self.shape[0], step):
+            part = slice(first, min(first + step, self.shape[0]))
+            K = self.rows(part).astype(float, copy=False)
+            total = total + K.T @ change(part, K @ U)
+        return np.asarray(total)
 
 
 @dataclass(frozen=True)
@@ -389,6 +408,19 @@ class Backend(ABC):
         `step` is the number of the first row, for `late`. Raises in the middle, half learned, only
         where `interruptible`.
         """
+
+    def solve_with_determinant(self, C: Array, right: Array) -> tuple[Array, float, float]:
+        """Return C^-1 right by an LU decomposition, the sign of det C and the log of its size.
+
+        For judges of what was found by Cholesky factors. NaN where C is singular.
+        """
+        return solved_with_determinant(C, right)
+
+    def landmark_rows(
+        self, expression: Expression, X: Points, landmarks: Points, factor: Factor
+    ) -> BoundRows | None:
+        """Bind points to landmarks whose matrix is factored, on a card; None without one."""
+        return None
 
     @abstractmethod
     def features(self, F: Any, index: Array | None) -> Features:

@@ -73,7 +73,12 @@ class HostMatrix(StoredMatrix):
             total += part
         return total
 
-    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+    def cholesky(
+        self,
+        shift: Array,
+        scale: Array | None = None,
+        less: tuple[Array, Array] | None = None,
+    ) -> Factor | None:
         """Factor a copy."""
         A = choose_backend().empty(*self.shape)
         for first in range(0, len(A), _ROWS_AT_ONCE):
@@ -83,6 +88,10 @@ class HostMatrix(StoredMatrix):
             A *= scale[:, None]
             A *= scale[None, :]
         A.flat[:: len(A) + 1] += shift
+        if less is not None:
+            U, E = less
+            A -= U @ E.T
+            A -= E @ U.T
         return choose_backend().cholesky_factor(A)
 
     def box_qps(
@@ -117,6 +126,14 @@ class HostFactor(Factor):
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
         return np.asarray(linalg.cho_solve((self._L.T, False), right, check_finite=False))
+
+    def half_solve(self, right: Array, transposed: bool = False) -> Array:
+        """Solve with one triangle."""
+        return np.asarray(
+            linalg.solve_triangular(
+                self._L, right, lower=True, trans=int(transposed), check_finite=False
+            )
+        )
 
     def diagonal(self) -> Array:
         """Read the diagonal."""

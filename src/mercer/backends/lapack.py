@@ -90,6 +90,21 @@ def interruptible(call: Callable[..., Any], matrix: Any, *args: Any, **kwargs: A
     return outcome["value"]
 
 
+def solved_with_determinant(C: Array, right: Array) -> tuple[Array, float, float]:
+    """Return C^-1 right as `solved_if_regular`, the sign of det C, and the logarithm of its size.
+
+    Parameters
+    ----------
+    C : (n, n) array
+        The matrix.
+    right : (n, k) array
+        Right-hand sides.
+    """
+    solved = solved_if_regular(C, right)
+    sign, logarithm = interruptible(np.linalg.slogdet, C)
+    return solved, float(sign), float(logarithm)
+
+
 def solved_if_regular(C: Array, right: Array) -> Array:
     """Return C^-1 right by an LU decomposition; NaN where C is singular to working precision.
 

@@ -25,6 +25,10 @@ class Factor(ABC):
         """Return A^-1 right, float64, for a vector or for columns."""
 
     @abstractmethod
+    def half_solve(self, right: Array, transposed: bool = False) -> Array:
+        """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
+
+    @abstractmethod
     def diagonal(self) -> Array:
         """Return the diagonal of L."""
 
@@ -81,8 +85,16 @@ class StoredMatrix(ABC):
         """Return the sum of the rows `points`, each times its coefficient, in float64."""
 
     @abstractmethod
-    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
-        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite."""
+    def cholesky(
+        self,
+        shift: Array,
+        scale: Array | None = None,
+        less: tuple[Array, Array] | None = None,
+    ) -> Factor | None:
+        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
+
+        With `less` = U, E of a few columns, U E' + E U' is taken off.
+        """
 
     @abstractmethod
     def box_qps(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from mercer.resources import memory_budget
 
 _NO_LIMITS = Limits(bytes=None, rows=None)
 _HEAD = 1 << 25  # bytes of a text that kinds of columns are inferred from ...
+_NPY_HEAD = 1000  # rows of an array
 _HEAD_SHARE = 64  # ... and no more than one in so many of the budget: cells are larger than letters
-_SAMPLED = 50_000  # rows that the preparation is learnt from
+SAMPLED = 50_000  # rows that the preparation is learnt from
 
 
 class FileBlocks(LocalBlocks):
@@ -117,22 +119,49 @@ class FileBlocks(LocalBlocks):
         return map(self._three, self.tables())
 
     def _three(self, table: Table) -> tuple[Any, Any, Any]:
-        y = None if self.target is None else table[self.target]
-        weights = None if self.weights is None else table[self.weights]
-        rows = table.drop(*self._beside)
-        return (rows.matrix() if self.prepare is None else self.prepare.transform(rows)), y, weights
+        return TableRows(self.prepare, self.target, self.weights)(table)
 
     def _fitted(self, prepare: Any, random_state: int) -> TablePreparation | None:
-        if prepare is None or prepare is False:
-            return None
-        made = TablePreparation() if prepare is True else prepare
-        if not isinstance(made, TablePreparation):
-            raise TypeError(f"prepare={prepare!r} must be a TablePreparation, True or None")
-        if hasattr(made, "plan_"):
+        made = preparation_of(prepare)
+        if made is None or hasattr(made, "plan_"):
             return made
-        sample = sampled_table(self.tables(), _SAMPLED, random_state)
+        sample = sampled_table(self.tables(), SAMPLED, random_state)
         learnt: TablePreparation = clone(made).fit(sample.drop(*self._beside))
         return learnt
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Makes rows, targets and weights of a table.
+
+    Attributes
+    ----------
+    prepare : TablePreparation or None
+        Fitted; None where all columns are numbers.
+    target, weights : str or None
+        Names of columns.
+    """
+
+    prepare: TablePreparation | None
+    target: str | None
+    weights: str | None
+
+    def __call__(self, table: Table) -> tuple[Any, Any, Any]:
+        """Take targets and weights off, and make numbers of the rest."""
+        y = None if self.target is None else table[self.target]
+        weights = None if self.weights is None else table[self.weights]
+        rows = table.drop(*(name for name in (self.target, self.weights) if name is not None))
+        return (rows.matrix() if self.prepare is None else self.prepare.transform(rows)), y, weights
+
+
+def preparation_of(prepare: Any) -> TablePreparation | None:
+    """Return the preparation that is asked for, fitted or not; None for none."""
+    if prepare is None or prepare is False:
+        return None
+    made = TablePreparation() if prepare is True else prepare
+    if not isinstance(made, TablePreparation):
+        raise TypeError(f"prepare={prepare!r} must be a TablePreparation, True or None")
+    return made
 
 
 def listed(files: Any) -> list[Any]:
@@ -163,6 +192,8 @@ def read_head(
         found = format_of(data, format)
         if found == "parquet":
             return Table.of(parquet_head(data, columns), kinds=kinds, columns=columns)
+        if os.fspath(file).endswith(".npy"):
+            return read(npy_part(file, 0, _NPY_HEAD), format=found, kinds=kinds, columns=columns)
         if found == "npz":
             return read(file, format=found, kinds=kinds, columns=columns)
         pieces, size = [], 0
@@ -175,6 +206,15 @@ def read_head(
     beginning: Any = io.BytesIO(content)
     beginning.name = os.fspath(file)  # for errors
     return read(beginning, format=found, kinds=kinds, columns=columns, **reader)
+
+
+def npy_part(file: Any, first: int, last: int) -> Any:
+    """Return some rows of an array in a file, as a file of their own in memory."""
+    content: Any = io.BytesIO()
+    np.save(content, np.load(file, mmap_mode="r")[first:last])
+    content.seek(0)
+    content.name = os.fspath(file)  # for errors
+    return content
 
 
 def sampled_table(tables: Iterable[Table], count: int, random_state: int) -> Table:

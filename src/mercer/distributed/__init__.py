@@ -17,11 +17,13 @@ from mercer.distributed.errors import ClusterError, require_dask
 if TYPE_CHECKING:
     from mercer.distributed.chunk_blocks import ChunkBlocks
     from mercer.distributed.dask_blocks import DaskBlocks
+    from mercer.distributed.file_blocks import WorkerFileBlocks
 
 __all__ = [
     "ChunkBlocks",
     "ClusterError",
     "DaskBlocks",
+    "WorkerFileBlocks",
     "apply",
     "decision_function",
     "is_dask",
@@ -36,6 +38,7 @@ __all__ = [
 _OF_DASK = {
     "ChunkBlocks": "mercer.distributed.chunk_blocks",
     "DaskBlocks": "mercer.distributed.dask_blocks",
+    "WorkerFileBlocks": "mercer.distributed.file_blocks",
 }
 
 

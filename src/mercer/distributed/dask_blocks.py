@@ -95,20 +95,29 @@ class DaskBlocks(RowBlocks):
 
     def read(self) -> None:
         """Let the workers read the chunks, and count the rows."""
-        blocks = read_chunks(self.client, self.chunks)
+        blocks = self.started()
         counts = self.client.map(block_size, blocks, pure=False, key="mercer-rows")
         sizes = self.wait_for_all(counts, blocks, [])
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
         there = [b for b, size in enumerate(sizes) if size]
         if not there:
             raise ValueError("X has no rows (0 sample(s)); a minimum of 1 is required")
-        if self.chunks.sizes is None:
+        if not self.has_sizes:
             blocks = self.client.map(
                 placed_at, blocks, starts[:-1], pure=False, key="mercer-placed"
             )
         self.n_rows = starts[-1]
         self.sizes = [sizes[b] for b in there]
         self.hold([blocks[b] for b in there])
+
+    def started(self) -> list[Any]:
+        """Start reading, where Dask finds room or has the rows already."""
+        return read_chunks(self.client, self.chunks)
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether rows of blocks were counted before they are read."""
+        return self.chunks.sizes is not None
 
     def hold(self, blocks: list[Any]) -> None:
         """Keep the blocks, look where they are, and let workers with few fetch some from others."""

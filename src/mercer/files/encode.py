@@ -21,13 +21,13 @@ from mercer.files.nodes import (
     LONG,
     LONG_TEXT,
     LONG_TEXTS,
-    SCALARS,
     SMALL,
     STORED_AS,
     is_wasteful,
 )
-from mercer.files.schema.record import ENUMS, FUNCTIONS, record_name
+from mercer.files.schema.record import ENUMS, record_name
 from mercer.files.strict_json import MOST_DEPTH
+from mercer.files.written_nodes import function_node, integer_node, scalar_node
 from mercer.kernels import Kernel
 
 _DEPTH = MOST_DEPTH // 2  # records within records: each takes a few brackets
@@ -62,7 +62,7 @@ class Encoder:
         if type(value) is str:
             return self._text(value)
         if type(value) is int:
-            return _integer(value, where)
+            return integer_node(value, where)
         if type(value) is float:
             return value if np.isfinite(value) else {"number": repr(value)}
         try:
@@ -74,7 +74,7 @@ class Encoder:
 
     def _encode_object(self, value: Any, where: str, depth: int) -> Any:
         if isinstance(value, np.generic):
-            return _scalar(value, where)
+            return scalar_node(value, where)
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if sparse.issparse(value):
@@ -99,7 +99,7 @@ class Encoder:
     def _record(self, value: Any, where: str, depth: int) -> Any:
         name = record_name(value)
         if name is None:
-            return _function(value, where)
+            return function_node(value, where)
         fields = state_of(value)
         encoded = {
             field: self.encode(held, f"{where}.{field}", depth + 1)
@@ -293,36 +293,3 @@ class Encoder:
                 "dtype": "object" if plain else value.dtype.str[1:],
             }
         }
-
-
-def _integer(value: int, where: str) -> int:
-    if not -(2**63) <= value < 2**64:
-        raise ModelFormatError(f"{where} is a number of more than 64 bits")
-    return value
-
-
-def _scalar(value: Any, where: str) -> Any:
-    name = value.dtype.name
-    if isinstance(value, np.str_):
-        return str(value)
-    if name not in SCALARS:
-        raise ModelFormatError(f"{where} is of NumPy's type {name}, which no file can hold")
-    plain = value.item()
-    if isinstance(plain, float) and not np.isfinite(plain):
-        plain = {"number": repr(plain)}
-    return {"scalar": [name, plain]}
-
-
-def _function(value: Any, where: str) -> Any:
-    for name, function in FUNCTIONS.items():
-        if value is function:
-            return {"function": name}
-    kind = type(value).__name__
-    if callable(value):
-        raise ModelFormatError(
-            f"{where} is a function ({getattr(value, '__name__', kind)}), and a model file holds "
-            "no code; set it to None, or use pickle among people who trust each other"
-        )
-    raise ModelFormatError(
-        f"{where} is of type {type(value).__module__}.{kind}, which a model file cannot hold"
-    )

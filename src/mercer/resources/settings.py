@@ -12,7 +12,8 @@ from numbers import Integral
 from typing import Any
 
 BACKENDS = ("native", "reference", "torch")
-_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+PRODUCTS = ("float32", "float16")
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?|cuda:\d+(,cuda:\d+)+")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -25,8 +26,9 @@ class Config:
     backend : str or None
         "native", "reference" or "torch"; None takes the faster of the first two.
     device : str or None
-        Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1"; None takes the
-        first card, or the CPU where there is none. No other backend takes a device.
+        Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1", or
+        "cuda:0,cuda:1" to share products between them; None takes the first card, or the CPU where
+        there is none. No other backend takes a device.
     memory : int or None
         Bytes that one call may take; None means a share of the memory that is free.
     threads : int or None
@@ -34,6 +36,11 @@ class Config:
     progress : bool
         Whether long work shows how far it is, on standard error: a bar with the package `rich`, a
         line now and then otherwise.
+    products : str
+        How a card multiplies rows in float32 kernels: "float32" keeps its digits, by three products
+        of 16-bit numbers; "float16" takes one of them, twice as fast, with errors of about 1e-4 of
+        the largest entry. Certificates are computed in float64 and say what became of that. No
+        other backend looks at it.
     """
 
     backend: str | None = None
@@ -41,6 +48,7 @@ class Config:
     memory: int | None = None
     threads: int | None = None
     progress: bool = False
+    products: str = "float32"
 
 
 _process = Config()
@@ -81,8 +89,8 @@ def config(**settings: Any) -> Iterator[Config]:
     Parameters
     ----------
     **settings
-        Any of `backend`, `device`, `memory` (bytes, or text such as "2 GB"), `threads` and
-        `progress`.
+        Any of `backend`, `device`, `memory` (bytes, or text such as "2 GB"), `threads`,
+        `progress` and `products`.
 
     Yields
     ------
@@ -121,12 +129,18 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(f"no setting {unknown[0]!r}; there are {', '.join(known)}")
     if not isinstance(settings.get("progress", False), bool):
         raise ValueError(f"progress={settings['progress']!r} must be True or False")
+    products = settings.get("products", PRODUCTS[0])
+    if products not in PRODUCTS:
+        raise ValueError(f"products={products!r} is unknown; there are {', '.join(PRODUCTS)}")
     backend = settings.get("backend")
     if backend is not None and backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")
     device = settings.get("device")
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
-        raise ValueError(f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1'")
+        raise ValueError(
+            f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1', and of several "
+            "cards 'cuda:0,cuda:1'"
+        )
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
         if settings["memory"] <= 0:

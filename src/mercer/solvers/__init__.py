@@ -38,6 +38,7 @@ from mercer.solvers.margin.working_sets import WorkingSets
 from mercer.solvers.mixture.em import EM
 from mercer.solvers.mixture.latent_em import LatentEM
 from mercer.solvers.multitask.evidence import TaskAscent
+from mercer.solvers.multitask.features import TaskFeatures
 from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.neural.network_adam import NetworkAdam
 from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
@@ -82,6 +83,7 @@ __all__ = [
     "LaplaceAscent",
     "TaskAscent",
     "TaskCholesky",
+    "TaskFeatures",
     "LaplaceMode",
     "EM",
     "EntropyNewton",

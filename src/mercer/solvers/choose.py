@@ -47,6 +47,7 @@ from mercer.solvers.many import Each
 from mercer.solvers.margin.path import SMOPath
 from mercer.solvers.margin.smo import SMO
 from mercer.solvers.margin.working_sets import WorkingSets
+from mercer.solvers.multitask.features import TaskFeatures
 from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
 from mercer.solvers.only_solver import ONLY
 from mercer.solvers.ridge.band_path import BandPath
@@ -227,6 +228,8 @@ def _(problem: SmoothRisk) -> Solver:
 
 @choose.register
 def _(problem: TaskRegression) -> Solver:
+    if problem.gram.factor is not None:
+        return TaskFeatures()
     return KroneckerPosterior() if problem.readings.whole else TaskCholesky()
 
 

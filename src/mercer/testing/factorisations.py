@@ -56,18 +56,29 @@ def _check_stored(backend: Backend, A: Array) -> None:
         for s in (None, scale):
             C = entries * (1.0 if s is None else np.outer(s, s)) + np.diag(shift)
             _check_factor(K.cholesky(shift, s), C, right)
+            U, E = right[:, :2] / n, right[:, 1:] / (10 * n)
+            _check_factor(K.cholesky(shift, s, (U, E)), C - U @ E.T - E @ U.T, right)
         assert K.cholesky(shift - 1e3) is None
     _check_factor(backend.cholesky_factor(A.copy()), A, right)
     whole = backend.cholesky_factor(A.copy())
     assert whole is not None
     np.testing.assert_allclose(whole.inverse(), linalg.inv(A), atol=1e-9)
     assert backend.cholesky_factor(-A) is None
+    C = A + rng.standard_normal((n, n))
+    found, sign, logarithm = backend.solve_with_determinant(C, right)
+    np.testing.assert_allclose(found, linalg.solve(C, right), atol=1e-8)
+    np.testing.assert_allclose((sign, logarithm), np.linalg.slogdet(C), atol=1e-9)
+    assert np.isnan(backend.solve_with_determinant(np.zeros((2, 2)), np.ones((2, 1)))[0]).all()
 
 
 def _check_factor(factor: Factor | None, C: Array, right: Array) -> None:
     assert factor is not None
     inverse = linalg.inv(C)
     np.testing.assert_allclose(factor.solve(right), inverse @ right, atol=1e-9)
+    for transposed in (False, True):
+        half = factor.half_solve(right, transposed)
+        lower = linalg.cholesky(C, lower=True)
+        np.testing.assert_allclose((lower.T if transposed else lower) @ half, right, atol=1e-9)
     np.testing.assert_allclose(factor.solve(right[:, 0]), inverse @ right[:, 0], atol=1e-9)
     L = factor.lower().copy()
     np.testing.assert_allclose(L, linalg.cholesky(C, lower=True), atol=1e-10)

@@ -788,3 +788,16 @@ def test_places_of_length_one_at_the_end_of_the_range():
     """Lengths whose squares overflow, or are nothing, are lengths still."""
     sums = np.array([[3e200, -4e200, 0.0], [3e-200, -4e-200, 0.0]])
     np.testing.assert_allclose(Plain(np.ones(3)).extend(sums, np.ones(2)), [[0.6, -0.8]] * 2)
+
+
+def test_residuals_whose_squares_overflow_are_judged_without_a_warning():
+    X = np.full((5, 3), 1e8) + np.eye(5, 3)
+    kernel = 1e165 * Linear()
+    machine = SpectralClustering(
+        3, kernel, normalization="plain", neighbors=1, weights="kernel", random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        machine.fit(X)
+    assert machine.solution_.status is not mercer.Status.SOLVED or machine.certificate_.ok

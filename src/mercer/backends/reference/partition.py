@@ -165,18 +165,44 @@ class _Run:
         return self.measure()
 
     def sweep(self) -> int:
-        """Move points that lower the objective by it; each is judged by the sums of its turn."""
-        moved, i, n = 0, 0, len(self.labels)
-        while i < n and not self.clock.stopped:
-            end = min(n, i - i % _JUDGED + _JUDGED)
-            gain, to = self.gains(slice(i, end))
-            first = int(np.argmax(gain > 0))
-            if gain[first] > 0:
-                self.move(i + first, int(to[first]))
-                moved, i = moved + 1, i + first + 1
-            else:
-                i = end
+        """Move points that lower the objective by it; each is judged by the sums of its turn.
+
+        Rows of K are asked for together, for all points of one look that may move. Sums of these
+        points are kept up to date with every move; those of all others once for the look.
+        """
+        moved, n = 0, len(self.labels)
+        for begin in range(0, n, _JUDGED):
+            if self.clock.stopped:
+                break
+            moved += self.look(slice(begin, min(n, begin + _JUDGED)))
         return moved
+
+    def look(self, points: slice) -> int:
+        """Move some of neighbouring points, the first that gains first."""
+        i, rows = points.start, dict[int, Array]()
+        moved: list[tuple[int, int, int]] = []
+        while i < points.stop:
+            gain, to = self.gains(slice(i, points.stop))
+            gaining = i + np.flatnonzero(gain > 0)
+            if not len(gaining):
+                break
+            first = int(gaining[0])
+            if first not in rows:
+                asked = gaining if not rows else gaining[:1]
+                found = np.asarray(self.K[asked], dtype=np.float64)
+                rows.update(zip(asked.tolist(), found, strict=True))
+            moved.append((first, int(self.labels[first]), int(to[first - i])))
+            self.move(first, int(to[first - i]), points, rows[first][points])
+            i = first + 1
+        if moved:
+            V = np.zeros((len(moved), self.groups.count))
+            for number, (point, before, after) in enumerate(moved):
+                V[number, before] -= self.groups.weights[point]
+                V[number, after] += self.groups.weights[point]
+            more = np.array([rows[point] for point, _, _ in moved]).T @ V
+            more[points] = 0.0
+            self.S += more
+        return len(moved)
 
     def gains(self, points: slice) -> tuple[Array, Array]:
         """Return what the best move of each point gains, less the least it must, and where to."""
@@ -191,14 +217,14 @@ class _Run:
         to = join.argmin(axis=1)
         return np.asarray(leave - join[every, to]), to
 
-    def move(self, i: int, to: int) -> None:
-        row = np.asarray(self.K[np.array([i])], dtype=np.float64)[0]
+    def move(self, i: int, to: int, points: slice, row: Array) -> None:
+        """Move a point, and update the sums of some points by their entries of its row."""
         a, w = int(self.labels[i]), float(self.groups.weights[i])
         own = w * w * self.groups.diagonal[i]
         self.q[a] += own - 2.0 * w * self.S[i, a]
         self.q[to] += own + 2.0 * w * self.S[i, to]
-        self.S[:, a] -= w * row
-        self.S[:, to] += w * row
+        self.S[points, a] -= w * row
+        self.S[points, to] += w * row
         self.W[a], self.W[to] = self.W[a] - w, self.W[to] + w
         self.size[a], self.size[to] = self.size[a] - 1, self.size[to] + 1
         self.labels[i] = to

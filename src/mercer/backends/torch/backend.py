@@ -21,13 +21,15 @@ from mercer.backends.contract import (
 )
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.lowering.diagonal import diagonal
+from mercer.backends.lowering.lower import lower
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
-from mercer.backends.torch.device import choose_device
-from mercer.backends.torch.device_matrix import DeviceMatrix
+from mercer.backends.torch.device import choose_devices
+from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.features import TorchFeatures
 from mercer.backends.torch.fusing.fused import is_available
+from mercer.backends.torch.landmarks import DeviceRows
 from mercer.backends.torch.matrices import (
     band_inverse_diagonals,
     band_reduce,
@@ -35,12 +37,15 @@ from mercer.backends.torch.matrices import (
     cholesky_factor,
     eigh,
     kept_on_device,
+    solve_with_determinant,
     symmetric_product,
 )
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
+from mercer.backends.torch.several import SharedPairs
 from mercer.expression import Expression
-from mercer.points import is_sparse
+from mercer.points import is_objects, is_sparse
+from mercer.resources import get_config
 
 
 class Torch(Backend):
@@ -49,7 +54,8 @@ class Torch(Backend):
     Parameters
     ----------
     device : str or None
-        "cpu", "cuda" or "cuda:1"; None takes a card if there is one.
+        "cpu", "cuda" or "cuda:1"; several, as in "cuda:0,cuda:1", share products with matrices that
+        are not stored. None takes a card if there is one.
     host : Backend
         Runs what is no work for a card: descents, band matrices, walks over rows.
     fused : bool, optional
@@ -60,12 +66,16 @@ class Torch(Backend):
     name = "torch"
 
     def __init__(self, device: str | None, host: Backend, fused: bool | None = None) -> None:
-        self.device, self._host = choose_device(device), host
+        self.devices, self._host = choose_devices(device), host
+        self.device = self.devices[0]
         self._fused = self.device.is_card and is_available() if fused is None else fused
 
     def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
         """Bind an expression to points, on the device."""
-        return TorchPairs(expression, X, Y, dtype, self.device, self._fused)
+        halves = get_config().products == "float16"
+        if len(self.devices) > 1:
+            return SharedPairs(expression, X, Y, dtype, self.devices, self._fused, halves)
+        return TorchPairs(expression, X, Y, dtype, self.device, self._fused, halves)
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Run the flat program on vectors of the host: it is less work than sending the rows."""
@@ -150,6 +160,20 @@ class Torch(Backend):
     ) -> PassCounts:
         """Walk on the host."""
         return self._host.perceptron(X, codes, order, rules, step, interruptible)
+
+    def solve_with_determinant(self, C: Array, right: Array) -> tuple[Array, float, float]:
+        """Decompose on the device."""
+        return solve_with_determinant(C, right, self.device)
+
+    def landmark_rows(
+        self, expression: Expression, X: Points, landmarks: Points, factor: Factor
+    ) -> DeviceRows | None:
+        """Send points and landmarks to a card, where the factor is."""
+        on_card = self.device.is_card and isinstance(factor, DeviceFactor)
+        if not on_card or is_objects(X) or is_sparse(X) or lower(expression).externals:
+            return None
+        assert isinstance(factor, DeviceFactor)
+        return DeviceRows(expression, X, landmarks, factor, self.device, self._fused)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind dense rows on the device, sparse ones on the host."""

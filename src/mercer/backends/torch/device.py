@@ -144,6 +144,17 @@ def full_float32() -> Iterator[None]:
         setattr(settings, name, before)
 
 
+def choose_devices(names: str | None) -> list[Device]:
+    """Return the devices of names with commas between them; see `choose_device`.
+
+    Examples
+    --------
+    >>> choose_devices("cpu,cpu")
+    [Device(name='cpu'), Device(name='cpu')]
+    """
+    return [choose_device(name) for name in (names.split(",") if names else [None])]
+
+
 def choose_device(name: str | None) -> Device:
     """Return the device of a name; the first card, or the CPU without one, where none is named.
 

@@ -12,7 +12,7 @@ import torch
 from mercer.array_types import Array, Index
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import GroupAnswer, Groups, Poll
-from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.host_matrix import HostFactor, HostMatrix
 from mercer.backends.lapack import interruptible
 from mercer.backends.reference.partition import partition
 from mercer.backends.stored import Factor, StoredMatrix
@@ -100,7 +100,12 @@ class DeviceMatrix(StoredMatrix):
 
         return self._device.in_blocks(add_up, f"rows of a matrix of {len(self.tensor)} points")
 
-    def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
+    def cholesky(
+        self,
+        shift: Array,
+        scale: Array | None = None,
+        less: tuple[Array, Array] | None = None,
+    ) -> Factor | None:
         """Factor there: K is never sent, and the factor stays."""
         require_room(self._device, len(self.tensor))
         A = self.tensor.to(torch.float64, copy=True)
@@ -108,6 +113,9 @@ class DeviceMatrix(StoredMatrix):
             s = self._device.put(scale, np.float64)
             A.mul_(s[:, None]).mul_(s)
         A.diagonal().add_(self._device.put(shift, np.float64))
+        if less is not None:
+            U, E = (self._device.put(part, np.float64) for part in less)
+            A.addmm_(U, E.T, alpha=-1.0).addmm_(E, U.T, alpha=-1.0)
         L, info = factored(A, self._device)
         return None if info else DeviceFactor(L, self._device)
 
@@ -187,40 +195,52 @@ class DeviceFactor(Factor):
     """
 
     def __init__(self, L: Tensor, device: Device) -> None:
-        self._L, self._device = L, device
+        self.tensor, self._device = L, device
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HostFactor, (self.lower(),)  # whoever reads it may have no such device
+
+    def half_solve(self, right: Array, transposed: bool = False) -> Array:
+        """Solve with one triangle."""
+        return to_host(self.half(self._device.put(right, np.float64), transposed=transposed))
+
+    def half(self, columns: Tensor, transposed: bool = False) -> Tensor:
+        """Return L^-1 or L'^-1 times columns, all on the device."""
+        L = self.tensor.T if transposed else self.tensor
+        return torch.linalg.solve_triangular(L, columns, upper=transposed)
 
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
         columns = self._device.put(right.reshape(len(right), -1), np.float64)
-        return to_host(torch.cholesky_solve(columns, self._L)).reshape(right.shape)
+        return to_host(torch.cholesky_solve(columns, self.tensor)).reshape(right.shape)
 
     def diagonal(self) -> Array:
         """Read the diagonal."""
-        return to_host(self._L.diagonal())
+        return to_host(self.tensor.diagonal())
 
     def lower(self) -> Array:
         """Bring it to the host."""
-        return to_host(self._L)
+        return to_host(self.tensor)
 
     def inverse(self) -> Array:
         """Solve for the columns of the identity, some at a time."""
-        out = np.empty(tuple(self._L.shape))
+        out = np.empty(tuple(self.tensor.shape))
 
         def fill(entries: int) -> None:
             for part, columns in self._identity(entries):
-                out[part] = to_host(torch.cholesky_solve(columns, self._L)).T
+                out[part] = to_host(torch.cholesky_solve(columns, self.tensor)).T
 
         self._device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
         return out
 
     def inverse_diagonal(self) -> Array:
         """Add up the squares of L^-1, some of its columns at a time."""
-        out = np.empty(len(self._L))
+        out = np.empty(len(self.tensor))
 
         def fill(entries: int) -> None:
             for part, columns in self._identity(entries):
                 # columns of L^-1 begin at their own rows
-                L = self._L[part.start :, part.start :]
+                L = self.tensor[part.start :, part.start :]
                 half = torch.linalg.solve_triangular(L, columns[part.start :], upper=False)
                 out[part] = to_host(half.square().sum(dim=0))
 
@@ -228,9 +248,9 @@ class DeviceFactor(Factor):
         return out
 
     def _identity(self, entries: int) -> Any:
-        n = len(self._L)
+        n = len(self.tensor)
         for part in parts(n, max(1, min(_COLUMNS, entries // max(1, n)))):
-            columns = self._L.new_zeros((n, part.stop - part.start))
+            columns = self.tensor.new_zeros((n, part.stop - part.start))
             columns[part].fill_diagonal_(1.0)
             yield part, columns
 

@@ -82,6 +82,25 @@ def cholesky_factor(A: Array, device: Device) -> Factor | None:
     return None if info else DeviceFactor(L, device)
 
 
+def solve_with_determinant(C: Array, right: Array, device: Device) -> tuple[Array, float, float]:
+    """Solve by an LU decomposition; see `Backend.solve_with_determinant`."""
+    require_room(device, len(C), 3, "the LU decomposition")
+
+    def decompose(matrix: Array) -> tuple[Array, float, float]:
+        LU, pivots, info = torch.linalg.lu_factor_ex(device.put(matrix, np.float64))
+        found = LU.diagonal()
+        exchanged = pivots != torch.arange(1, len(matrix) + 1, device=LU.device)
+        negative = int((found < 0).sum()) + int(exchanged.sum())
+        logarithm = float(found.abs().log().sum())
+        if int(info) or not np.isfinite(logarithm):
+            return np.full(right.shape, np.nan), 0.0, -np.inf
+        solved = torch.linalg.lu_solve(LU, pivots, device.put(right, np.float64))
+        return to_host(solved), -1.0 if negative % 2 else 1.0, logarithm
+
+    solved, sign, logarithm = interruptible(decompose, C)
+    return solved, sign, logarithm
+
+
 def eigh(A: Array, device: Device) -> tuple[Array, Array]:
     """Decompose a symmetric matrix; see `Backend.eigh`."""
     require_room(device, len(A), 5, "the eigendecomposition")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ from mercer.backends.torch.device import (
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
-from mercer.backends.torch.operands import bind
+from mercer.backends.torch.operands import Operands, bind
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
 from mercer.expression import Expression
@@ -54,6 +55,8 @@ class TorchPairs(Pairs):
         Where.
     fused : bool
         Whether float32 work may run as one generated kernel (see `fused.py`).
+    halves : bool
+        Whether such kernels may take one product of 16-bit numbers for three.
 
     Attributes
     ----------
@@ -69,12 +72,14 @@ class TorchPairs(Pairs):
         dtype: Any,
         device: Device,
         fused: bool = False,
+        halves: bool = False,
     ) -> None:
         columns = X if Y is None else Y
         self._expression, self._X = expression, X
         self.shape = (row_count(X), row_count(columns))
         self.dtype = np.dtype(dtype)
         self._type, self._device, self._symmetric = tensor_type(dtype), device, Y is None
+        self._fuses, self._halves = fused, halves
         self._may_fuse = fused and self._type is torch.float32
         self._program = lower(expression)
         self.leaves = [bind(leaf, X, Y, device) for leaf in self._program.leaves]
@@ -92,7 +97,9 @@ class TorchPairs(Pairs):
     def _fused(self) -> FusedPairs | None:
         if not self._may_fuse:
             return None
-        return fuse(self._program, self.leaves, self._row_terms, self.shape, self._device)
+        return fuse(
+            self._program, self.leaves, self._row_terms, self.shape, self._device, self._halves
+        )
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
@@ -162,16 +169,59 @@ class TorchPairs(Pairs):
         """Multiply by V, each block dropped after use; sums over blocks in float64."""
         V = np.asarray(V, dtype=np.float64)
         columns = V.reshape(self.shape[1], math.prod(V.shape[1:]))
-        right = self._device.put(columns)
+        found = to_host(self.times(self._device.put(columns)))
+        return found.reshape(self.shape[0], *V.shape[1:])
+
+    def times(self, right: Tensor) -> Tensor:
+        """Return K right for float64 columns, all on the device."""
         scales = torch.ones(right.shape[1], dtype=torch.float64, device=right.device)
         if self.dtype == np.float32:
             right, scales = into_float32_range(right)
 
-        def multiply(entries: int) -> Array:
-            return to_host(self.product(right, entries) * scales)
+        def multiply(entries: int) -> Tensor:
+            return self.product(right, entries) * scales
 
-        found = self._device.in_blocks(multiply, f"a product with {columns.shape[1]} columns")
-        return found.reshape(self.shape[0], *V.shape[1:])
+        return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+
+    def sweep(self, right: Tensor, change: Callable[[slice, Tensor], Tensor]) -> Tensor:
+        """Return K' g(K right), each block of rows evaluated once; g is given rows and values."""
+        n, m = self.shape
+
+        def add_up(entries: int) -> Tensor:
+            total = torch.zeros(0)
+            for done, part in enumerate(parts(n, entries // max(1, m))):
+                block = self.block(part, slice(0, m)).double()
+                some = block.T @ change(part, block @ right)
+                total = total + some if done else some
+            return total
+
+        return self._device.in_blocks(add_up, f"a block of {m} columns of the kernel matrix")
+
+    def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
+        """Return K' g(K U), each block of rows evaluated once."""
+
+        def on_host(part: slice, values: Tensor) -> Tensor:
+            return self._device.put(change(part, to_host(values)), np.float64)
+
+        return to_host(self.sweep(self._device.put(U, np.float64), on_host))
+
+    def transposed(self) -> TorchPairs:
+        """Return K' of the same operands; not for what Python evaluates."""
+        assert not self._externals
+        other = copy(self)
+        other.shape, other._symmetric = (self.shape[1], self.shape[0]), False
+        other.leaves = [Operands(leaf, y, x) for leaf, x, y in self.leaves]
+        other._row_terms = [(w, u) for u, w in self._row_terms]
+        other.__dict__["_fused"] = None if self._fused is None else self._fused.transposed()
+        return other
+
+    def rounded(self) -> TorchPairs:
+        """Return the same in float32, of the same operands."""
+        other = copy(self)
+        other.__dict__.pop("_fused", None)
+        other.dtype, other._type = np.dtype(np.float32), torch.float32
+        other._may_fuse = self._fuses
+        return other
 
     def product(self, right: Tensor, entries: int) -> Tensor:
         """Return K right in float64, in blocks of so many entries."""
@@ -186,15 +236,15 @@ class TorchPairs(Pairs):
                     out[part] += self.block(part, across) @ right[across]
         return out
 
-    def nearest(self) -> tuple[Tensor, Tensor]:
-        """Return the smallest entry of each row, and the number of the first column that has it."""
+    def nearest(self) -> Tensor:
+        """Return the number of the first column that has the smallest entry of each row."""
         if self._fused is not None:
             return self._fused.nearest()
         n, m = self.shape
 
-        def search(entries: int) -> tuple[Tensor, Tensor]:
+        def search(entries: int) -> Tensor:
             found = [self.block(part, slice(0, m)).min(dim=1) for part in parts(n, entries // m)]
-            return torch.cat([x.values for x in found]), torch.cat([x.indices for x in found])
+            return torch.cat([x.indices for x in found])
 
         return self._device.in_blocks(search, f"a block of {m} columns")
 

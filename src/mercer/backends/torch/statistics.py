@@ -46,9 +46,13 @@ def _(s: Dot, X: Tensor, Y: Tensor) -> Tensor:
 
 @compare.register
 def _(s: SqDist, X: Tensor, Y: Tensor) -> Tensor:
-    lengths = X.square().sum(dim=1)[:, None] + Y.square().sum(dim=1)
-    D = torch.addmm(lengths, X, Y.T, alpha=-2.0)
-    put_differences(D, X, Y, ~(D >= _NEAR * lengths))  # infinite and undefined ones, too
+    x, y = X.square().sum(dim=1), Y.square().sum(dim=1)
+    D = torch.addmm(y, X, Y.T, alpha=-2.0)
+    D += x[:, None]
+    # few passes over D where nothing is near; infinite and undefined ones count as near, too
+    most = x.amax() if len(x) else 0.0
+    if bool((~(D >= _NEAR * (most + y))).any()):
+        put_differences(D, X, Y, ~(D >= _NEAR * (x[:, None] + y)))
     return D
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.blocks.base import Block
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.ridge.linear_system import LinearSystemQuantities, norms, size_of, worst
+from mercer.certificates.norms import norms
+from mercer.certificates.ridge.linear_system import LinearSystemQuantities, size_of, worst
 from mercer.gram.base import columns_of
 from mercer.problems import Coefficients
 from mercer.problems.blocks import BlockRidge, counted, feature_pieces

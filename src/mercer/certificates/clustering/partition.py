@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer import deadline
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import exact
 from mercer.gram.definite import NEGATIVE
 from mercer.points import is_sparse
 from mercer.problems import Clusters, Partition
+from mercer.row_chunks import chunked, slices
 
 _TOL = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
@@ -118,7 +119,14 @@ def _measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantiti
     scatter = max(trace - sums.grand / float(W.sum()), 0.0)
     size = max(abs(objective), _SCATTER * scatter, _TRACE * abs(trace), np.finfo(float).tiny)
     longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
-    found = [_look(rows, sums, labels, w, W, diagonal, tol) for rows in _parts(labels, W)]
+
+    def chunk(rows: slice) -> list[_Looked]:
+        step = max(1, _AT_ONCE // len(W))  # distances to all means stay in the cache
+        parts = slices(rows.start, rows.stop, step)
+        return [_look(part, sums, labels, w, W, diagonal, tol) for part in parts]
+
+    with one_blas_thread():
+        found = [part for parts in chunked(chunk, len(labels)) for part in parts]
     return PartitionQuantities(
         objective,
         1.0 - objective / scatter if scatter > 0 else 1.0,
@@ -160,14 +168,6 @@ def _look(
     # leaving a pair counts a distance twice, joining another cluster once
     gains = _move_gains(D, here, w, W, sums.sizes) - 3 * w * rounding
     return _Looked(misplaced, float(w @ excess), float(gains.max(initial=0.0)), least)
-
-
-def _parts(labels: Array, W: Array) -> Iterator[slice]:
-    """Cover all points by blocks whose distances to all means stay in the cache."""
-    step = max(1, _AT_ONCE // len(W))
-    for first in range(0, len(labels), step):
-        deadline.check()
-        yield slice(first, first + step)
 
 
 class _Sums(NamedTuple):

@@ -23,6 +23,8 @@ from mercer.certificates.base import Certificate, certify
 from mercer.problems.mixture.mixture import Mixture
 
 _TOL = 1e-5
+# objectives on the way; and numbers of rows in blocks, which move as the parts they follow from
+_NOT_COMPARED = ("likelihoods", "kept")
 _FALL = 1e-9  # relative: what rounding may take from the objective
 _VALID = 1e-9
 
@@ -91,7 +93,7 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
 
 def _movement(here: Any, after: Any) -> float:
     """Compare the parameters before and after a step, each kind with its largest."""
-    names = [field.name for field in fields(here) if field.name != "likelihoods"]
+    names = [field.name for field in fields(here) if field.name not in _NOT_COMPARED]
     pairs = [(np.asarray(getattr(here, name)), np.asarray(getattr(after, name))) for name in names]
     sizes = [max(float(np.abs(old).max(initial=0.0)), np.finfo(float).tiny) for old, _ in pairs]
     moves = [float(np.abs(new - old).max(initial=0.0)) for old, new in pairs]

@@ -15,9 +15,11 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.multitask.features import likelihood_of_features, solved_by_features
 from mercer.certificates.process.regression import likelihood_rounding
 from mercer.certificates.process.triangles import solved_by_factor
-from mercer.gram import definiteness, exact
+from mercer.gram import Gram, definiteness, exact
+from mercer.gram.build import matrix_gram
 from mercer.problems.multitask.regression import (
     TaskEvidence,
     TaskPosterior,
@@ -60,6 +62,8 @@ class TaskQuantities:
         point out of its bounds; zero where nothing was.
     at_lower, at_upper : int
         How many of these are at a bound.
+    mismatch : float
+        Where there are weights beside coefficients A: how far F'A is from them, over their size.
     """
 
     relative_residual: float
@@ -72,6 +76,7 @@ class TaskQuantities:
     stationarity: float = 0.0
     at_lower: int = 0
     at_upper: int = 0
+    mismatch: float = 0.0
 
 
 @certify.register
@@ -81,7 +86,7 @@ def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -
     with np.errstate(all="ignore"):  # judged by what comes of it
         q = _measured(problem, value, convex.shift)
     flat = 0.0 if problem.search is None else problem.search.flat
-    right = max(q.relative_residual, q.unread, q.variance_error) <= tol
+    right = max(q.relative_residual, q.unread, q.mismatch, q.variance_error) <= tol
     ok = right and not convex.seen and np.isfinite(q.indefiniteness)
     ok = ok and q.stationarity <= max(flat, tol)
     if np.isfinite(q.log_likelihood):  # else nothing is known to compare with
@@ -104,14 +109,19 @@ def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -
 
 
 def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> TaskQuantities:
-    K = np.array(exact(problem.gram).dense(), dtype=np.float64)
+    K: Any = exact(problem.gram)
+    if value.weights is None:
+        K = matrix_gram(np.array(K.dense(), dtype=np.float64))
     seen = ~np.isnan(problem.targets)
     Y, A = np.where(seen, problem.targets, 0.0), value.coef
     residual = np.where(seen, Y - _image(problem, K, A), 0.0)
     size = max(float(np.linalg.norm(Y)), np.finfo(float).tiny)
     largest = max(float(np.abs(A).max(initial=0.0)), np.finfo(float).tiny)
     error, places = _variances(problem, value, K, seen)
-    likelihood = _likelihood(problem, K, Y)
+    if value.weights is None:
+        likelihood = _likelihood(problem, K.dense(), Y)
+    else:
+        likelihood = likelihood_of_features(problem, K.factor, Y)
     total = observations(problem.row_weights[problem.readings.row])
     apart = abs(likelihood - value.log_likelihood) / total
     m = np.linalg.eigvalsh(problem.tasks)
@@ -128,6 +138,7 @@ def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> Ta
         _number(steepest),
         at_lower,
         at_upper,
+        _number(_mismatch(K, value)),
     )
 
 
@@ -144,26 +155,36 @@ def _number(x: Any) -> float:
     return float(x) if np.isfinite(x) else float("inf")
 
 
-def _image(problem: TaskRegression, K: Array, A: Array) -> Array:
+def _mismatch(K: Gram, value: TaskPosterior) -> float:
+    if value.weights is None:
+        return 0.0
+    off = np.linalg.norm(np.asarray(K.factor.T @ value.coef) - value.weights)
+    return float(off / max(float(np.linalg.norm(value.weights)), np.finfo(float).tiny))
+
+
+def _image(problem: TaskRegression, K: Gram, A: Array) -> Array:
     """Return C applied to coefficients, at all rows and tasks."""
-    return np.asarray(K @ A @ problem.tasks + problem.noise / problem.row_weights[:, None] * A)
+    return np.asarray((K @ A) @ problem.tasks + problem.noise / problem.row_weights[:, None] * A)
 
 
 def _variances(
-    problem: TaskRegression, value: TaskPosterior, K: Array, seen: Array
+    problem: TaskRegression, value: TaskPosterior, K: Gram, seen: Array
 ) -> tuple[float, int]:
     """Return a bound on the errors of variances, in units of the largest prior variance."""
     n, T = seen.shape
     rows = np.unique(np.linspace(0, n - 1, min(n, _PLACES)).astype(np.intp))
     B, least = problem.tasks, problem.noise / float(problem.row_weights.max())
-    largest = max(float(np.abs(K.diagonal()).max() * np.abs(B.diagonal()).max()), 1e-300)
+    largest = max(float(np.abs(K.diag()).max() * np.abs(B.diagonal()).max()), 1e-300)
     worst = 0.0
     for k, i in enumerate(rows):
         t = k % T
-        c = np.where(seen, np.outer(K[:, i], B[t]), 0.0)
-        g, explained = _solved(problem, value, c)
-        r = np.where(seen, c - _image(problem, K, g), 0.0)
-        true = 2.0 * np.sum(c * g) - np.sum(g * np.where(seen, _image(problem, K, g), 0.0))
+        c = np.where(seen, np.outer(K.rows([i])[0], B[t]), 0.0)
+        if value.weights is None:
+            g, explained = _solved(problem, value, c)
+        else:
+            g, explained = solved_by_features(problem, value, K.factor, int(i), t)
+        image = np.where(seen, _image(problem, K, g), 0.0)
+        r, true = c - image, 2.0 * np.sum(c * g) - np.sum(g * image)
         # least is zero where noise over a weight is below all numbers: then nothing is shown
         beyond = float(np.sum(r**2)) / least if least > 0 else np.inf
         worst = max(worst, abs(explained - true) + beyond)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit
@@ -10,9 +11,9 @@ from scipy.special import expit, log_expit
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.process.triangles import solved_by_factor
+from mercer.certificates.process.triangles import solved_by_factor, triangle_of
 from mercer.gram import exact
-from mercer.problems import Coefficients
+from mercer.points import to_dense
 from mercer.problems.process.classification import (
     LaplaceEvidence,
     LaplacePosterior,
@@ -66,11 +67,7 @@ def _(
     problem: ProcessClassification, value: LaplacePosterior, tol: float | None = None
 ) -> Certificate:
     tol = _TOL if tol is None else tol
-    nothing = np.zeros(1)
-    modes = [
-        certify(problem.risk(t), Coefficients(value.coef[:, [t]], nothing), tol)
-        for t in range(problem.signs.shape[1])
-    ]
+    modes = [certify(problem.risk(t), value.mode(t), tol) for t in range(problem.signs.shape[1])]
     with np.errstate(all="ignore"):  # judged by what comes of it
         q = _measured(problem, value, modes)
     flat = 0.0 if problem.search is None else problem.search.flat
@@ -84,12 +81,13 @@ def _measured(
 ) -> LaplaceQuantities:
     n, c = problem.signs.shape
     rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(np.intp))
-    K = np.array(exact(problem.gram).dense(), dtype=np.float64)
+    gram, compared = exact(problem.gram), _compared if value.weights is None else _by_features
+    K = np.array(gram.dense(), dtype=np.float64) if value.weights is None else gram.factor
     apart, likelihood = 0.0, 0.0
     for t in range(c):
-        error, found = _compared(problem, value, K, t, rows)
+        error, found = compared(problem, value, K, t, rows)
         apart, likelihood = max(apart, error), likelihood + found
-    size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
+    size = max(float(np.abs(gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
     off = abs(likelihood - value.log_likelihood) / (observations(problem.row_weights) * c)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
     found_modes = [mode.quantities for mode in modes]
@@ -122,6 +120,22 @@ def _compared(
     stored = across[rows, np.arange(len(rows))] - np.einsum("ij,ij->j", half, half)
     determinant = interruptible(np.linalg.slogdet, A)
     likelihood = float(s @ log_expit(sign * f) - 0.5 * (a @ f) - 0.5 * determinant[1])
+    return float(np.abs(variance - stored).max(initial=0.0)), likelihood
+
+
+def _by_features(
+    problem: ProcessClassification, value: LaplacePosterior, F: Any, t: int, rows: Array
+) -> tuple[float, float]:
+    """Return the same for K = F F', by a QR decomposition of the weighted features."""
+    assert value.weights is not None
+    w, s, sign = value.weights[:, t], problem.row_weights, problem.signs[:, t]
+    f = np.asarray(F @ w)
+    R = triangle_of(F, np.sqrt(s * expit(f) * expit(-f)))
+    phi = to_dense(F[rows]).T
+    variance = np.sum(solved_by_factor(R, phi, lower=False, transposed=True) ** 2, axis=0)
+    stored = np.sum(solved_by_factor(value.factors[t], phi) ** 2, axis=0)
+    determinant = float(np.sum(np.log(np.abs(R.diagonal()))))
+    likelihood = float(s @ log_expit(sign * f) - 0.5 * (w @ w)) - determinant
     return float(np.abs(variance - stored).max(initial=0.0)), likelihood
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible, solved_if_regular
+from mercer.backends import choose_backend
+from mercer.backends.lapack import interruptible
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import exact
@@ -147,8 +148,7 @@ def _by_matrix(problem: ProcessRegression, value: ProcessPosterior, rows: Array)
     C.flat[:: len(C) + 1] += problem.system().shift(0)
     ones = np.ones(len(C))
     right = np.column_stack([across, problem.targets, ones])
-    solved = solved_if_regular(C, right)
-    sign, log_determinant = interruptible(np.linalg.slogdet, C)
+    solved, sign, log_determinant = choose_backend().solve_with_determinant(C, right)
     log_determinant += float(np.sum(np.log(problem.row_weights)))
     g, a, u = solved[:, : len(rows)], solved[:, len(rows) : -1], solved[:, -1]
     half = solved_by_factor(value.factor, np.column_stack([across, ones]))

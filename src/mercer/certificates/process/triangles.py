@@ -1,4 +1,4 @@
-"""Triangles as certificates solve them: what is singular gives no numbers, and no error."""
+"""Triangles as certificates make and solve them: what is singular gives no numbers, no error."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
+from mercer.backends.lapack import interruptible
+from mercer.points import to_dense
+
+_ROWS = 4  # times the features: rows that one QR decomposition takes in
 
 
 def solved_by_factor(
@@ -32,3 +36,23 @@ def solved_by_factor(
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
     return np.asarray(found)
+
+
+def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
+    """Return R with R'R = I + F'diag(roots)^2 F, block of rows by block: F'F is never formed.
+
+    Parameters
+    ----------
+    F : (n, D) array or sparse array
+        Features.
+    roots : (n,) array
+        Roots of the weights of the rows.
+    start : (D, D) array, optional
+        A triangle, whose start'start is there in place of I.
+    """
+    R, step = np.eye(F.shape[1]) if start is None else start, max(_ROWS * F.shape[1], 1)
+    for first in range(0, F.shape[0], step):
+        some = slice(first, first + step)
+        block = np.vstack([R, roots[some, None] * to_dense(F[some])])
+        R = interruptible(np.linalg.qr, block, mode="r")
+    return np.asarray(R)

@@ -13,7 +13,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.ridge.linear_system import norms, size_of, worst
+from mercer.certificates.norms import norms
+from mercer.certificates.ridge.linear_system import size_of, worst
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.problems import FoldedPathValue, FoldedRidgePath
 

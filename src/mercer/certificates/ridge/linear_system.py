@@ -17,6 +17,7 @@ from scipy import sparse
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import norms
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.accurate_products import accurate_product, product_rounding, transposed_product
 from mercer.gram.base import RKHSFunction
@@ -215,12 +216,6 @@ def _centred(problem: LinearSystem, y: Array) -> Array:
 def size_of(measured: Array, largest: Array) -> Array:
     """Return what to divide by: never so little that rounding alone would count as an error."""
     return np.maximum(np.maximum(measured, _ROUNDING * largest), np.finfo(float).tiny)
-
-
-def norms(A: Array) -> Array:
-    """Return the norms of columns, also where squares would overflow or vanish."""
-    largest = np.abs(A).max(axis=0, initial=0.0)
-    return np.asarray(largest * np.linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0))
 
 
 def worst(x: Array) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import norms
 from mercer.certificates.spectral.complement import Complement, probe_complement
 from mercer.gram import Gram, exact
 from mercer.problems import Eigenproblem, Modes
@@ -119,7 +120,7 @@ def _residuals(gram: Gram, V: Array, m: Array) -> Array:
     for first in range(0, len(m), step):
         some = slice(first, first + step)
         block = np.ascontiguousarray(V[:, some])
-        found[some] = np.linalg.norm(np.asarray(gram @ block) - block * m[some], axis=0)
+        found[some] = norms(np.asarray(gram @ block) - block * m[some])
     return found
 
 

@@ -90,8 +90,8 @@ _OPTIONS: list[Any] = [
     click.option(
         "--scheduler", metavar="ADDRESS",
         help=(
-            "Spread the comparison over the workers of a Dask cluster: tcp://HOST:8786. Rows are "
-            "read on this machine, so a file past its memory budget is refused."
+            "Spread the comparison over the workers of a Dask cluster: tcp://HOST:8786. A file "
+            "past the memory budget of this machine is read by the workers, from a disk they share."
         ),
     ),
     click.option(
@@ -141,7 +141,6 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
 
     reader = read_arguments(options)
     table = read_or_large(data, **reader)
-    _refuse_large(data, table, options["scheduler"])
     column_of(table.columns, options["target"], "--target")
     for name in options["drop"]:
         column_of(table.columns, name, "--drop")
@@ -165,19 +164,6 @@ def fit(session: Session, /, data: str, **options: Any) -> None:
     session.result(fit_values(model, files.model, files.report), fit_text(model, files))
     if options["strict"]:
         refuse_uncertified(model.certificate)
-
-
-def _refuse_large(data: str, table: Any, scheduler: str | None) -> None:
-    """Raise where rows past the memory of this machine were to go to a cluster through it."""
-    from mercer.fitting.rows.large import LargeFile  # noqa: PLC0415  help needs none of it
-
-    if scheduler is not None and isinstance(table, LargeFile):
-        raise ValueError(
-            f"{data} takes more memory as a table than the budget of this machine, where "
-            "--scheduler reads it. Leave --scheduler out, and it is read block by block here; or "
-            "let workers read it, in Python: machine.fit(X, y) with X and y of "
-            "dask.dataframe.read_parquet and a client of the scheduler"
-        )
 
 
 def _cluster(scheduler: str | None) -> AbstractContextManager[Any]:

@@ -33,14 +33,16 @@ def read_parquet(data: Bytes, options: Options) -> Table:
     return finished(_columns(frame, data.name, options), options, data.name, "parquet")
 
 
-def parquet_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
-    """Read rows as the columns of a schema, block by block."""
+def parquet_blocks(
+    data: Bytes, schema: Schema, rows: int, options: Options, groups: list[int] | None = None
+) -> Iterator[Table]:
+    """Read rows as the columns of a schema, block by block; of some row groups, or of all."""
     if pyarrow() is None:
         yield from cut(_by_polars(data.all(), data.name, options), schema, rows)
         return
     file = _opened(data, options)
     refuse_lacking(schema, file.schema_arrow.names, data.name)
-    batches = file.iter_batches(batch_size=rows, columns=schema.names)
+    batches = file.iter_batches(batch_size=rows, columns=schema.names, row_groups=groups)
     while (batch := _guarded(lambda: next(batches, None), data.name)) is not None:
         found = _guarded(partial(columns_in, batch, None), data.name)
         arrays = {name: found[name][0] for name in schema.names}
@@ -49,6 +51,14 @@ def parquet_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> 
             source=data.name,
             schema=schema,
         )
+
+
+def parquet_groups(data: Bytes) -> list[int]:
+    """Return the bytes of each row group; none where pyarrow is missing, which reads them apart."""
+    if pyarrow() is None:
+        return []
+    shape = _opened(data, Options(limits=Limits(bytes=None, rows=None))).metadata
+    return [shape.row_group(k).total_byte_size for k in range(shape.num_row_groups)]
 
 
 def parquet_head(data: Bytes, columns: list[str] | None) -> Any:

@@ -9,8 +9,8 @@ from mercer.machines import (
     LogisticRegression,
     MultiTaskGaussianProcess,
 )
-from mercer.machines.multitask.spread import TaskSpread
-from mercer.machines.process.latent import LaplaceSpread
+from mercer.machines.multitask.spread import TaskFeatureSpread, TaskSpread
+from mercer.machines.process.latent import LaplaceFeatureSpread, LaplaceSpread
 from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
 from mercer.problems import (
     Coefficients,
@@ -144,9 +144,10 @@ record(
     LaplacePosterior,
     """
     coef, roots: f8[n,k]
-    factors: f8[k,n,n]
+    factors: f8[k,f,f]
     log_likelihood: number
     logs: none | f8[_]
+    weights?: none | f8[f,k]
     """,
     group="answer",
 )
@@ -159,6 +160,12 @@ record(
     roots: f8[n,k]
     factors: f8[k,n,n]
     """,
+    group="latent",
+)
+record(
+    LaplaceFeatureSpread,
+    "features: @features{d=d} | function\nfactors: f8[k,w,w]",
+    group="latent",
 )
 machine(
     GaussianProcessClassifier,
@@ -166,7 +173,7 @@ machine(
     + """
     classes_: labels[c]
     _expansion: @expansion{d=d,k=k}
-    _spread: LaplaceSpread{d=d,k=k}
+    _spread: @latent{d=d,k=k}
     dual_coef_: f8[n,k]
     log_marginal_likelihood_value_: number
     n_iter_: int
@@ -176,11 +183,12 @@ record(
     TaskPosterior,
     """
     coef: f8[n,k]
-    basis: none | f8[n,n]
-    values: none | f8[n]
+    basis: none | f8[b,b]
+    values: none | f8[b]
     factor: none | f8[r,r]
     log_likelihood: number
     logs: none | f8[_]
+    weights?: none | f8[w,k]
     """,
     group="answer",
 )
@@ -196,6 +204,19 @@ record(
     factor: none | f8[r,r]
     task, row: none | i8[r]
     """,
+    group="tasks",
+)
+record(
+    TaskFeatureSpread,
+    """
+    features: @features{d=d} | function
+    root: f8[k,k]
+    noise: float
+    basis: none | f8[w,w]
+    shares: none | f8[w,k]
+    factor: none | f8[r,r]
+    """,
+    group="tasks",
 )
 machine(
     MultiTaskGaussianProcess,
@@ -204,7 +225,7 @@ machine(
     task_covariance_: f8[k,k]
     noise_: float
     _expansion: @expansion{d=d,k=k}
-    _spread: TaskSpread{d=d,k=k}
+    _spread: @tasks{d=d,k=k}
     dual_coef_: f8[n] | f8[n,k]
     log_marginal_likelihood_value_: number
     n_iter_: int

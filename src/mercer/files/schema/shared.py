@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,14 @@ _PLAIN = {"float": "number", "int": "int", "bool": "bool", "str": "text",
 
 
 def _plain(kind: Any) -> str:
-    """Return the fields of a dataclass of numbers and texts, as its annotations say."""
-    return "\n".join(f"{each.name}: {_PLAIN[str(each.type)]}" for each in fields(kind))
+    """Return the fields of a dataclass of numbers and texts, as its annotations say.
+
+    Those of a default may lack: files from before they were measured have none.
+    """
+    return "\n".join(
+        f"{each.name}{'' if each.default is MISSING else '?'}: {_PLAIN[str(each.type)]}"
+        for each in fields(kind)
+    )
 
 
 for _name in certificates.__all__:

@@ -13,17 +13,19 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.blocks import Block, LocalBlocks
+from mercer.blocks import Block, LocalBlocks, RowBlocks
 from mercer.blocks.files import read_head, sampled_table
 from mercer.blocks.local import rows_of_block
 from mercer.data import Table, read_blocks
 from mercer.data.limits import Limits
+from mercer.distributed.client import client_around
 from mercer.fitting.splitting import row_keys
 from mercer.fitting.targets import Target, missing_of, target_values
 from mercer.machines import KernelRidge, LogisticRegression
@@ -105,10 +107,8 @@ class LargeFile:
 
     def tables(self) -> Iterator[Table]:
         """Begin a pass over the rows."""
-        known = ("format", "delimiter", "header", "encoding", "parser")
-        given = {name: value for name, value in self.reader.items() if name in known}
         rows = rows_of_block(len(self.schema.names))
-        return iter(read_blocks(self.path, self.schema, rows, **given))
+        return iter(read_blocks(self.path, self.schema, rows, **self._arguments()))
 
     def sample(self, random_state: int) -> Table:
         """Return rows drawn at random from the whole file, in one pass."""
@@ -120,15 +120,39 @@ class LargeFile:
             UserWarning,
             stacklevel=5,
         )
+        there = self.there()
+        if there is not None:
+            return there.sample(SAMPLED, random_state)
         return sampled_table(self.tables(), SAMPLED, random_state)
 
+    def there(self) -> Any:
+        """Return the file as workers of the cluster around read it; None without one."""
+        client = client_around()
+        if client is None:
+            return None
+        from mercer.distributed.file_blocks import FilesThere  # noqa: PLC0415  imports Dask
+
+        return FilesThere([self.path], self.schema, client, **self._arguments())
+
     def digest(self) -> str:
-        """Return the sha256 of the file."""
-        found = hashlib.sha256()
-        with Path(self.path).open("rb") as file:
-            while piece := file.read(_PIECE):
-                found.update(piece)
-        return found.hexdigest()
+        """Return the sha256 of the file, which a worker of the cluster around finds, if any."""
+        client = client_around()
+        if client is not None:
+            return str(client.submit(file_digest, os.path.abspath(self.path), pure=False).result())
+        return file_digest(self.path)
+
+    def _arguments(self) -> dict[str, Any]:
+        known = ("format", "delimiter", "header", "encoding", "parser")
+        return {name: value for name, value in self.reader.items() if name in known}
+
+
+def file_digest(path: str) -> str:
+    """Return the sha256 of a file."""
+    found = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def default_large_machine(task: str, rows: int) -> tuple[Any, str]:
@@ -149,6 +173,42 @@ def refuse_in_memory_only(machine: Any) -> None:
             "exceeds the memory budget; pass KernelRidge(), LogisticRegression(), SVC(), "
             "FisherDiscriminant() or NaiveBayes(), or a table of fewer rows"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Makes numbers of a table, without rows held out, and those without a target.
+
+    Attributes
+    ----------
+    preparation : TablePreparation
+        Fitted.
+    wanted : Target
+        Task and classes, as the sample has them.
+    held_out : (h,) array
+        Keys of rows that nothing may learn from: see `row_keys`.
+    """
+
+    preparation: Any
+    wanted: Target
+    held_out: Array
+
+    def __call__(self, table: Table) -> tuple[Any, Array, None]:
+        """Return rows, targets, and no weights."""
+        X, y, _ = self.found(table)
+        return X, y, None
+
+    def found(self, table: Table) -> tuple[Any, Array, int]:
+        """Return rows, targets, and how many rows of unknown classes were left out."""
+        name, task = self.wanted.name, self.wanted.task
+        table = table.rows(~missing_of(table[name]))
+        features, y = table.drop(name), target_values(table, name, task)
+        kept, strange = ~np.isin(row_keys(features), self.held_out), 0
+        if self.wanted.classes:
+            known = np.isin(y, np.asarray(self.wanted.classes))
+            strange = int((~known).sum())
+            kept &= known
+        return self.preparation.transform(features.rows(kept)), y[kept], strange
 
 
 class TrainingBlocks(LocalBlocks):
@@ -179,26 +239,25 @@ class TrainingBlocks(LocalBlocks):
 
     def parts(self) -> Iterator[tuple[Any, Any, Any]]:
         """Read, leave rows out, and prepare."""
-        name, task = self.wanted.name, self.wanted.task
+        make = TrainingRows(self.preparation, self.wanted, self.held_out)
         self.strange = 0
         for table in self.file.tables():
-            table = table.rows(~missing_of(table[name]))  # noqa: PLW2901
-            if not len(table):
-                continue
-            features, y = table.drop(name), target_values(table, name, task)
-            kept = ~np.isin(row_keys(features), self.held_out)
-            if self.wanted.classes:
-                known = np.isin(y, np.asarray(self.wanted.classes))
-                self.strange += int((~known).sum())
-                kept &= known
-            if kept.any():
-                yield self.preparation.transform(features.rows(kept)), y[kept], None
+            X, y, strange = make.found(table)
+            self.strange += strange
+            if len(y):
+                yield X, y, None
 
 
 def prepared_blocks(
     file: LargeFile, preparation: Any, wanted: Target, held_out: Array
-) -> tuple[LocalBlocks, list[str]]:
-    """Return the rows of a file as numbers, read once and kept on the disk where it has room."""
+) -> tuple[RowBlocks, list[str]]:
+    """Return the rows of a file as numbers, read once and kept on the disk where it has room.
+
+    On a cluster the workers read them, and keep them in memory.
+    """
+    there = file.there()
+    if there is not None:
+        return _prepared_there(there, TrainingRows(preparation, wanted, held_out))
     blocks = TrainingBlocks(file, preparation, wanted, held_out)
     size = 8 * blocks.count() * blocks.n_columns
     notes = [
@@ -212,6 +271,19 @@ def prepared_blocks(
         )
     if size <= _DISK * shutil.disk_usage(tempfile.gettempdir()).free:
         return blocks.mapped(rows_alone), notes
+    return blocks, notes
+
+
+def _prepared_there(there: Any, make: TrainingRows) -> tuple[RowBlocks, list[str]]:
+    from mercer.distributed.file_blocks import WorkerFileBlocks  # noqa: PLC0415  imports Dask
+
+    blocks = WorkerFileBlocks.made_by(there, make, len(make.preparation.get_feature_names_out()))
+    notes = [
+        "The file takes more memory as a table than the budget has: rows drawn at random were "
+        f"checked, split and compared, and the machine was fitted to {blocks.count()} rows of the "
+        f"file, which the workers of the cluster read in {len(there.pieces)} pieces. Rows of "
+        "classes that no row of the sample has are left out."
+    ]
     return blocks, notes
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
+from mercer.backends.landmark_rows import BoundRows
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
@@ -24,6 +25,7 @@ from mercer.resources import require_memory, rows_at_once
 
 _ENTRIES = 1 << 21  # of a block that is evaluated: 16 MB, so that what is done once is soon done
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
+_ON_CARD = ("_there", "_back")  # what is not pickled
 _COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
 
 Changed = Callable[[slice, Array], Array]
@@ -36,6 +38,23 @@ class RowMap(ABC):
     @property
     def mixing(self) -> Array | None:
         """Return R; None where b(x) are the features."""
+        return None
+
+    @property
+    def width(self) -> int:
+        """Count the entries of a row b."""
+        return self.dimension if self.mixing is None else len(self.mixing)
+
+    def mix(self, W: Array) -> Array:
+        """Return R W."""
+        return W if self.mixing is None else np.asarray(self.mixing @ W)
+
+    def mix_transposed(self, V: Array) -> Array:
+        """Return R'V."""
+        return V if self.mixing is None else np.asarray(self.mixing.T @ V)
+
+    def bound(self, X: Points) -> BoundRows | None:
+        """Bind points for sums over all of them on a card; None where none makes such sums."""
         return None
 
     @property
@@ -55,12 +74,20 @@ class RowMap(ABC):
         """Return the rows b(x) of points, in float64 or float32."""
         return np.asarray(self(X), dtype=dtype)
 
-    def pairs(self, X: Points, dtype: Any) -> tuple[Pairs, Pairs] | None:
-        """Return the rows b of points as a matrix of pairs, and its transpose; None if it is none.
+    def pairs(self, X: Points, dtype: Any) -> Pairs | None:
+        """Return the rows b of points as a matrix of pairs; None if it is none.
 
         For products where a backend works, of rows that never come here.
         """
         return None
+
+    def pairs_back(self, X: Points, dtype: Any) -> Pairs | None:
+        """Return the transpose of `pairs`."""
+        return None
+
+    def squared_lengths(self, X: Points) -> Array:
+        """Return |phi(x)|^2 of rows."""
+        return np.asarray(np.square(self(X)).sum(axis=1))
 
     def longest(self, X: Points) -> Array | None:
         """Return bounds of |phi(x)|^2 that cost less than the features do; None for none."""
@@ -110,20 +137,28 @@ class StreamedGram(FactoredGram):
     ) -> None:
         self.features, self.map, self.X = features, rows, X
         self._held, self._filled, self._kind = held, is_filled, np.dtype(kind)
+        self._longest: Array | None = None
         self._first: StreamedGram | None = None  # who makes the first pass, on a card
         self.shape = (row_count(X),) * 2
         self.dtype = np.dtype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_there"}
+        return {name: value for name, value in vars(self).items() if name not in _ON_CARD}
 
     @cached_property
-    def _there(self) -> tuple[Pairs, Pairs] | None:
-        """The rows b and their transpose on a card that has room for the points; else None."""
+    def _there(self) -> Pairs | None:
+        """The rows b on a card that has room for the points; else None."""
         if self._held is not None or is_objects(self.X) or is_sparse(self.X):
             return None
         needed = 8.0 * (self.shape[0] + self.width) * self.X.shape[1]
         return self.map.pairs(self.X, self._kind) if choose_backend().keeps(needed) else None
+
+    @cached_property
+    def _back(self) -> Pairs:
+        """The transpose of the rows b on a card."""
+        found = self.map.pairs_back(self.X, self._kind)
+        assert found is not None
+        return found
 
     @cached_property
     def factor(self) -> Any:
@@ -154,7 +189,7 @@ class StreamedGram(FactoredGram):
     @property
     def width(self) -> int:
         """Count the entries of a row b."""
-        return self.rank if self.map.mixing is None else len(self.map.mixing)
+        return self.map.width
 
     @property
     def is_rounded(self) -> bool:
@@ -211,26 +246,26 @@ class StreamedGram(FactoredGram):
         if self._first is not None:
             first, self._first = self._first, None
             return first.round_trip(W, change)
-        R = self.map.mixing
-        U, total = W if R is None else R @ W, None
+        U, total = self.map.mix(W), None
+        if self._there is not None and not self.is_rounded:
+            return self.map.mix_transposed(self._there.round_trip(U, change))
         if self._there is not None:
-            values = self._there[0].matmul(U) if U.shape[1] else np.empty((self.shape[0], 0))
-            total = self._there[1].matmul(change(slice(0, self.shape[0]), values))
-            return np.asarray(total if R is None else R.T @ total)
+            values = self._there.matmul(U) if U.shape[1] else np.empty((self.shape[0], 0))
+            total = self._back.matmul(change(slice(0, self.shape[0]), values))
+            return self.map.mix_transposed(total)
         with one_blas_thread():  # thin products, between calls that need all cores
             for rows, B in self.blocks():
                 part = _product(B.T, change(rows, _product(B, U)))
                 total = part if total is None else total + part
         assert total is not None  # no fit has no rows
-        return np.asarray(total if R is None else R.T @ total)
+        return self.map.mix_transposed(total)
 
     def push(self, W: Array) -> Array:
         """Return F W."""
         W = columns_of(W)
-        R, out = self.map.mixing, np.empty((self.shape[0], W.shape[1]))
-        U = W if R is None else R @ W
+        U, out = self.map.mix(W), np.empty((self.shape[0], W.shape[1]))
         if self._there is not None and W.shape[1]:
-            return self._there[0].matmul(U)
+            return self._there.matmul(U)
         with one_blas_thread():
             for rows, B in self.blocks():
                 out[rows] = _product(B, U)
@@ -259,9 +294,11 @@ class StreamedGram(FactoredGram):
         return None if found is None else self.map(found)
 
     def longest(self) -> Array:
-        """Return bounds of |phi(x)|^2."""
-        bounds = self.map.longest(self.X)
-        return self.diag() if bounds is None else bounds
+        """Return bounds of |phi(x)|^2, found once."""
+        if self._longest is None:
+            bounds = self.map.longest(self.X)
+            self._longest = self.diag() if bounds is None else bounds
+        return self._longest
 
     def diag(self) -> Array:
         """Return the squared lengths of the features, block by block."""

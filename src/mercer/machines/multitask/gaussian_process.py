@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import Gram, Need, make_gram
+from mercer.gram import Need, make_gram
+from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.approximate import refuse_features
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
@@ -27,18 +30,20 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.multitask.learning import learnt_names, task_problem
-from mercer.machines.multitask.spread import TaskSpread
+from mercer.machines.multitask.spread import TaskVariances, spread_of
 from mercer.machines.process.learning import (
     check_learning,
     given_variance,
     refuse_large,
     together,
 )
+from mercer.machines.process.left_out import variance_left_out
 from mercer.points import take
 from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
 from mercer.solvers import Callback, Solution, TaskAscent, solve
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
+_REMEDY = "GaussianProcess, one task at a time"
 _ROUNDING = 1e-10  # of the largest: what entries of B may differ by, and eigenvalues be below zero
 
 
@@ -54,6 +59,10 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         Covariance k of the rows.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     task_covariance : array-like of shape (n_tasks, n_tasks) or None, default=None
         B, positive semidefinite; where to start if it is learnt. None is the identity, of tasks
         that have nothing in common; all ones is one function for all.
@@ -82,6 +91,8 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
     ----------
     kernel_ : Kernel
         The kernel used, with what was learnt.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     task_covariance_ : array of shape (n_tasks, n_tasks)
         B.
     noise_ : float
@@ -114,6 +125,7 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         self,
         kernel: Kernel | str | Any = "gaussian",
         *,
+        approximation: Approximation | str | None = "auto",
         task_covariance: npt.ArrayLike | None = None,
         noise: float = 1.0,
         optimize: bool | list[str] = False,
@@ -126,6 +138,7 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.task_covariance = task_covariance
         self.noise = noise
         self.optimize = optimize
@@ -167,12 +180,12 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
             raise ValueError(f"{type(self).__name__}: y has no reading in rows of positive weight")
         search, found = self._search(kernel, (take(X, rows), *seen), B)
         place = None if search is None or found is None else found.value.logs
-        self.kernel_, self.task_covariance_, self.noise_ = kernel, B, float(self.noise)
+        self.task_covariance_, self.noise_ = B, float(self.noise)
         if search is not None and place is not None:
-            self.kernel_, self.noise_ = search.kernel_at(place), search.noise_at(place)
+            kernel, self.noise_ = search.kernel_at(place), search.noise_at(place)
             self.task_covariance_ = search.tasks_at(place)
-        # rows: the whole of K is decomposed, however few features there are
-        gram = make_gram(self.kernel_, X, Need.ROWS, rows=rows, names=names)
+        self._use_kernel(kernel, X, weights, names)
+        gram = make_gram(self.kernel_, X, Need.MATRIX, rows=rows, names=names, remedy=_REMEDY)
         question = partial(
             TaskRegression,
             targets=seen[0],
@@ -203,6 +216,9 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
     ) -> Any:
         """Predict all tasks for new rows, with their uncertainty.
 
+        With landmarks in place of the kernel, what they leave out of k(z, z) is added to the
+        spread: without, it would be zero far from all of them.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -228,7 +244,10 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
         prior = given_variance(self, prior_var, len(mean))
         noise = self.noise_ if include_noise else 0.0
-        std = np.sqrt(self._spread.variance(points, prior) + noise)
+        left_out = np.outer(
+            variance_left_out(self.kernel_, points), self.task_covariance_.diagonal()
+        )
+        std = np.sqrt(self._spread.variance(points, prior) + left_out + noise)
         return (mean[:, 0], std[:, 0]) if flat else (mean, std)
 
     def _read(self, X: Any, y: Any) -> tuple[Points, Array]:
@@ -270,6 +289,7 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         """Maximise the evidence, if that is asked for."""
         if self.optimize is False:
             return None, None
+        refuse_features(self, f"optimize={self.optimize!r}")
         learnt, seed = learnt_names(self, kernel), seed_of(self.random_state)
         problem = task_problem(self, kernel, seen, B, self._column_names(), learnt, seed)
         solver = TaskAscent(tol=float(self.tol), max_iter=int(self.max_iter))
@@ -277,26 +297,10 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         return problem, solve(problem, solver, callback=self.callback, time_limit=limit)
 
     def _keep(self, problem: TaskRegression, value: TaskPosterior, rows: Array, y: Array) -> None:
-        gram: Gram = problem.gram
-        self._expansion = gram.expand(value.coef @ problem.tasks)
-        readings, basis, shares = problem.readings, None, None
-        if value.basis is not None and value.values is not None:
-            m, V = np.linalg.eigh(problem.tasks)
-            m = np.maximum(m, 0.0)
-            basis = np.sqrt(problem.row_weights)[:, None] * value.basis
-            shares = (1.0 / (np.outer(value.values, m) + problem.noise)) @ np.square(V * m).T
-        dense = value.factor is not None
-        self._spread = TaskSpread(
-            gram.source,
-            len(y),
-            rows,
-            problem.tasks,
-            basis,
-            shares,
-            value.factor,
-            readings.task if dense else None,
-            readings.row if dense else None,
-        )
+        B = problem.tasks
+        weights = None if value.weights is None else value.weights @ B
+        self._expansion = RKHSFunction(problem.gram, value.coef @ B, weights).expand()
+        self._spread: TaskVariances = spread_of(problem, value, len(y), rows)
         full = np.zeros((len(y), value.coef.shape[1]))
         full[rows] = value.coef
         self.dual_coef_ = full.reshape(y.shape)

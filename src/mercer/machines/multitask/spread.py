@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -11,15 +13,33 @@ from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.gram import Source
+from mercer.gram.storage.factored import FeatureFunction
 from mercer.gram.storage.precomputed import rectangle
-from mercer.points import row_count, take
+from mercer.points import is_objects, row_count, take, to_dense
+from mercer.problems.multitask.regression import TaskPosterior, TaskRegression, task_root
 from mercer.resources import rows_at_once
 
 _ROWS_AT_ONCE = 512  # new rows: one product or solve between two chances to hear Ctrl-C
 
 
+class TaskVariances(ABC):
+    """Variances of f_t at new rows."""
+
+    @abstractmethod
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Return the variances at new rows: (m, T).
+
+        Parameters
+        ----------
+        Z : Points
+            New rows.
+        prior : (m,) array or None
+            Their k(z, z), where they do not follow from the rows.
+        """
+
+
 @dataclass(frozen=True, eq=False)
-class TaskSpread:
+class TaskSpread(TaskVariances):
     """Variances of f_t at new rows, from what the fit decomposed.
 
     Attributes
@@ -53,15 +73,7 @@ class TaskSpread:
     row: Array | None
 
     def variance(self, Z: Points, prior: Array | None) -> Array:
-        """Return the variances at new rows: (m, T).
-
-        Parameters
-        ----------
-        Z : Points
-            New rows.
-        prior : (m,) array or None
-            Their k(z, z), which a given matrix does not hold.
-        """
+        """Take what was read off the prior, which a given matrix does not hold."""
         if prior is None:
             if self.source is None:
                 raise ValueError(
@@ -92,3 +104,92 @@ class TaskSpread:
         if self.source is not None:
             return np.asarray(self.source.cross(Z).dense())
         return np.asarray(rectangle(Z, self.given)[:, self.rows], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFeatureSpread(TaskVariances):
+    """The same from features, of which nothing is taken off: noise |L^-1 (R_t (x) phi(z))|^2.
+
+    Attributes
+    ----------
+    features : callable
+        The feature map phi.
+    root : (T, T) array
+        R, the symmetric root of B.
+    noise : float
+        Variance of the noise.
+    basis : (D, D) array or None
+        Eigenvectors of F'SF, where every task was read at every row.
+    shares : (D, T) array or None
+        What of each direction of the basis is left in the variance of each task.
+    factor : (T D, T D) array or None
+        L, where not.
+    """
+
+    features: FeatureFunction
+    root: Array
+    noise: float
+    basis: Array | None
+    shares: Array | None
+    factor: Array | None
+
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Multiply, or solve with the factor."""
+        T = len(self.root)
+        found = np.empty((row_count(Z), T))
+        width = (self.basis if self.factor is None else self.factor).shape[0]  # type: ignore[union-attr]
+        step = rows_at_once(width, _ROWS_AT_ONCE, arrays=3)
+        for first in range(0, len(found), step):
+            deadline.check()
+            some = slice(first, first + step)
+            found[some] = self._left(self._phi(take(Z, some)))
+        return found
+
+    def _left(self, phi: Array) -> Array:
+        if self.basis is not None and self.shares is not None:
+            return np.asarray(np.square(phi @ self.basis) @ self.shares)
+        assert self.factor is not None
+        columns = []
+        for row in self.root:
+            half = linalg.solve_triangular(
+                self.factor, np.kron(row[:, None], phi.T), lower=True, check_finite=False
+            )
+            columns.append(self.noise * np.einsum("ij,ij->j", half, half))
+        return np.column_stack(columns)
+
+    def _phi(self, Z: Points) -> Array:
+        return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
+
+
+def spread_of(
+    problem: TaskRegression, value: TaskPosterior, given: int, rows: Array
+) -> TaskVariances:
+    """Return the variances at new rows.
+
+    Parameters
+    ----------
+    problem : TaskRegression
+        What was asked.
+    value : TaskPosterior
+        The answer.
+    given : int
+        How many rows the fit was given.
+    rows : (n,) int array
+        Those of positive weight.
+    """
+    gram: Any = problem.gram
+    B, noise, basis, shares = problem.tasks, problem.noise, value.basis, None
+    if value.basis is not None and value.values is not None:
+        m, V = np.linalg.eigh(B)
+        m = np.maximum(m, 0.0)
+        parts = 1.0 / (np.outer(value.values, m) + noise)
+        left = m * noise if value.weights is not None else m**2
+        shares = parts @ (np.square(V) * left).T
+    if value.weights is not None:
+        return TaskFeatureSpread(gram.features, task_root(B), noise, basis, shares, value.factor)
+    if basis is not None:
+        basis = np.sqrt(problem.row_weights)[:, None] * basis
+    task, row = (None, None)
+    if value.factor is not None:
+        task, row = problem.readings.task, problem.readings.row
+    return TaskSpread(gram.source, given, rows, B, basis, shares, value.factor, task, row)

@@ -10,10 +10,13 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
+from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
+from mercer.machines.base.approximate import refuse_features
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
 from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import (
@@ -33,7 +36,7 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights, classes_of, refuse_targets
 from mercer.machines.process.averages import averaged_sigmoid
-from mercer.machines.process.latent import LaplaceSpread
+from mercer.machines.process.latent import LatentSpread, spread_of
 from mercer.machines.process.learning import (
     by_name,
     check_learning,
@@ -42,12 +45,14 @@ from mercer.machines.process.learning import (
     names_to_learn,
     together,
 )
+from mercer.machines.process.left_out import variance_left_out
 from mercer.points import take
 from mercer.problems.process.classification import LaplaceEvidence, ProcessClassification
 from mercer.solvers import Callback, LaplaceAscent, Solution, solve
 from mercer.solvers.process.laplace import LaplaceMode, laplace_evidence
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
+_REMEDY = "LogisticRegression"
 
 
 def _of_rows(machine: Any) -> bool:
@@ -68,6 +73,10 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     kernel : Kernel, str or callable, default="gaussian"
         Covariance of f. Write a factor before it, such as "1 * gaussian", to have its variance
         learnt, too: it says how sharply classes are told apart.
+    approximation : Approximation, str or None, default="auto"
+        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
+        the limit landmarks, with a warning that says so.
     optimize : bool or list of str, default=False
         Whether parameters of the kernel (scales, factors, constants, offsets) are learnt by
         maximising the approximate evidence; a list names those that are, as `kernel.get_params`
@@ -94,6 +103,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         The labels.
     kernel_ : Kernel
         The kernel used, with what was learnt.
+    approximation_error_ : StatedError
+        With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples, 1) or (n_samples, n_classes)
         Coefficients of the mode, of the second class against the first or of each against the rest.
     log_marginal_likelihood_value_ : float
@@ -125,6 +136,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         self,
         kernel: Kernel | str | Any = "gaussian",
         *,
+        approximation: Approximation | str | None = "auto",
         optimize: bool | list[str] = False,
         bounds: tuple[float, float] = (1e-6, 1e6),
         starts: int = 1,
@@ -135,6 +147,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
+        self.approximation = approximation
         self.optimize = optimize
         self.bounds = bounds
         self.starts = starts
@@ -168,11 +181,10 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         seen = (signs[rows], weights[rows])
         kernel = kernel_of(self.kernel, X, weights, names)
         search, found = self._search(kernel, take(X, rows), *seen)
-        self.kernel_ = kernel
         if search is not None and found is not None:
-            self.kernel_ = search.kernel_at(found.value.logs)
-        # rows: the approximation works with K, however few features there are
-        gram = make_gram(self.kernel_, X, Need.ROWS, rows=rows, names=names)
+            kernel = search.kernel_at(found.value.logs)
+        self._use_kernel(kernel, X, weights, names)
+        gram = make_gram(self.kernel_, X, Need.MATRIX, rows=rows, names=names, remedy=_REMEDY)
         question = partial(ProcessClassification, signs=seen[0], row_weights=seen[1], search=search)
         options: dict[str, Any] = {"time_limit": self.time_limit}
         if found is None:
@@ -182,8 +194,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         self.solution_: Solution = solution
         self._judgement = lazy_certificate(gram, question, solution.value, certify, seen[1], 1.0)
         value = solution.value
-        self._expansion = gram.expand(value.coef)
-        self._spread = LaplaceSpread(gram.source, len(signs), rows, value.roots, value.factors)
+        self._expansion = RKHSFunction(gram, value.coef, value.weights).expand()
+        self._spread: LatentSpread = spread_of(gram, value, len(signs), rows)
         self.dual_coef_ = np.zeros((len(signs), value.coef.shape[1]))
         self.dual_coef_[rows] = value.coef
         self.log_marginal_likelihood_value_ = value.log_likelihood
@@ -195,6 +207,9 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         self, X: Any, prior_var: npt.ArrayLike | None = None
     ) -> tuple[Array, Array]:
         """Return mean and variance of f at new rows.
+
+        With landmarks in place of the kernel, what they leave out of k(z, z) is added to the
+        variance: without, it would be zero far from all of them.
 
         Parameters
         ----------
@@ -213,6 +228,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
         prior = given_variance(self, prior_var, len(mean))
         variance = refuse_overflown(self, lambda: self._spread.variance(points, prior))
+        variance += variance_left_out(self.kernel_, points)[:, None]
         return (mean[:, 0], variance[:, 0]) if mean.shape[1] == 1 else (mean, variance)
 
     def predict(self, X: Any) -> Array:
@@ -307,6 +323,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         rows, names = np.flatnonzero(weights), other._column_names()
         kernel = kernel_of(self.kernel, X, weights, names)
         seen = (take(X, rows), signs[rows], weights[rows])
+        refuse_features(other, "its evidence as a function of the parameters")
         problem = laplace_problem(other, kernel, seen, names, names_to_learn(other, kernel, ()))
         value, gradient = laplace_evidence(problem, problem.kernel.logs)
         return (value, by_name(problem.kernel, gradient)) if eval_gradient else value
@@ -327,6 +344,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         """Maximise the evidence, if that is asked for."""
         if self.optimize is False:
             return None, None
+        refuse_features(self, f"optimize={self.optimize!r}")
         learnt, seed = names_to_learn(self, kernel, ()), seed_of(self.random_state)
         seen = (X, signs, weights)
         problem = laplace_problem(self, kernel, seen, self._column_names(), learnt, seed)

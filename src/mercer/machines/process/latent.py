@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -10,16 +12,34 @@ from scipy import linalg
 from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.gram import Source
+from mercer.gram import Gram, Source
+from mercer.gram.storage.factored import FeatureFunction
 from mercer.gram.storage.precomputed import rectangle
-from mercer.points import row_count, take
+from mercer.points import is_objects, row_count, take, to_dense
+from mercer.problems.process.classification import LaplacePosterior
 from mercer.resources import rows_at_once
 
 _ROWS_AT_ONCE = 512  # new rows: one triangular solve between two chances to hear Ctrl-C
 
 
+class LatentSpread(ABC):
+    """Variances of the latent functions at new rows."""
+
+    @abstractmethod
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Return the variances at new rows: (m, c).
+
+        Parameters
+        ----------
+        Z : Points
+            New rows.
+        prior : (m,) array or None
+            Their k(z, z), where they do not follow from the rows.
+        """
+
+
 @dataclass(frozen=True, eq=False)
-class LaplaceSpread:
+class LaplaceSpread(LatentSpread):
     """k(z, z) - |L^-1 W^1/2 k(X, z)|^2 for each question, L the factor of I + W^1/2 K W^1/2.
 
     Attributes
@@ -43,15 +63,7 @@ class LaplaceSpread:
     factors: Array
 
     def variance(self, Z: Points, prior: Array | None) -> Array:
-        """Return the variances at new rows: (m, c).
-
-        Parameters
-        ----------
-        Z : Points
-            New rows.
-        prior : (m,) array or None
-            Their k(z, z), which a given matrix does not hold.
-        """
+        """Take what the rows explain off the prior, which a given matrix does not hold."""
         if prior is None:
             if self.source is None:
                 raise ValueError(
@@ -77,3 +89,56 @@ class LaplaceSpread:
         if self.source is not None:
             return np.asarray(self.source.cross(Z).dense())
         return np.asarray(rectangle(Z, self.given)[:, self.rows], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceFeatureSpread(LatentSpread):
+    """|L^-1 phi(z)|^2 for each question, L the factor of I + F'W F: nothing cancels.
+
+    Attributes
+    ----------
+    features : callable
+        The feature map phi.
+    factors : (c, D, D) array
+        The factors L.
+    """
+
+    features: FeatureFunction
+    factors: Array
+
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Solve with the factors."""
+        c, D = self.factors.shape[:2]
+        found = np.empty((row_count(Z), c))
+        step = rows_at_once(D, 8 * _ROWS_AT_ONCE, arrays=3)
+        for first in range(0, len(found), step):
+            deadline.check()
+            some = slice(first, first + step)
+            phi = self._phi(take(Z, some)).T
+            for t in range(c):
+                half = linalg.solve_triangular(self.factors[t], phi, lower=True, check_finite=False)
+                found[some, t] = np.einsum("ij,ij->j", half, half)
+        return found
+
+    def _phi(self, Z: Points) -> Array:
+        return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
+
+
+def spread_of(gram: Gram, value: LaplacePosterior, given: int, rows: Array) -> LatentSpread:
+    """Return the variances at new rows.
+
+    Parameters
+    ----------
+    gram : Gram
+        K of the fit.
+    value : LaplacePosterior
+        The answer.
+    given : int
+        How many rows the fit was given.
+    rows : (n,) int array
+        Those of positive weight.
+    """
+    if value.weights is not None:
+        features: Any = gram
+        return LaplaceFeatureSpread(features.features, value.factors)
+    return LaplaceSpread(gram.source, given, rows, value.roots, value.factors)

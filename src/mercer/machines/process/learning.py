@@ -27,6 +27,7 @@ NOISE = "noise"
 _LARGEST = 1e140  # targets: sums of their squares over a noise are numbers up to here
 _COPIES = 6  # K, its inverse, the slope, and what products need
 _SPREAD = 1.0  # standard deviation of the logarithms of further starts
+_SMALLEST = float(np.log(np.finfo(float).tiny))  # below, the exponential loses digits, then all
 _LARGEST_TARGET = 1e140  # its square over a noise of 1e-10 is a number of float64
 
 
@@ -125,6 +126,8 @@ def range_of(machine: Any, begin: Array, weights: Sequence[bool], size: float, s
         variance, reach = np.asarray(weights, dtype=bool), np.log(size)
         lower = np.where(variance, np.minimum(lower, reach + low), lower)
         upper = np.where(variance, np.maximum(upper, reach + high), upper)
+    lower = np.maximum(lower, _SMALLEST)
+    upper = np.maximum(upper, lower)
     drawn = _SPREAD * np.random.default_rng(seed).standard_normal(
         (int(machine.starts) - 1, len(begin))
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.blocks.base import Block, RowBlocks
 from mercer.points import take, to_dense
-from mercer.resources import rows_at_once
+from mercer.resources import get_config, rows_at_once
 
+_KEPT = 0.1  # seconds that the budget is remembered: to read it takes as long as a small block
 _ROWS_AT_ONCE = 8192  # products of more rows at a time are no quicker
 _COPIES = 5  # of features: on their way, as they are, centred, weighted, and what comes of them
 _LARGEST = 1e75  # of a feature: products of two kernel values are numbers, as everywhere
@@ -63,11 +66,17 @@ def feature_pieces(
     """
     n = len(block)
     width = max(getattr(features, "dimension", 1), block.X.shape[1])
-    step = rows_at_once(width, _ROWS_AT_ONCE, arrays=copies)
+    step = _recent_step(width, copies, get_config().memory, int(time.monotonic() / _KEPT))
     for start in range(0, n, step):
         deadline.check()
         rows = slice(start, min(start + step, n))
         yield rows, features_of(take(block.X, rows), features, block.first + start)
+
+
+@lru_cache(maxsize=16)
+def _recent_step(width: int, copies: int, budget: int | None, now: int) -> int:
+    """Return rows at once as of this tenth of a second: small blocks ask again and again."""
+    return rows_at_once(width, _ROWS_AT_ONCE, arrays=copies)
 
 
 def features_of(X: Any, features: Any, first: int) -> Array:

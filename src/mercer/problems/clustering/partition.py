@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
 from mercer.gram import (
     CachedGram,
     DenseGram,
@@ -23,6 +24,7 @@ from mercer.gram import (
 from mercer.gram.transformed.centered import CenteredFeatures, about
 from mercer.points import is_sparse, to_dense
 from mercer.resources import within_budget
+from mercer.row_chunks import chunked, slices
 
 _ROUNDING = 1e-12  # of the trace
 _FULL = 0.5  # share of nonzeros from which sparse features are written out
@@ -92,13 +94,17 @@ class Partition:
         if is_sparse(F) or self.count > _FEW_CLUSTERS:
             Z = csr_array((self.weights, labels, np.arange(n + 1)), shape=(n, self.count))
             return np.asarray(to_dense(Z.T.tocsr() @ F))
-        sums = np.zeros((self.count, F.shape[1]))
-        for first in range(0, n, _TOGETHER):  # a product of two dense matrices has all threads
-            part = slice(first, first + _TOGETHER)
-            shares = np.zeros((len(labels[part]), self.count))
-            shares[np.arange(len(shares)), labels[part]] = self.weights[part]
-            sums += shares.T @ F[part]
-        return sums
+
+        def chunk(rows: slice) -> Array:
+            sums = np.zeros((self.count, F.shape[1]))
+            for part in slices(rows.start, rows.stop, _TOGETHER):
+                shares = np.zeros((part.stop - part.start, self.count))
+                shares[np.arange(len(shares)), labels[part]] = self.weights[part]
+                sums += shares.T @ F[part]
+            return sums
+
+        with one_blas_thread():
+            return np.asarray(sum(chunked(chunk, n), start=np.zeros((self.count, F.shape[1]))))
 
     def expand_means(self, labels: Array, sums: Array | None = None) -> Expansion:
         """Return m_c'phi(z) of every cluster, for new points; by the `feature_sums` if known."""

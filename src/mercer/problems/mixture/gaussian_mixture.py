@@ -9,7 +9,6 @@ from math import log, pi
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.problems.mixture.blocks import added, chunked, slices
 from mercer.problems.mixture.covariance import CovarianceStructure, Moments, Shared
 from mercer.problems.mixture.mixture import (
     EMPTY,
@@ -23,6 +22,7 @@ from mercer.problems.mixture.mixture import (
     softened,
 )
 from mercer.problems.mixture.seeding import grouped
+from mercer.row_chunks import added, chunked, slices
 
 _ENTRIES = 1 << 17  # of a block: products, scores and rows together stay in the cache
 _CANCEL = 1e7  # squared length of rows in narrowest widths, beyond which products lose digits

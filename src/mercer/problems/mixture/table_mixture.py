@@ -12,7 +12,6 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.points import row_count, take, to_dense
-from mercer.problems.mixture.blocks import added, chunked, slices
 from mercer.problems.mixture.mixture import (
     EMPTY,
     EStep,
@@ -25,6 +24,7 @@ from mercer.problems.mixture.mixture import (
     softened,
 )
 from mercer.problems.mixture.seeding import grouped
+from mercer.row_chunks import added, chunked, slices
 
 _ENTRIES = 1 << 18
 SHARP = 1e-12  # the least chance of a head or a tail: no logarithm of zero, and no bound reached

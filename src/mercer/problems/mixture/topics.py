@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 
 from mercer.array_types import Array, Points
 from mercer.points import is_sparse
-from mercer.problems.mixture.blocks import chunked, slices
 from mercer.problems.mixture.mixture import (
     EMPTY,
     EStep,
@@ -25,6 +24,7 @@ from mercer.problems.mixture.mixture import (
 )
 from mercer.problems.mixture.seeding import seeds
 from mercer.problems.mixture.table_mixture import MultinomialMix, frequencies
+from mercer.row_chunks import chunked, slices
 
 _ENTRIES = 1 << 17
 _RARE = 1e-300
@@ -88,7 +88,7 @@ class TopicMix(Mixture):
         total = float(self.weights @ each)
         documents = parts.proportions * (ratio @ topics)
         words = topics * (ratio.T @ (parts.proportions * self.weights[:, None]))
-        prior = self.smoothing * _log_sum(parts.table, self.smoothing)
+        prior = self.smoothing * log_sum(parts.table, self.smoothing)
         if self.document_smoothing:
             logs = np.log(np.maximum(parts.proportions, _RARE)).sum(axis=1)
             prior += self.document_smoothing * float(self.weights @ logs)
@@ -214,5 +214,6 @@ def _packed(parts: TopicParts) -> Array:
     return np.concatenate([parts.table.ravel(), parts.proportions.ravel()])
 
 
-def _log_sum(table: Array, smoothing: float) -> float:
+def log_sum(table: Array, smoothing: float) -> float:
+    """Return the sum of the logarithms of chances; zero without smoothing, which asks for none."""
     return float(np.log(np.maximum(table, _RARE)).sum()) if smoothing else 0.0

@@ -114,6 +114,10 @@ class TaskPosterior:
         The logarithm of the marginal likelihood of all readings.
     logs : (p,) array or None
         What was learnt, if anything was: entries of W, and logarithms.
+    weights : (D, T) array or None
+        For K = F F' answered in the space of the features: F'A. The basis is then that of F'SF,
+        (D, D), with its eigenvalues; or the factor that of Phi'S Phi + noise I, (T D, T D), with
+        features R_t (x) phi(x) of a reading of task t at x, R the symmetric root of B.
     """
 
     coef: Array
@@ -122,6 +126,7 @@ class TaskPosterior:
     factor: Array | None
     log_likelihood: float
     logs: Array | None = None
+    weights: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +161,11 @@ class TaskRegression:
         """Return which tasks were read where."""
         return readings_of(self.targets)
 
+    @cached_property
+    def seen(self) -> Array:
+        """Return which tasks were read where: (n, T) bool."""
+        return ~np.isnan(self.targets)
+
 
 @dataclass(frozen=True, eq=False)
 class Readings:
@@ -179,6 +189,18 @@ def readings_of(targets: Array) -> Readings:
     seen = ~np.isnan(targets)
     task, row = np.nonzero(seen.T)
     return Readings(task, row, bool(seen.all()))
+
+
+def task_root(tasks: Array) -> Array:
+    """Return the symmetric root of B; eigenvalues that rounding made negative are zero.
+
+    Parameters
+    ----------
+    tasks : (T, T) array
+        B.
+    """
+    m, V = np.linalg.eigh(tasks)
+    return np.asarray((V * np.sqrt(np.maximum(m, 0.0))) @ V.T)
 
 
 def task_log_likelihood(

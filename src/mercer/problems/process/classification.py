@@ -11,6 +11,7 @@ from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.problems.kernel_learning.bounded import FLAT, BoundedSearch
 from mercer.problems.process.kernel_parameters import KernelParameters
+from mercer.problems.ridge.linear_system import Coefficients
 from mercer.problems.risk.losses import LogLoss
 from mercer.problems.risk.smooth_risk import SmoothRisk
 
@@ -61,12 +62,14 @@ class LaplacePosterior:
         The mode is K coef, column by column.
     roots : (n, c) array
         Roots of the curvatures W of the likelihood at the mode.
-    factors : (c, n, n) array
-        Lower Cholesky factors of I + W^1/2 K W^1/2.
+    factors : (c, n, n) or (c, D, D) array
+        Lower Cholesky factors of I + W^1/2 K W^1/2; of I + F'W F where there are weights.
     log_likelihood : float
         The logarithm of the approximate evidence, over all columns.
     logs : (p,) array or None
         Logarithms of the parameters that were learnt, if any were.
+    weights : (D, c) array or None
+        For K = F F' answered in the space of the features: F'coef.
     """
 
     coef: Array
@@ -74,6 +77,12 @@ class LaplacePosterior:
     factors: Array
     log_likelihood: float
     logs: Array | None = None
+    weights: Array | None = None
+
+    def mode(self, column: int) -> Coefficients:
+        """Return the mode of a column, as logistic regression has it."""
+        weights = None if self.weights is None else self.weights[:, [column]]
+        return Coefficients(self.coef[:, [column]], np.zeros(1), weights)
 
 
 @dataclass(frozen=True, eq=False)

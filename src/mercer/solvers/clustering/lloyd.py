@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.blas import one_blas_thread
 from mercer.backends.contract import GroupAnswer, Groups, Poll
 from mercer.backends.reference.partition import partition
 from mercer.gram import DenseGram, FactoredGram, Gram, PrecomputedGram
@@ -89,7 +90,8 @@ class Lloyd(Solver):
         sample = draw_sample(problem, np.random.default_rng(self.random_state))
         if sample.count < problem.count:
             return None
-        groups = self._groups(sample, self._starting_labels(sample, watch, None))
+        with one_blas_thread():  # thin products, many of them
+            groups = self._groups(sample, self._starting_labels(sample, watch, None))
         labels = best_on_sample(problem, sample, groups, watch.tick)
         return None if labels is None else labels[None, :]
 

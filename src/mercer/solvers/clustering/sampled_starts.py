@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.blas import one_blas_thread
 from mercer.backends.contract import GroupAnswer, Groups, Poll
 from mercer.gram import FactoredGram
 from mercer.points import to_dense
 from mercer.problems import Partition
+from mercer.row_chunks import chunked, slices
 from mercer.solvers.clustering.seeding import drawn_by, without_empty
 
 _ROWS = 10_000  # of a sample, at least: means of twenty clusters are known to 4 % of their spread
 _ROWS_PER_CLUSTER = 200
 _TIMES = 10  # as many rows as the sample, at least: else all of them are as soon looked at
-_CHUNK = 1 << 22  # entries of features that are multiplied at a time
+_ENTRIES = 1 << 18  # of features that are multiplied at a time: they stay in the cache
 
 
 def draw_sample(problem: Partition, rng: np.random.Generator) -> Partition:
@@ -80,9 +81,12 @@ def _nearest(gram: FactoredGram, means: Array) -> Array:
     level = 0.5 * np.square(means).sum(axis=0)
     n, width = gram.factor.shape
     labels = np.empty(n, dtype=np.int32)
-    step = max(1, _CHUNK // max(width, 1))
-    for first in range(0, n, step):
-        deadline.check()
-        rows = slice(first, min(first + step, n))
-        labels[rows] = np.argmax(to_dense(gram.factor[rows] @ means) - level, axis=1)
+    step = max(1, _ENTRIES // max(width, 1))
+
+    def chunk(rows: slice) -> None:
+        for part in slices(rows.start, rows.stop, step):
+            labels[part] = np.argmax(to_dense(gram.factor[part] @ means) - level, axis=1)
+
+    with one_blas_thread():
+        chunked(chunk, n)
     return labels

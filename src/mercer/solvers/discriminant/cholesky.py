@@ -11,6 +11,8 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.stored import Factor
+from mercer.gram import DenseGram
 from mercer.gram.sizes import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory
@@ -26,6 +28,7 @@ from mercer.solvers.spectral.signs import signs_of
 
 _ROWS_AT_ONCE = 64  # of the centred matrix while it is made: they stay in the cache
 _REFINEMENTS = 4
+_MATRICES = 3  # on a card: K, what is factored, and the factor
 _FINE = 1e-12
 
 
@@ -121,8 +124,7 @@ def _inverse(problem: Discriminant, solve: Callable[[Array], Array], b: Array, K
 
 def _factored(problem: Discriminant, means: Array) -> tuple[Callable[[Array], Array], Status]:
     """Return G^-1; of an indefinite G the nearest semidefinite scatter is taken, and we say so."""
-    A = centred_matrix(problem, means)
-    factor = choose_backend().cholesky_factor(A)
+    factor = _factor(problem, means)
     if factor is not None:
         return factor.solve, Status.SOLVED
     A = centred_matrix(problem, means)
@@ -134,6 +136,28 @@ def _factored(problem: Discriminant, means: Array) -> tuple[Callable[[Array], Ar
     return lambda right: np.asarray(V @ ((V.T @ right) / kept[:, None])), status
 
 
+def _factor(problem: Discriminant, means: Array) -> Factor | None:
+    """Factor the centred matrix: on a card where K lies there, else a matrix made here."""
+    gram, q = problem.gram, problem.row_weights
+    if isinstance(gram, DenseGram) and choose_backend().keeps(_MATRICES * 8.0 * len(q) ** 2):
+        u, E = _corrections(problem, means)
+        U = np.zeros_like(E)
+        U[np.arange(len(q)), problem.codes] = u
+        return gram.stored.cholesky(np.full(len(q), problem.penalty), np.sqrt(q), (U, E))
+    return choose_backend().cholesky_factor(centred_matrix(problem, means))
+
+
+def _corrections(problem: Discriminant, means: Array) -> tuple[Array, Array]:
+    """Return the entries u of U, one in a row, and E; see `centred_matrix`."""
+    q, codes = problem.row_weights, problem.codes
+    mass = np.bincount(codes, q, len(problem.shares))
+    root, u = np.sqrt(q), np.sqrt(q / mass[codes])
+    TU = root[:, None] * means * np.sqrt(mass)
+    inner = np.zeros((len(mass), len(mass)))
+    np.add.at(inner, codes, u[:, None] * TU)
+    return u, TU - 0.5 * u[:, None] * inner[codes]
+
+
 def centred_matrix(problem: Discriminant, means: Array) -> Array:
     """Return the lower triangle of P R K R P + penalty I in a new matrix, without temporaries.
 
@@ -142,12 +166,7 @@ def centred_matrix(problem: Discriminant, means: Array) -> Array:
     corrections are read off E. `means` holds k(x_i, m_c).
     """
     q, codes = problem.row_weights, problem.codes
-    mass = np.bincount(codes, q, len(problem.shares))
-    root, u = np.sqrt(q), np.sqrt(q / mass[codes])
-    TU = root[:, None] * means * np.sqrt(mass)
-    inner = np.zeros((len(mass), len(mass)))
-    np.add.at(inner, codes, u[:, None] * TU)
-    E = TU - 0.5 * u[:, None] * inner[codes]
+    root, (u, E) = np.sqrt(q), _corrections(problem, means)
     across = np.ascontiguousarray(E.T)
     A = choose_backend().empty(len(q), len(q))
     for first in range(0, len(q), _ROWS_AT_ONCE):

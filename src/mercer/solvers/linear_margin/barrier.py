@@ -120,7 +120,7 @@ class Halves:
     def gap(self) -> float:
         """Sum the products of distances and multipliers: the duality gap once both sides fit."""
         # multipliers of absent bounds are zero
-        return _dot(self.above, self.z_low) + _dot(self.below, self.z_high)
+        return dot(self.above, self.z_low) + dot(self.below, self.z_high)
 
     def move(self, step: float, d: Direction) -> None:
         """Go along a direction."""
@@ -282,8 +282,8 @@ class _Newton:
         wrong = float(np.abs(self.slack).max(initial=0.0) / largest) if largest else 0.0
         self.residual = max(residual, wrong)
         self.gap, tiny = h.gap(), np.finfo(float).tiny
-        alone = _SELF * self.length**2 * _dot(self.b, self.b)
-        objective = float(abs(0.5 * self.v @ Mv) + abs(_dot(part.linear, self.b)))
+        alone = _SELF * self.length**2 * dot(self.b, self.b)
+        objective = float(abs(0.5 * self.v @ Mv) + abs(dot(part.linear, self.b)))
         self.size = max(objective, alone, _LEAST * (largest / self.length) ** 2, tiny)
 
     def answer(self, steps: int) -> BarrierAnswer:
@@ -302,7 +302,7 @@ class _Newton:
         grows = self.hard & np.isinf(np.where(b > 0, part.upper, part.lower))
         pulled = self.pulled if grows.all() else part.rows.rmatvec(np.where(grows, b, 0.0))
         b = np.where(grows, b, 0.0)
-        gain = _dot(part.linear, b) - _dot(part.epsilon, np.abs(b))
+        gain = dot(part.linear, b) - dot(part.epsilon, np.abs(b))
         asked = float(np.abs(part.linear).max(initial=0.0))
         weights, sums = np.split(pulled, [len(pulled) - part.rows.offsets])
         pull = float(np.linalg.norm(weights)) * np.sqrt(HARDEST)
@@ -371,7 +371,7 @@ class _Newton:
         return dx
 
 
-def _dot(x: Array, y: Array) -> float:
+def dot(x: Array, y: Array) -> float:
     """Multiply without BLAS, whose threads cost more than a vector is worth."""
     return float(np.einsum("i,i->", x, y))
 

@@ -183,13 +183,13 @@ def _error(local: FeatureProgramme, part: RowBlock, v: Array, b: Array, free: Ar
 
 
 def assembled(P: FeatureProgramme, near: Array, piece: Piece, v: Array, b: Array) -> Vertex:
-    """Put the rows `near` and all others together, their sums repaired."""
+    """Put the rows `near` and all others together; where these are all there are, repair sums."""
     every = piece.b.copy()
     if len(near) < len(every):
         moved = P.duals_at(P.residuals(v)).b if piece.curved.any() else every
         every = np.where(piece.curved, moved, every)
     every[near] = b
-    return Vertex(with_sums(P, every), v)
+    return Vertex(with_sums(P, every) if P.outside is None else every, v)
 
 
 def with_sums(P: FeatureProgramme, b: Array) -> Array:

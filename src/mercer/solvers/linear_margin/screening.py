@@ -46,6 +46,25 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
+class Outside:
+    """What rows that stay on their pieces add to the primal objective: v'Mv/2 - g'v.
+
+    Attributes
+    ----------
+    matrix : (m, m) array or None
+        M, of squared slack; None where no row has it.
+    pulled : (m,) array
+        g.
+    held : (groups,) bool array
+        The offsets that no row can move.
+    """
+
+    matrix: Array | None
+    pulled: Array
+    held: Array
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureProgramme:
     """min |w|^2/2 + total'r + sum_i phi_i(p_i - F_i w - r_g(i)), the primal of a `BoxQP`.
 
@@ -57,6 +76,8 @@ class FeatureProgramme:
         As in the box programme.
     totals : (groups,) array
         What the variables of each group sum to.
+    outside : Outside or None
+        What rows do that were left out because they are known; None where all are here.
     """
 
     rows: LinearRows
@@ -66,6 +87,7 @@ class FeatureProgramme:
     shift: Array
     epsilon: Array
     totals: Array
+    outside: Outside | None = None
 
     @classmethod
     def of(cls, problem: BoxQP) -> FeatureProgramme:
@@ -166,13 +188,31 @@ class FeatureProgramme:
     def value(self, v: Array, t: Array, b: Array) -> float:
         """Return the primal objective at v, where t and b belong to it."""
         w = v[: len(v) - len(self.totals)]
+        beside = 0.0
+        if self.outside is not None and self.outside.matrix is not None:
+            beside = 0.5 * float(v @ self.outside.matrix @ v)
         with np.errstate(invalid="ignore", over="ignore"):
             loss = t * b - self.epsilon * np.abs(b) - 0.5 * self.shift * b * b
-        return float(0.5 * w @ w - self.pull_of_totals() @ v + np.nan_to_num(loss, nan=0.0).sum())
+        pulled = float(self.pull() @ v)
+        return float(0.5 * w @ w + beside - pulled + np.nan_to_num(loss, nan=0.0).sum())
 
-    def pull_of_totals(self) -> Array:
-        """Return what the sums pull by: the linear term of the primal objective, negated."""
-        return np.concatenate([self.rows.centre * self.totals.sum(), -self.totals])
+    def pull(self) -> Array:
+        """Return what sums and known rows pull by: the objective's linear term, negated."""
+        of_totals = np.concatenate([self.rows.centre * self.totals.sum(), -self.totals])
+        return of_totals if self.outside is None else of_totals + self.outside.pulled
+
+    def bend(self) -> Array:
+        """Return the second derivatives of the objective without its rows: weights, known rows."""
+        bare = np.diag(np.append(np.ones(self.rows.width - len(self.totals)), 0.0 * self.totals))
+        beside = None if self.outside is None else self.outside.matrix
+        return bare if beside is None else bare + beside
+
+    @cached_property
+    def _held(self) -> Array:
+        """Return the offsets that no row can move with."""
+        if self.outside is not None:
+            return self.outside.held
+        return np.asarray(self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0)
 
     def everything(self, piece: Piece) -> tuple[Array, RowBlock]:
         """Return all rows that can move to the solver, and their numbers."""
@@ -183,10 +223,10 @@ class FeatureProgramme:
 
     def whole(self) -> RowBlock:
         """Return all rows to the solver."""
-        d = self.rows.width - len(self.totals)
-        # an offset that no row can move with is held
-        fixed = self.rows.sums((self.lower < self.upper).astype(np.float64)) == 0
-        matrix = np.diag(np.concatenate([np.ones(d), fixed.astype(np.float64)]))
+        matrix = self.bend()
+        matrix.flat[:: len(matrix) + 1] += np.append(
+            np.zeros(len(matrix) - len(self.totals)), self._held
+        )
         return RowBlock(
             self.rows,
             self.linear,
@@ -195,17 +235,20 @@ class FeatureProgramme:
             self.shift,
             self.epsilon,
             matrix,
-            self.pull_of_totals(),
+            self.pull(),
         )
 
     def near(self, which: Array, piece: Piece) -> RowBlock:
         """Return some rows to the solver; all others stay on their pieces."""
-        whole = self.whole()
+        return self.inner(which, piece).whole()
+
+    def inner(self, which: Array, piece: Piece) -> FeatureProgramme:
+        """Return the programme of some rows; all others stay on their pieces."""
         others = np.ones(len(self.linear), dtype=bool)
         others[which] = False
         curved = np.flatnonzero(others & piece.curved)
         pull = np.where(others & ~piece.curved, piece.b, 0.0)
-        matrix = whole.matrix
+        matrix = None if self.outside is None else self.outside.matrix
         if len(curved):
             # b = (t - beyond)/shift, so p - beyond = shift b + A v is what the quadratic aims at
             inverse = np.zeros(len(self.linear))
@@ -214,16 +257,20 @@ class FeatureProgramme:
             aim = np.where((self.lower < 0) & (piece.b < 0), -self.epsilon, aim)
             pull[curved] = (self.linear - aim)[curved] * inverse[curved]
             part = self.rows if 2 * len(curved) > len(inverse) else self.rows.take(curved)
-            matrix = matrix + part.gram(inverse if part is self.rows else inverse[curved])
-        return RowBlock(
-            self.rows.take(which),
-            self.linear[which],
-            self.lower[which],
-            self.upper[which],
-            self.shift[which],
-            self.epsilon[which],
-            matrix,
-            whole.pulled + self.rows.rmatvec(pull),
+            added = part.gram(inverse if part is self.rows else inverse[curved])
+            matrix = added if matrix is None else matrix + added
+        pulled = self.rows.rmatvec(pull)
+        if self.outside is not None:
+            pulled = pulled + self.outside.pulled
+        return replace(
+            self,
+            rows=self.rows.take(which),
+            linear=self.linear[which],
+            lower=self.lower[which],
+            upper=self.upper[which],
+            shift=self.shift[which],
+            epsilon=self.epsilon[which],
+            outside=Outside(matrix, pulled, self._held),
         )
 
 

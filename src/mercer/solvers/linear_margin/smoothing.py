@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.solvers.linear_margin.barrier import dot
 from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
 from mercer.solvers.spd import factor_spd
 
@@ -95,9 +96,7 @@ def descend_rounded(P: FeatureProgramme, at: SmoothPoint, width: float, tick: Ti
 class _Newton:
     def __init__(self, Q: FeatureProgramme, v: Array, t: Array, width: float) -> None:
         self.Q, self.v, self.t, self.width = Q, v, t, width
-        self.ridge = np.ones(len(v))
-        self.ridge[len(v) - len(Q.totals) :] = 0.0
-        self.pull = Q.pull_of_totals()
+        self.bend, self.pull = Q.bend(), Q.pull()
         self._look(Q.duals_at(t))
 
     def _look(self, piece: Piece) -> None:
@@ -117,12 +116,12 @@ class _Newton:
         None where there is nothing to hold on to.
         """
         Q, curved = self.Q, np.flatnonzero(self.piece.curved)
-        gradient = self.ridge * self.v - self.pull - Q.rows.rmatvec(self.piece.b)
+        gradient = self.bend @ self.v - self.pull - Q.rows.rmatvec(self.piece.b)
         bent = np.zeros(len(self.t))
         bent[curved] = 1.0 / Q.shift[curved]
         part = Q.rows if 2 * len(curved) > len(bent) else Q.rows.take(curved)
         H = part.gram(bent if part is Q.rows else bent[curved])
-        H.flat[:: len(H) + 1] += self.ridge
+        H += self.bend
         flat = ~(H.diagonal() > 0)
         if flat.any():  # no row of a group is near its corner: the offset goes where some are
             step = np.where(flat, -np.sign(gradient) * self.width, 0.0)
@@ -134,11 +133,11 @@ class _Newton:
     def move(self, step: Array) -> bool:
         """Go along the step to where the slope has vanished; false if nothing was gained."""
         Q, dt = self.Q, -self.Q.rows.matvec(step)
-        along = float((self.ridge * self.v - self.pull) @ step)
-        bend = float((self.ridge * step) @ step)
+        along = float((self.bend @ self.v - self.pull) @ step)
+        bend = float(step @ self.bend @ step)
 
         def slope(s: float, piece: Piece) -> float:
-            return along + s * bend + float(piece.b @ dt)
+            return along + s * bend + dot(piece.b, dt)
 
         first = slope(0.0, self.piece)
         low, high, s = 0.0, np.inf, 1.0

@@ -97,7 +97,7 @@ class KroneckerPosterior(Solver):
         require_memory(
             4 * 8 * n * n,
             f"the eigenvectors of {n} points",
-            "Use fewer rows.",
+            "Use approximation=Nystrom(1000), or fewer rows.",
             held=problem.gram.nbytes,
         )
         K = written_out(problem.gram)
@@ -131,7 +131,8 @@ class TaskCholesky(Solver):
         require_memory(
             3 * 8 * r * r,
             f"the covariance of {r} readings",
-            "Fill the gaps of y, so that every task has every row; or use fewer rows.",
+            "Fill the gaps of y, so that every task has every row; or use "
+            "approximation=Nystrom(1000), or fewer rows.",
             held=problem.gram.nbytes,
         )
         C = readings_matrix(np.asarray(problem.gram.dense()), problem.tasks, readings)

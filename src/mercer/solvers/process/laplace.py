@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.stored import Factor, StoredMatrix
+from mercer.backends.stored import Factor
 from mercer.gram import Source
 from mercer.gram.base import written_out
 from mercer.problems.process.classification import (
@@ -25,47 +26,19 @@ from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.kernel_learning.bounded_descent import bounded_descent
 from mercer.solvers.process.evidence import contracted
+from mercer.solvers.process.feature_mode import feature_mode
+from mercer.solvers.process.mode import Mode, nearest, newton
 
-_HALVINGS = 40
 _COLUMNS_AT_ONCE = 512  # of a triangular solve, between two chances to hear Ctrl-C
-_EPS = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class Mode:
-    """The mode of one question, and the curvature there.
-
-    Attributes
-    ----------
-    coef : (n,) array
-        The mode is f = K coef.
-    f : (n,) array
-        Its values.
-    root : (n,) array
-        Root of the curvature of the likelihood.
-    factor : Factor or None
-        Of I + W^1/2 K W^1/2; None where K is so far from positive semidefinite that it has none.
-    log_likelihood : float
-        The logarithm of the approximate evidence.
-    left : float
-        Gradient minus coef, zero at the mode, over the gradient: sums of sizes, each times the
-        length of its row, which bound what the certificate measures.
-    steps : int
-        Steps taken.
-    """
-
-    coef: Array
-    f: Array
-    root: Array
-    factor: Factor | None
-    log_likelihood: float
-    left: float
-    steps: int
+_REMEDY = "Use approximation=Nystrom(1000), LogisticRegression, or fewer rows."
 
 
 @dataclass(frozen=True)
 class LaplaceMode(Solver):
     """Newton steps with halving, each a Cholesky factor of I + W^1/2 K W^1/2.
+
+    For K = F F' of fewer features than rows it is the smaller I + F'W F, of as many rows and
+    columns as there are features.
 
     Parameters
     ----------
@@ -82,129 +55,55 @@ class LaplaceMode(Solver):
 
     def run(self, problem: ProcessClassification, watch: Watch, start: Any = None) -> Solution:
         """Find the mode of each column."""
-        n, c = problem.signs.shape
+        c, primal = problem.signs.shape[1], problem.gram.factor is not None
+        order = problem.gram.factor.shape[1] if primal else problem.signs.shape[0]
         require_memory(
-            8 * n * n * (c + 3),
-            f"Laplace's approximation on {n} rows of {c} question(s)",
-            "Use LogisticRegression, or fewer rows.",
+            8 * order * order * (c + 3),
+            f"Laplace's approximation on {len(problem.signs)} rows of {c} question(s)",
+            "Use fewer features or rows." if primal else _REMEDY,
             held=problem.gram.nbytes,
         )
-        K, indefinite = choose_backend().stored(written_out(problem.gram)), False
-        factors = np.empty((c, n, n))
+        mode_of = self._by_features(problem) if primal else self._by_matrix(problem)
+        factors = np.empty((c, order, order))
         modes: list[Mode] = []
         for t in range(c):
-            asked = (problem.signs[:, t], problem.row_weights, self.tol, self.max_iter)
-            mode = newton(K, *asked)
-            if not np.isfinite(mode.log_likelihood) and not problem.gram.valid:
-                K, indefinite = _nearest(K), True  # said by the status
-                mode = newton(K, *asked)
+            mode = mode_of(t)
             factors[t] = np.nan if mode.factor is None else mode.factor.lower()
-            modes.append(mode)
+            modes.append(replace(mode, factor=None))
             if watch.tick(sum(m.steps for m in modes), mode.left) and t + 1 < c:
                 deadline.check()
-        steps = max(mode.steps for mode in modes)
         value = LaplacePosterior(
             np.column_stack([mode.coef for mode in modes]),
             np.column_stack([mode.root for mode in modes]),
             factors,
             float(sum(mode.log_likelihood for mode in modes)),
+            weights=np.column_stack([mode.weights for mode in modes]) if primal else None,
         )
+        indefinite = any(mode.indefinite for mode in modes)
         status = Status.NOT_CONVEX if indefinite else self._status(modes)
-        return report(self, value, status, steps, watch)
+        return report(self, value, status, max(mode.steps for mode in modes), watch)
+
+    def _by_matrix(self, problem: ProcessClassification) -> Callable[[int], Mode]:
+        stored = [choose_backend().stored(written_out(problem.gram))]
+
+        def mode_of(t: int) -> Mode:
+            asked = (problem.signs[:, t], problem.row_weights, self.tol, self.max_iter)
+            mode = newton(stored[0], *asked)
+            if np.isfinite(mode.log_likelihood) or problem.gram.valid:
+                return mode
+            stored[0] = nearest(stored[0])
+            return replace(newton(stored[0], *asked), indefinite=True)  # said by the status
+
+        return mode_of
+
+    def _by_features(self, problem: ProcessClassification) -> Callable[[int], Mode]:
+        return lambda t: feature_mode(problem, t, self.tol, self.max_iter)
 
     def _status(self, modes: list[Mode]) -> Status:
         if max(mode.left for mode in modes) <= self.tol:
             return Status.SOLVED
         limited = any(mode.steps >= self.max_iter for mode in modes)
         return Status.ITERATION_LIMIT if limited else Status.INACCURATE
-
-
-def newton(
-    K: StoredMatrix, signs: Array, s: Array, tol: float, max_iter: int, start: Array | None = None
-) -> Mode:
-    """Return the mode of sum s log(1 / (1 + exp(-sign f))) - f'K^-1 f / 2.
-
-    Parameters
-    ----------
-    K : StoredMatrix
-        Covariance.
-    signs : (n,) array
-        1 or -1.
-    s : (n,) array
-        Weights.
-    tol : float
-        What may be left of the gradient, over what pulls on the function.
-    max_iter : int
-        Largest number of steps.
-    start : (n,) array, optional
-        Coefficients to start from.
-    """
-    a = np.zeros(len(s)) if start is None else start
-    f = _times(K, a)
-    value, steps = _objective(a, f, signs, s), 0
-    lengths = np.sqrt(np.maximum(K.diagonal(), 0.0))
-    while True:
-        deadline.check()
-        gradient, root = _likelihood(f, signs, s)
-        factor = K.cholesky(np.ones(len(s)), root)
-        pull = float(lengths @ np.abs(gradient))
-        left = float(lengths @ np.abs(gradient - a)) / pull if pull > 0 else 0.0
-        if left <= 1e-2 * tol or steps >= max_iter:  # Newton's last step squares what is left
-            break
-        moved = None
-        if factor is not None:
-            moved = _step(a, f, K, factor, gradient, root, signs, s, value)
-        if moved is None:
-            break
-        a, f, value = moved
-        steps += 1
-    determinant = np.nan if factor is None else float(np.sum(np.log(factor.diagonal())))
-    return Mode(a, f, root, factor, value - determinant, left, max(steps, 1))
-
-
-def _step(
-    a: Array,
-    f: Array,
-    K: StoredMatrix,
-    factor: Factor,
-    gradient: Array,
-    root: Array,
-    signs: Array,
-    s: Array,
-    value: float,
-) -> tuple[Array, Array, float] | None:
-    """Go the whole Newton step, or half of it, ...; None where nothing is gained but rounding."""
-    b = root**2 * f + gradient
-    goal = b - root * factor.solve(root * _times(K, b))
-    image = _times(K, goal)
-    share = 1.0
-    for _ in range(_HALVINGS):
-        new_a, new_f = a + share * (goal - a), f + share * (image - f)
-        found = _objective(new_a, new_f, signs, s)
-        if found >= value - 4 * _EPS * abs(value):
-            return None if np.array_equal(new_a, a) else (new_a, new_f, found)
-        share /= 2
-    return None
-
-
-def _times(K: StoredMatrix, v: Array) -> Array:
-    return K.product(v[:, None])[:, 0]
-
-
-def _nearest(K: StoredMatrix) -> StoredMatrix:
-    """Return the nearest positive semidefinite matrix."""
-    values, vectors = choose_backend().eigh(K.dense())
-    return choose_backend().stored((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _objective(a: Array, f: Array, signs: Array, s: Array) -> float:
-    return float(s @ log_expit(signs * f) - 0.5 * (a @ f))
-
-
-def _likelihood(f: Array, signs: Array, s: Array) -> tuple[Array, Array]:
-    """Return gradient and root of the curvature of the log-likelihood."""
-    p = expit(f)
-    return np.asarray(s * signs * expit(-signs * f)), np.asarray(np.sqrt(s * p * expit(-f)))
 
 
 # --- the evidence and its gradient ---------------------------------------------------------------

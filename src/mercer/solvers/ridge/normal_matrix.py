@@ -16,6 +16,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.stored import Factor
 from mercer.deadline import check
 from mercer.gram import FactoredGram, StreamedGram
 from mercer.gram.policy import FLOAT32_RANGE
@@ -47,10 +48,11 @@ class Preconditioner:
     Attributes
     ----------
     factors : list of (columns, factor)
-        Targets that share a penalty, and their factor, the least penalty first.
+        Targets that share a penalty, and their factor, the least penalty first; on a card, or an
+        array here.
     """
 
-    factors: list[tuple[Array, Array]]
+    factors: list[tuple[Array, Any]]
 
     @classmethod
     def of(cls, problem: LinearSystem, count: int, seed: int) -> Preconditioner:
@@ -72,7 +74,10 @@ class Preconditioner:
         out = np.empty_like(R)
         for columns, factor in self.factors:
             right = R[:, columns]
-            out[:, columns] = linalg.cho_solve((factor.T, False), right, check_finite=False)
+            if isinstance(factor, Factor):
+                out[:, columns] = factor.solve(right)
+            else:
+                out[:, columns] = linalg.cho_solve((factor.T, False), right, check_finite=False)
         return out
 
     def amplified(self, mixing: Array | None) -> float:

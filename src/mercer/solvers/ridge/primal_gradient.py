@@ -19,6 +19,7 @@ from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
 from mercer.resources import within_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.ridge.card_equations import CardEquations
 from mercer.solvers.ridge.normal_matrix import NormalMatrix, Preconditioner, is_mixed_late
 from mercer.solvers.ridge.primal import Primal
 
@@ -85,6 +86,9 @@ class PrimalConjugateGradient(Solver):
     def run(self, problem: LinearSystem, watch: Watch, start: Any = None) -> Solution:
         """Descend with a preconditioner of some rows, then of more, until of all."""
         problem, scales = _scaled(problem)
+        found = self._on_card(problem, watch, None if start is None else start.weights, scales)
+        if found is not None:
+            return found
         gram: Any = problem.gram
         rows, n = self.sample or sample_rows(problem), gram.shape[0]
         if rows < n:
@@ -92,9 +96,9 @@ class PrimalConjugateGradient(Solver):
             system = NormalEquations.of(held(gram, precondition), problem)
         else:
             centre, pulled = centred_targets(problem)
-            found = NormalMatrix.of(problem, np.column_stack([pulled, problem.row_weights]))
-            precondition = Preconditioner.of_matrix(found.matrix, problem)
-            system = NormalEquations.from_sums(found.gram, problem, centre, pulled, found.sums)
+            whole = NormalMatrix.of(problem, np.column_stack([pulled, problem.row_weights]))
+            precondition = Preconditioner.of_matrix(whole.matrix, problem)
+            system = NormalEquations.from_sums(whole.gram, problem, centre, pulled, whole.sums)
         W = np.zeros_like(system.right)
         if start is not None and start.weights is not None:
             W = start.weights / scales
@@ -114,6 +118,28 @@ class PrimalConjugateGradient(Solver):
             return self._written_out(problem, scales, watch)
         weights, intercept = scales * descent.W, scales * system.intercept(descent.W)
         value = Coefficients(np.zeros((0, weights.shape[1])), intercept, weights)
+        return report(self, value, ended, descent.steps, watch)
+
+    def _on_card(
+        self, problem: LinearSystem, watch: Watch, weights: Array | None, scales: Array
+    ) -> Solution | None:
+        """Descend with rows that stay on a card; None without one, and where float32 fails."""
+        system = CardEquations.of(problem)
+        if system is None:
+            return None
+        n, rows = problem.gram.shape[0], self.sample or system.first_sample()
+        W = np.zeros_like(system.right) if weights is None else weights / scales
+        descent = _Descent(self, system, watch, W)
+        while True:
+            precondition = Preconditioner(list(system.factors(rows, self.random_state)))
+            ended = descent.run(precondition, is_whole=False)
+            if ended is not Status.INACCURATE or rows >= n or descent.steps >= self.max_iter:
+                break
+            rows = min(n, _GROWTH * rows)
+        if ended is Status.INACCURATE:
+            return None
+        found, intercept = scales * descent.W, scales * system.intercept(descent.W)
+        value = Coefficients(np.zeros((0, found.shape[1])), intercept, found)
         return report(self, value, ended, descent.steps, watch)
 
     def _written_out(self, problem: LinearSystem, scales: Array, watch: Watch) -> Solution:
@@ -268,7 +294,11 @@ class _Descent:
     """Conjugate gradients, one recurrence per column, all sharing each pass."""
 
     def __init__(
-        self, solver: PrimalConjugateGradient, system: NormalEquations, watch: Watch, W: Array
+        self,
+        solver: PrimalConjugateGradient,
+        system: NormalEquations | CardEquations,
+        watch: Watch,
+        W: Array,
     ) -> None:
         self.solver, self.system, self.watch = solver, system, watch
         self.W, self.steps = W, 0

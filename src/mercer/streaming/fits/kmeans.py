@@ -20,6 +20,7 @@ from mercer.problems.blocks.questions import BlockClusters, BlockPartition
 from mercer.solvers import Watch
 from mercer.streaming.features import drawn, feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
+from mercer.streaming.fits.copies import Moves, with_copies_spread
 from mercer.streaming.fits.lloyd import Far, Walk, started, walk
 from mercer.streaming.outcome import certified, ended, labels_here, remember_columns, watch_of
 
@@ -41,7 +42,8 @@ def fit_kmeans(machine: KMeans, blocks: RowBlocks) -> None:
     watch = watch_of(machine)
     means, far = _seeds(machine, rows)
     found = walk(rows, means, far, watch, int(machine.max_iter), bool(machine.refine))
-    _keep(machine, rows, found, watch)
+    found, moves = with_copies_spread(rows, found)
+    _keep(machine, rows, found, moves, watch)
 
 
 def _seeds(machine: KMeans, rows: FeatureRows) -> tuple[Array, Far]:
@@ -57,7 +59,7 @@ def _seeds(machine: KMeans, rows: FeatureRows) -> tuple[Array, Far]:
     return started(F, sample.counts, labels, int(machine.n_clusters))
 
 
-def _keep(machine: KMeans, rows: FeatureRows, found: Walk, watch: Watch) -> None:
+def _keep(machine: KMeans, rows: FeatureRows, found: Walk, moves: Moves, watch: Watch) -> None:
     sums, point, blocks = found.sums, found.far.point, rows.blocks
     means = sums.means + point[:, None]
     machine._expansion = FeatureExpansion(rows.features, means, -0.5 * np.square(means).sum(axis=0))
@@ -65,6 +67,9 @@ def _keep(machine: KMeans, rows: FeatureRows, found: Walk, watch: Watch) -> None
     machine.inertia_, machine.cluster_sizes_ = float(sums.objective), sums.W
     machine.n_iter_ = max(1, len(found.objectives) - 1)
     labels = labels_here(machine, blocks, nearest_labels, rows.features, point, sums.means)
+    if len(labels):
+        for row, cluster in moves.items():
+            labels[row] = cluster
     machine.__dict__.pop("cluster_centers_", None)
     machine.__dict__.pop("_relaxation", None)
     if isinstance(machine.kernel_, Linear):

@@ -72,6 +72,11 @@ class Walk:
     objectives: list[float]
     status: Status
 
+    @property
+    def rounding(self) -> float:
+        """What objectives are known to."""
+        return _ROUNDINGS * _EPS * max(self.sums.squares, 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Far:
@@ -102,7 +107,7 @@ def nearest_sums(
     for rows, F in feature_pieces(block, features):
         np.subtract(F, point, out=F)
         labels[rows] = (half - F @ means).argmin(axis=1)
-        sums = sums + _sums_of(F, labels[rows], s[rows], k)
+        sums = sums + sums_of(F, labels[rows], s[rows], k)
     moved = int(np.count_nonzero(labels != before))
     return labels, sums + replace(_none(means), moved=moved)
 
@@ -129,7 +134,7 @@ def better_sums(
         gain = leave - join[every, chosen]
         labels[rows] = np.where(gain > least, chosen, here)
         most = max(most, float(gain.max(initial=0.0)))
-        sums = sums + _sums_of(F, labels[rows], w, k)
+        sums = sums + sums_of(F, labels[rows], w, k)
     moved = int(np.count_nonzero(labels != before))
     return labels, sums + replace(_none(means), moved=moved, most=most)
 
@@ -138,7 +143,8 @@ def _none(means: Array) -> ClusterSums:
     return ClusterSums(np.zeros(means.shape[1]), np.zeros(means.shape), 0.0)
 
 
-def _sums_of(F: Array, labels: Array, s: Array, k: int) -> ClusterSums:
+def sums_of(F: Array, labels: Array, s: Array, k: int) -> ClusterSums:
+    """Return the sums over clusters of features (rows, D) of weights s."""
     table = np.zeros((len(F), k))
     table[np.arange(len(F)), labels] = s
     own = float(s @ np.einsum("ij,ij->i", F, F))

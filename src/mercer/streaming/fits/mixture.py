@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,12 @@ from mercer.machines.density.gaussian_mixture import SHAPES
 from mercer.points import take, to_dense
 from mercer.problems.blocks import counted
 from mercer.problems.blocks.mixture import BlockGaussianMix, BlockMix, BlockTableMix, ColumnUnits
+from mercer.problems.blocks.topics import BlockTopicMix, BlockTopicParts, word_count
 from mercer.problems.mixture.gaussian_mixture import GaussianMix
+from mercer.problems.mixture.topics import TopicParts
 from mercer.solvers import EM, Solution, solve
 from mercer.streaming.features import drawn
-from mercer.streaming.fit import fit_blocks, refuse_options
+from mercer.streaming.fit import fit_blocks
 from mercer.streaming.outcome import remember_columns
 
 _LARGEST = 1e100  # entries and inverse spreads: squares of squares are numbers
@@ -110,13 +112,37 @@ def fit_bernoulli_mixture(machine: BernoulliMixture, blocks: RowBlocks) -> None:
 
 @fit_blocks.register
 def fit_multinomial_mixture(machine: MultinomialMixture, blocks: RowBlocks) -> None:
-    """Fit bags of words to rows in blocks, one for each document.
+    """Fit bags of words to rows in blocks, one for each document or a blend of them."""
+    if machine.source == "words":
+        fit_topics(machine, blocks)
+    else:
+        fit_table_mixture(machine, blocks)
 
-    With source="words" each document has proportions of its own, which are no sums.
-    """
+
+def fit_topics(machine: MultinomialMixture, blocks: RowBlocks) -> None:
+    """Fit topics: proportions of documents stay with their blocks, and are not kept in the end."""
     machine._check_parameters()
-    refuse_options(machine, source="documents")
-    fit_table_mixture(machine, blocks)
+    remember_columns(machine, blocks)
+    read = ReadRows.of(machine)
+    words = float(blocks.total(word_count, read)) or 1.0
+    rows, weights = _started(machine, blocks, read, float(blocks.total(weight_of)))
+    sample = machine._question(rows, weights, int(machine.n_components))
+    problem = BlockTopicMix(blocks, sample, read, words)
+    solution = _solved(machine, problem)
+    found: BlockTopicParts = solution.value
+    machine.n_components_, machine.n_iter_ = problem.count, int(solution.iterations)
+    machine.converged_ = bool(solution.status.ok)
+    machine.log_likelihoods_ = found.likelihoods
+    machine.components_, machine.weights_ = found.table, problem.shares(found)
+    machine._problem = problem.rules
+    machine._parts = TopicParts(found.table, np.empty((0, problem.count)))
+    machine._warn_of_collapse(problem, found)
+    machine.solution_ = replace(
+        solution, value=replace(machine._parts, likelihoods=found.likelihoods)
+    )
+    machine._judgement = LazyDataCertificate(
+        problem, found, partial(certify, tol=2.0 * machine.tol), eager=True
+    ).compute()
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,18 +211,19 @@ def _fit(machine: Any, question: Callable[[int], BlockMix]) -> None:
     machine._judgement = LazyDataCertificate(problem, solution.value, judge, eager=True)
 
 
+def _solved(machine: Any, problem: BlockMix) -> Solution:
+    seed = seed_of(machine.random_state)
+    solver = EM(float(machine.tol), int(machine.max_iter), int(machine.n_init), seed)
+    return solve(problem, solver, callback=machine.callback, time_limit=machine.time_limit)
+
+
 def _chosen(machine: Any, question: Callable[[int], BlockMix]) -> tuple[BlockMix, Solution]:
     """Fit the number of parts asked for, or each and keep the best by the criterion."""
     machine.__dict__.pop("criteria_", None)
 
     def solved(k: int) -> tuple[BlockMix, Solution]:
         problem = question(k)
-        solver = EM(
-            float(machine.tol), int(machine.max_iter), int(machine.n_init),
-            seed_of(machine.random_state),
-        )  # fmt: skip
-        options: dict[str, Any] = {"callback": machine.callback, "time_limit": machine.time_limit}
-        return problem, solve(problem, solver, **options)
+        return problem, _solved(machine, problem)
 
     if not isinstance(machine.n_components, str):
         return solved(int(machine.n_components))

@@ -88,13 +88,11 @@ class DeepProducts:
                     out[part] += self.block(part, across) @ right[across]
         return out
 
-    def nearest(self) -> tuple[Tensor, Tensor]:
-        """Return the smallest entry of each row of K and the number of its column."""
+    def nearest(self) -> Tensor:
+        """Return the number of the column with the smallest entry of each row of K."""
         n, m = self._shape
-        found = [
-            self.block(part, slice(0, m)).min(dim=1) for part in parts(n, max(1, _ENTRIES // m))
-        ]
-        return torch.cat([x.values for x in found]), torch.cat([x.indices for x in found])
+        height = max(1, _ENTRIES // m)
+        return torch.cat([self.block(part, slice(0, m)).argmin(dim=1) for part in parts(n, height)])
 
 
 def product_of(x: Tensor, y: Tensor, small: int) -> Tensor:

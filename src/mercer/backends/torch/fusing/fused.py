@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
-from mercer.backends.torch.fusing.leaves import Leaf, giver, padded, prepare, prepare_all
+from mercer.backends.torch.fusing.leaves import Leaf, Side, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import Way
 from mercer.backends.torch.operands import Operands, Rows
@@ -37,6 +38,7 @@ Tensor: TypeAlias = torch.Tensor
 # Of the largest entry of a sample: what the kernel may be off there. The worst of all entries may
 # be twice as far off, and 3e-6 is what a backend is allowed.
 _ROUNDING = 1.5e-6
+_HALF_ROUNDING = 2e-3  # the same for one product of 16-bit numbers, which must be asked for
 _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # What products make of the distance of a row to itself, over twice its squared length: at least, by
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
@@ -76,9 +78,20 @@ class FusedPairs:
         self._terms = [
             (padded(u.to(torch.float32)), padded(w.to(torch.float32))) for u, w in row_terms
         ]
-        self.deep = None
-        if is_deep(leaves):
-            self.deep = DeepProducts(program, leaves[0], self._terms, shape)
+
+    @cached_property
+    def deep(self) -> DeepProducts | None:
+        """What makes one product of many features by the library of the card, where it can."""
+        if not is_deep(self._leaves):
+            return None
+        return DeepProducts(self._program, self._leaves[0], self._terms, self.shape)
+
+    def transposed(self) -> FusedPairs:
+        """Return K', of the same operands."""
+        leaves = [replace(leaf, x=leaf.y, y=leaf.x) for leaf in self._leaves]
+        other = FusedPairs(self._program, leaves, [], (self.shape[1], self.shape[0]))
+        other._terms = [(w, u) for u, w in self._terms]
+        return other
 
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
@@ -96,13 +109,35 @@ class FusedPairs:
 
         return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
 
-    def nearest(self) -> tuple[Tensor, Tensor]:
-        """Return the smallest entry of each row of K and the number of its column."""
+    def nearest(self) -> Tensor:
+        """Return the number of the column with the smallest entry of each row of K."""
         if self.deep is not None:
             return self.deep.nearest()
         from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
 
-        return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+        if self._closest is None:
+            return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
+        found, is_close = self._closest.search()
+        again = is_close.nonzero()[:, 0]
+        if len(again):
+            (leaf,) = self._leaves
+            few = Side(padded(leaf.x.rows[again]), padded(leaf.x.squares[again]))
+            some = FusedPairs(
+                self._program, [replace(leaf, x=few)], [], (len(again), self.shape[1])
+            )
+            found[again] = find_nearest(self._program, some._arguments(), some._ways(), some.shape)
+        return found
+
+    @cached_property
+    def _closest(self) -> Any:
+        """What searches squared distances by one product; None for other formulas."""
+        from mercer.backends.torch.fusing.closest import MOST, Closest  # noqa: PLC0415  imports Triton
+
+        (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
+        plain = not (others or self._program.ops) and isinstance(kind, SqDist)
+        if plain and leaf.way is Way.PRODUCTS and 0 < leaf.features <= MOST:
+            return Closest(leaf, self.shape)
+        return None
 
     def _ways(self) -> tuple[tuple[Way, int], ...]:
         return tuple((leaf.way, leaf.depth) for leaf in self._leaves)
@@ -121,6 +156,7 @@ def fuse(
     row_terms: Sequence[tuple[Tensor, Tensor]],
     shape: tuple[int, int],
     device: Device,
+    halves: bool = False,
 ) -> FusedPairs | None:
     """Prepare operands for kernels; None where nothing can be fused.
 
@@ -136,6 +172,8 @@ def fuse(
         Rows and columns.
     device : Device
         Where.
+    halves : bool
+        Whether one product of 16-bit numbers is enough, with errors of about 1e-4.
     """
     resident = all(o.rows.is_resident and o.columns.is_resident for o in operands)
     something = bool(operands) and min(shape) > 0
@@ -144,11 +182,13 @@ def fuse(
     features = sum(_SPLITS * o.rows.shape[1] for o in operands)
     if not device.has_room(4.0 * features * sum(shape)):
         return None
-    for ways in _ways_to_compare(operands):
-        if _is_accurate(program, operands, row_terms, ways):
-            leaves = prepare_all(operands, ways)
-            told = [_with_zeros(o, leaf) for o, leaf in zip(operands, leaves, strict=True)]
-            return FusedPairs(program, told, row_terms, shape)
+    for half in (True, False) if halves else (False,):
+        for ways in _ways_to_compare(operands):
+            if _is_accurate(program, operands, row_terms, ways, half):
+                leaves = prepare_all(operands, ways, halves=half)
+                both = zip(operands, leaves, strict=True)
+                told = [_with_zeros(o, leaf, half) for o, leaf in both]
+                return FusedPairs(program, told, row_terms, shape)
     return None
 
 
@@ -175,6 +215,7 @@ def _is_accurate(
     operands: Sequence[Operands],
     row_terms: Sequence[tuple[Tensor, Tensor]],
     ways: Sequence[Way],
+    halves: bool,
 ) -> bool:
     """Compare what the kernel itself makes of a sample with float64.
 
@@ -190,17 +231,17 @@ def _is_accurate(
     wanted = run(program, Block(exact, terms, [], like))
     if not bool(wanted.isfinite().all()):
         return False
-    leaves = prepare_all(operands, ways, rows, columns)
+    leaves = prepare_all(operands, ways, rows, columns, halves)
     sample = FusedPairs(program, leaves, terms, (len(rows), len(columns)))
     try:
         with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
             error = (sample.rows(slice(0, len(rows))) - wanted).abs().amax()
     except OutOfResources:
         return False
-    return bool(error <= _ROUNDING * wanted.abs().amax())
+    return bool(error <= (_HALF_ROUNDING if halves else _ROUNDING) * wanted.abs().amax())
 
 
-def _with_zeros(operands: Operands, leaf: Leaf) -> Leaf:
+def _with_zeros(operands: Operands, leaf: Leaf, halves: bool) -> Leaf:
     """Say which distances are zero: what the kernel makes of rows and themselves, and some more.
 
     Nothing but the kernel itself tells how the sums of tensor cores round.
@@ -208,7 +249,7 @@ def _with_zeros(operands: Operands, leaf: Leaf) -> Leaf:
     if leaf.way is not Way.PRODUCTS or not isinstance(operands.leaf, SqDist):
         return leaf
     rows = _sample([operands], "rows")
-    own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows)
+    own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows, halves)
     distances = FusedPairs(lower(SqDist()), [own], [], (len(rows), len(rows)))
     with np.errstate(all="ignore"):
         found = distances.rows(slice(0, len(rows))).diagonal()

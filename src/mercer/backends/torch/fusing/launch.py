@@ -49,6 +49,7 @@ _TILES = {
     ),
     Way.COLUMNS: (Tile(16, 512, 4, 2), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
 }
+_MIXED = (Tile(32, 128, 2, 2), Tile(16, 256, 4, 2), Tile(16, 64, 2, 1))  # of both ways
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
@@ -121,12 +122,12 @@ def write_rows(
 
 def find_nearest(
     program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
-    """Return the smallest entry of each row and its column, the first of equal ones."""
+) -> Tensor:
+    """Return the column of the smallest entry of each row, the first of equal ones."""
     n, m = shape
     device = arguments[0].device
 
-    def by(tile: Tile) -> tuple[Tensor, Tensor]:
+    def by(tile: Tile) -> Tensor:
         columns = triton.cdiv(m, tile.width) * tile.width
         span = _span(n, columns, tile)
         parts = triton.cdiv(columns, span)
@@ -136,7 +137,7 @@ def find_nearest(
         _launch(program, arguments, ways, Reduction.NEAREST, sizes, tile, 1)
         best = values.min(dim=0)
         found = numbers.gather(0, best.indices[None])[0]
-        return best.values, found.clamp_(max=m - 1)  # columns past the last are copies of it
+        return found.clamp_(max=m - 1)  # columns past the last are copies of it
 
     return _with_room(ways, 1, device, by)
 
@@ -157,11 +158,12 @@ def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T
 
 def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
     """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
-    kind = Way.COLUMNS if any(way is Way.COLUMNS for way, _ in ways) else Way.PRODUCTS
+    kinds = {way for way, _ in ways} - {Way.SHARED}
+    tiles = _MIXED if len(kinds) > 1 else _TILES[kinds.pop()]
     room = _SHARED
     if device.type == "cuda":
         room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    for tile in _TILES[kind]:
+    for tile in tiles:
         steps = (tile.stages * STEP, STEP * (tile.stages - 1))
         held = [
             2 * (tile.height * depth + tile.stages * tile.width * depth)
@@ -172,7 +174,7 @@ def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
         ]
         # what Triton takes beside for several columns of V
         factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
-        if sum(held) + factors <= room or tile is _TILES[kind][-1]:
+        if sum(held) + factors <= room or tile is tiles[-1]:
             yield tile
 
 
@@ -195,13 +197,14 @@ def _launch(
     kernel: Kernel = write_kernel(program, [w for w, _ in ways], [d for _, d in ways], reduction)
     n, m, _, span = sizes[:4]
     grid = (triton.cdiv(n, tile.height), triton.cdiv(m, span))
-    compiled(kernel.text)[grid](
-        *sizes,
-        *arguments,
-        *kernel.constants,
-        BM=tile.height,
-        BN=tile.width,
-        KV=wide,
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    with torch.cuda.device_of(arguments[0]):  # Triton launches on the current one
+        compiled(kernel.text)[grid](
+            *sizes,
+            *arguments,
+            *kernel.constants,
+            BM=tile.height,
+            BN=tile.width,
+            KV=wide,
+            num_warps=tile.warps,
+            num_stages=tile.stages,
+        )

@@ -49,6 +49,8 @@ class Leaf:
         Rows and columns.
     factor : float
         What products are multiplied by: powers of two taken back, and the 2 of a distance.
+    features : int
+        Features before they were padded and split; zero where they are not split.
     least : float
         Squared distances from products are zero below this share of both squared lengths.
     """
@@ -58,6 +60,7 @@ class Leaf:
     x: Side
     y: Side
     factor: float
+    features: int = 0
     least: float = 0.0
 
     def arguments(self) -> list[Any]:
@@ -75,12 +78,13 @@ def prepare_all(
     ways: Sequence[Way],
     rows: Index = _EVERY,
     columns: Index = _EVERY,
+    halves: bool = False,
 ) -> list[Leaf]:
     """Write both sides of all leaves, or some rows and columns of them, as kernels read them."""
     return [
         _shared(operands, every, rows, columns)
         if way is Way.SHARED
-        else prepare(operands, way, rows, columns)
+        else prepare(operands, way, rows, columns, halves)
         for operands, way in zip(every, ways, strict=True)
     ]
 
@@ -107,23 +111,34 @@ def _shared(operands: Operands, every: Sequence[Operands], rows: Index, columns:
     return Leaf(Way.SHARED, number, *(Side(s, s) for s in sides), factor=1.0 / _scale(other) ** 2)
 
 
-def prepare(operands: Operands, way: Way, rows: Index = _EVERY, columns: Index = _EVERY) -> Leaf:
-    """Write both sides of a leaf, or some rows and columns of it, as kernels read them."""
+def prepare(
+    operands: Operands,
+    way: Way,
+    rows: Index = _EVERY,
+    columns: Index = _EVERY,
+    halves: bool = False,
+) -> Leaf:
+    """Write both sides of a leaf, or some rows and columns of it, as kernels read them.
+
+    Products are those of upper halves alone if `halves` are asked for.
+    """
     scale = _scale(operands)
-    x = _side(operands.rows.block(rows), way, scale, left=True)
+    x = _side(operands.rows.block(rows), way, scale, left=True, halves=halves)
     if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
         y = x
     else:
-        y = _side(operands.columns.block(columns), way, scale, left=False)
+        y = _side(operands.columns.block(columns), way, scale, left=False, halves=halves)
     depth = int(x.rows.shape[1])
     doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
-    return Leaf(way, depth, x, y, doubled / scale**2)
+    return Leaf(way, depth, x, y, doubled / scale**2, 0 if halves else operands.rows.shape[1])
 
 
-def _side(block: Tensor, way: Way, scale: float, *, left: bool) -> Side:
+def _side(block: Tensor, way: Way, scale: float, *, left: bool, halves: bool) -> Side:
     squares = padded(block.square().sum(dim=1).to(torch.float32))
     if way is Way.COLUMNS:
         rows = padded(block.to(torch.float32))
+    elif halves:
+        rows = padded((scale * block).to(torch.float16))
     else:
         high, low = split(scale * block)
         # small terms first: tensor cores cut off what does not fit beside the sum so far

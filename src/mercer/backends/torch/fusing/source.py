@@ -106,7 +106,7 @@ def write_kernel(
 
 
 def _across(ways: Sequence[Way]) -> str:
-    """Number the columns of a tile.
+    """Return the numbers of the columns of a tile.
 
     Where features are compared one by one, four neighbours that one thread loads at a time would
     have to be dealt out to others for every feature: Triton is not to know that they are such.

@@ -204,6 +204,39 @@ def rows_near(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class NearBlocks:
+    """Rows near their corner of several blocks, in their order, as long as there is room; they add.
+
+    So that sums of them never hold more than the room, and a block beside it.
+
+    Attributes
+    ----------
+    parts : tuple of NearRows or None
+        One for each block; None where they are too many.
+    room : int
+        Rows that there is room for, of all blocks together.
+    """
+
+    parts: tuple[NearRows, ...] | None
+    room: int
+
+    def __add__(self, other: NearBlocks) -> NearBlocks:
+        if self.parts is None or other.parts is None:
+            return NearBlocks(None, self.room)
+        parts = (*self.parts, *other.parts)
+        too_many = sum(len(one.y) for one in parts) > self.room
+        return NearBlocks(None if too_many else parts, self.room)
+
+
+def near_blocks(
+    block: Block, part: PartRows, at: Plane, others: Array, band: float, most: int, room: int
+) -> NearBlocks:
+    """Return the rows of a block near their corner, to be added up; see `rows_near`."""
+    found = rows_near(block, part, at, others, band, most)
+    return NearBlocks(None if found is None else (found,), room)
+
+
 def slack_of(block: Block, part: PartRows, at: Plane) -> float:
     """Return the sum of C_i max(0, r_i)."""
     block, y, cost = part.of(block)

@@ -33,8 +33,8 @@ from mercer.streaming.fits.margin.hinge_rows import (
     feature_sums,
     middle_of_boxes,
     multipliers_of,
+    near_blocks,
     rounded_sums,
-    rows_near,
     sampled,
     slack_of,
     total_slack,
@@ -281,10 +281,9 @@ class Search:
 
     def _near(self, at: Plane, others: Array, band: float) -> list[NearRows] | None:
         blocks = self.problem.rows.blocks
-        found = blocks.gather(rows_near, self.part, at, others, band, self.room)
-        whole = [one for one in found if one is not None]
-        too_many = len(whole) < len(found) or sum(len(one.y) for one in whole) > 2 * self.room
-        return None if too_many else whole
+        asked = (self.part, at, others, band, self.room, 2 * self.room)
+        found = blocks.total(near_blocks, *asked).parts
+        return None if found is None else list(found)
 
     def _joined(
         self, at: Plane, others: Array, there: Plane, band: float

@@ -1,0 +1,167 @@
+"""Points at landmarks on a card: fused float32 products, float64 sums over blocks for residuals."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from mercer.array_types import Array, Points
+from mercer.backends.landmark_rows import BoundRows, LandmarkRows
+from mercer.backends.stored import Factor
+from mercer.backends.torch.device import Device, parts, to_host
+from mercer.backends.torch.device_matrix import DeviceFactor, factored
+from mercer.backends.torch.pairs import TorchPairs
+from mercer.expression import Expression
+
+Tensor: TypeAlias = torch.Tensor
+_EPS = float(np.finfo(float).eps)
+_TINY = float(np.finfo(float).tiny)
+_MATRICES = 3  # of a block of rows: as it is, as features, and weighed
+
+
+class DeviceRows(BoundRows):
+    """Points and landmarks on the card, before weights and targets are known.
+
+    Parameters
+    ----------
+    expression : Expression
+        The kernel.
+    X, landmarks : Points
+        Rows, and those that they are compared with.
+    factor : DeviceFactor
+        Of the kernel between landmarks.
+    device : Device
+        Where.
+    fused : bool
+        Whether float32 products run as generated kernels.
+    """
+
+    def __init__(
+        self,
+        expression: Expression,
+        X: Points,
+        landmarks: Points,
+        factor: DeviceFactor,
+        device: Device,
+        fused: bool,
+    ) -> None:
+        self.device, self.half = device, factor.half
+        self.lower = factor.tensor
+        self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused)
+
+    @cached_property
+    def quick(self) -> TorchPairs:
+        """Rows in float32, by generated kernels."""
+        return self.exact.rounded()
+
+    @cached_property
+    def back(self) -> TorchPairs:
+        """The transpose of these."""
+        return self.quick.transposed()
+
+    def squared_lengths(self) -> Array:
+        """Add up squares of blocks."""
+        n, m = self.exact.shape
+
+        def add_up(entries: int) -> Tensor:
+            found = torch.empty(n, dtype=torch.float64, device=self.lower.device)
+            for part in parts(n, entries // (_MATRICES * max(1, m))):
+                B = self.exact.block(part, slice(0, m))
+                found[part] = self.half(B.T).square_().sum(dim=0)
+            return found
+
+        return to_host(self.device.in_blocks(add_up, f"a block of features of {m} landmarks"))
+
+    def __call__(self, weights: Array, targets: Array, bias: bool) -> DeviceLandmarkRows:
+        """Send weights and targets."""
+        put = self.device.put
+        return DeviceLandmarkRows(
+            self, put(weights, np.float64)[:, None], put(targets, np.float64), bias
+        )
+
+
+class DeviceLandmarkRows(LandmarkRows):
+    """See `LandmarkRows`.
+
+    Parameters
+    ----------
+    rows : DeviceRows
+        Points at landmarks.
+    weights, targets : tensors
+        (n, 1) and (n, t), on the card.
+    bias : bool
+        Whether means are taken off where a factor is made.
+    """
+
+    def __init__(self, rows: DeviceRows, weights: Tensor, targets: Tensor, bias: bool) -> None:
+        self._rows, self._s, self._y, self._bias = rows, weights, targets, bias
+
+    def pull(self) -> tuple[Array, Array]:
+        """Multiply once, targets and weights side by side."""
+        right = torch.cat([self._s * self._y, self._s], dim=1)
+        found = to_host(self._rows.half(self._rows.back.times(right)))
+        return found[:, :-1], found[:, -1]
+
+    def product(self, W: Array, level: Array) -> tuple[Array, Array]:
+        """Multiply there and back by fused kernels."""
+        values = self._rows.quick.times(self._turned(W))
+        weighed = self._s * (values - self._rows.device.put(level, np.float64))
+        pulled = self._rows.half(self._rows.back.times(weighed))
+        return to_host(pulled), to_host(weighed.sum(dim=0))
+
+    def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
+        """Evaluate each block of rows once, in float64."""
+        targets = self._y + self._rows.device.put(level, np.float64)
+        sums = torch.zeros(targets.shape[1], dtype=torch.float64, device=targets.device)
+        left = torch.empty_like(targets)
+
+        def change(part: slice, values: Tensor) -> Tensor:
+            left[part] = self._s[part] * (targets[part] - values)
+            return torch.cat([left[part], self._s[part]], dim=1)
+
+        found = self._rows.half(self._rows.exact.sweep(self._turned(W), change))
+        sums += left.sum(dim=0)
+        found = to_host(found)
+        return found[:, :-1], to_host(sums), found[:, -1]
+
+    def factor(self, index: Array, share: Array, lone: float, penalty: float) -> Factor:
+        """Add up blocks of features, and factor, all on the card."""
+        rows, device = self._rows, self._rows.device
+        s, m = device.put(share, np.float64), rows.exact.shape[1]
+        mean = torch.zeros(m, dtype=torch.float64, device=s.device)
+        if self._bias:
+            every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
+            every.index_add_(0, device.put(index), s)
+            mean = rows.half(rows.back.times(every[:, None]))[:, 0] / s.sum()
+
+        def add_up(entries: int) -> Tensor:
+            G = (rows.lower - mean) * lone**0.5  # the features of landmarks are L
+            matrix = G.T @ G
+            del G
+            for part in parts(len(index), entries // (_MATRICES * max(1, m))):
+                B = rows.exact.block(index[part], slice(0, m))
+                G = (rows.half(B.T) - mean[:, None]) * s[part].sqrt()
+                matrix.addmm_(G, G.T)
+            return matrix
+
+        matrix = device.in_blocks(add_up, f"a block of features of {m} landmarks")
+        return _definite(matrix, penalty, device)
+
+    def _turned(self, W: Array) -> Tensor:
+        return self._rows.half(self._rows.device.put(W, np.float64), transposed=True)
+
+
+def _definite(matrix: Tensor, penalty: float, device: Device) -> DeviceFactor:
+    """Factor; what is not positive definite for rounding gets more on its diagonal."""
+    floor = len(matrix) * _EPS * float(matrix.trace())
+    shift = penalty
+    while True:
+        A = matrix.clone()
+        A.diagonal().add_(shift)
+        L, info = factored(A, device)
+        if info == 0:
+            return DeviceFactor(L, device)
+        shift = max(10 * shift, floor, _TINY)

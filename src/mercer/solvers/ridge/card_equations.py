@@ -1,0 +1,108 @@
+"""Normal equations of landmarks on a card: only what has the size of the landmarks comes here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.backends.landmark_rows import LandmarkRows
+from mercer.backends.stored import Factor
+from mercer.gram import StreamedGram
+from mercer.gram.policy import FLOAT32_RANGE
+from mercer.problems import LinearSystem
+
+# Landmarks up to which the factor of all rows costs less than the passes that it saves: a row of it
+# takes 2 m^2 operations at 6e13 a second, a pass 2 m values at 6e11, and one of some rows needs
+# about 40 passes more.
+_WHOLE = 4000
+_FEW = 2  # rows for each landmark of which a factor is made first
+_NOTHING = 1e-5  # of sums before they cancel: right-hand sides that float32 may have made up
+
+
+class CardEquations:
+    """(G'SG + penalty) w = G'S y as `NormalEquations`, with rows that stay on a card.
+
+    Parameters
+    ----------
+    problem : LinearSystem
+        Weights, targets and penalties.
+    rows : LandmarkRows
+        The rows, their weights and centred targets on the card.
+    centre : (t,) array
+        The weighted mean of the targets, zero without a bias.
+
+    Attributes
+    ----------
+    right : (m, t) array
+        G'S (y - centre), to the digits of float32: where a descent begins. Residuals are exact.
+    is_rough : bool
+        Products are those of float32.
+    """
+
+    is_rough = True
+
+    def __init__(self, problem: LinearSystem, rows: LandmarkRows, centre: Array) -> None:
+        self.problem, self._rows, self._centre = problem, rows, centre
+        self._weight = float(problem.row_weights.sum())
+        self.right, sums = rows.pull()
+        self._mean = self._mean_of(sums)
+
+    @classmethod
+    def of(cls, problem: LinearSystem) -> CardEquations | None:
+        """Send the rows; None where no card works with them, or float32 does not hold them."""
+        gram: Any = problem.gram
+        if not isinstance(gram, StreamedGram) or gram.written is not None:
+            return None
+        size = float(gram.longest().max(initial=0.0))
+        bound = gram.map.bound(gram.X) if FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1] else None
+        if bound is None:
+            return None
+        s, y = problem.row_weights, problem.targets
+        centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
+        found = cls(problem, bound(s, y - centre, problem.bias), centre)
+        most = gram.absolute_pull(np.abs(s[:, None] * y))[0]
+        made_up = np.linalg.norm(found.right, axis=0) <= _NOTHING * most
+        return None if made_up.any() else found
+
+    def first_sample(self) -> int:
+        """Return how many rows a factor is made of first."""
+        n, m = self.problem.gram.shape[0], len(self.right)
+        return int(n) if m <= _WHOLE else min(n, _FEW * m)
+
+    def factors(self, count: int, seed: int) -> list[tuple[Array, Factor]]:
+        """Factor G'SG + penalty of some rows, for the targets of each penalty."""
+        s = self.problem.row_weights
+        n, total = len(s), self._weight
+        index, share, lone = np.arange(n), s, 0.0
+        if count < n:
+            rng, even = np.random.default_rng(seed), bool((s == s[0]).all())
+            index = np.sort(rng.choice(n, count, replace=not even, p=None if even else s / total))
+            share, lone = np.full(count, total / count), total / n
+        penalties = self.problem.penalties
+        return [
+            (columns, self._rows.factor(index, share, lone, float(penalties[columns[0]])))
+            for columns in self.problem.groups()
+        ]
+
+    def product(self, W: Array) -> Array:
+        """Return (G'SG + penalty) W."""
+        pulled, sums = self._rows.product(W, self._mean @ W)
+        return np.asarray(pulled - np.outer(self._mean, sums) + self.problem.penalties * W)
+
+    def residual(self, W: Array) -> Array:
+        """Return G'S (y - centre - G W) - penalty W in float64, and learn the mean as exactly."""
+        before = self._mean @ W
+        pulled, sums, mass = self._rows.residual(W, before)
+        self._mean = self._mean_of(mass)
+        more = self._mean @ W - before
+        pulled = pulled + np.outer(mass, more) - np.outer(self._mean, sums + self._weight * more)
+        return np.asarray(pulled - self.problem.penalties * W)
+
+    def intercept(self, W: Array) -> Array:
+        """Return the biases."""
+        return np.asarray(self._centre - self._mean @ W)
+
+    def _mean_of(self, mass: Array) -> Array:
+        return mass / self._weight if self.problem.bias else np.zeros(len(mass))
