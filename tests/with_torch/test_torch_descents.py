@@ -20,6 +20,7 @@ from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - a
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))
@@ -238,6 +239,23 @@ def test_the_host_descends_without_a_card():
     assert answers == ["of the host"]
 
 
+def test_of_a_matrix_on_a_device_small_programmes_need_only_a_part(monkeypatch):
+    matrix = DeviceMatrix(torch.from_numpy(K), Device("cpu"))
+    few = replace(
+        pair,
+        rows=part[::-1][:40],
+        **{
+            name: getattr(pair, name)[::-1][:40] for name in ("gradient", "start", "lower", "upper")
+        },
+    )
+    (found,) = matrix.box_qps([few], 1e-4, 10**6, None)
+    (wanted,) = HostMatrix(K.copy()).box_qps([few], 1e-4, 10**6, None)
+    np.testing.assert_allclose(found.b, wanted.b, atol=1e-12)
+    assert "_array" not in matrix.__dict__  # all of K stayed where it is
+    matrix.box_qps([svc], 1e-4, 10**6, None)
+    assert "_array" in matrix.__dict__
+
+
 class Host:
     def box_qps(self, K, boxes, tol, max_iter, poll):
         return ["of the host"]
@@ -256,7 +274,6 @@ class Host:
 )
 def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert not descents.can_descend(boxes)  # too small for a card
-    assert descents.can_descend(boxes, descents.LEAST) == can  # but for a K that is there
     monkeypatch.setattr(descents, "LEAST", 1)
     assert descents.can_descend(boxes) == can
 

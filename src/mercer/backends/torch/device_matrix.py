@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -33,6 +34,7 @@ Tensor: TypeAlias = torch.Tensor
 # Columns whose products float32 adds up before float64 takes over: the rounding of a sum grows with
 # their number, and a block of 1024 columns is still a long product.
 _FLOAT32_COLUMNS = 1 << 10
+_PART = 0.5  # of the points: K between so few is brought to the host instead of all of it
 _COLUMNS = 2048  # of an inverse at a time: between two looks at the clock
 
 
@@ -125,7 +127,16 @@ class DeviceMatrix(StoredMatrix):
         """Descend on the card, all programmes at once, where it can; else on the host."""
         if self._descends(boxes):
             return solve_boxes(self.tensor, boxes, tol, max_iter, poll)
-        return HostMatrix(self.dense()).box_qps(boxes, tol, max_iter, poll)
+        some = np.zeros(0, dtype=np.int64)
+        if "_array" not in self.__dict__ and all(box.rows is not None for box in boxes):
+            some = np.unique(np.concatenate([box.rows for box in boxes]))
+        if not 0 < len(some) <= _PART * len(self.tensor):
+            return HostMatrix(self.dense()).box_qps(boxes, tol, max_iter, poll)
+        # what small programmes need of K is little of it
+        index = self._device.put(some)
+        part = HostMatrix(to_host(self.tensor[index][:, index]))
+        small = [replace(box, rows=np.searchsorted(some, box.rows)) for box in boxes]
+        return part.box_qps(small, tol, max_iter, poll)
 
     def box_paths(
         self, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
@@ -150,7 +161,7 @@ class DeviceMatrix(StoredMatrix):
 
     def _descends(self, boxes: Sequence[Box]) -> bool:
         single = self._device.is_card and self.tensor.dtype is torch.float32
-        return single and can_descend(boxes, len(self.tensor))
+        return single and can_descend(boxes)
 
     def _numbers(self, index: Index) -> Any:
         return index if isinstance(index, slice) else self._device.put(np.asarray(index))

@@ -40,22 +40,13 @@ INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
 
-def can_descend(boxes: Sequence[Box], rows: int = 0) -> bool:
-    """Return whether programmes are work for a card: one sum or two each, and not small.
-
-    Parameters
-    ----------
-    boxes : sequence of Box
-        The programmes.
-    rows : int
-        Of a K that is on the card only: bringing it to the host takes longer than any programme.
-    """
+def can_descend(boxes: Sequence[Box]) -> bool:
+    """Return whether programmes are work for a card: one sum or two each, and not small."""
     if not boxes or not hasattr(torch.cuda, "_compile_kernel"):
         return False
     sizes = [len(box.gradient) for box in boxes]
     few = all(box.group is None or (0 <= box.group.min() and box.group.max() < 2) for box in boxes)
-    enough = 0 < min(sizes) and max(*sizes, rows) >= LEAST
-    return bool(few and enough and sum(sizes) <= INT32 and len(boxes) < COUNT)
+    return bool(few and sum(sizes) <= INT32 and len(boxes) < COUNT and max(sizes) >= LEAST)
 
 
 def solve_boxes(

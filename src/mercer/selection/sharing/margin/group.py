@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
-from mercer.gram.build import evaluated_gram, matrix_gram, stored_gram
+from mercer.gram.build import evaluated_gram, is_kept, matrix_gram, stored_gram
 from mercer.gram.exact_parts import Float64Copy
 from mercer.gram.extremes import refuse_overflow
 from mercer.gram.policy import SHARED_FLOAT64_ROWS
-from mercer.gram.sizes import box_bytes, dense_bytes
+from mercer.gram.sizes import box_bytes
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
@@ -106,7 +105,7 @@ class Margins(Group):
         self.paths = _alike(points.members)
         self.gram: Gram | None = None
         self.float64: Float64Copy | None = None
-        self.stays = self._stays(float(dense_bytes(n, dtype)))
+        self.stays = self._stays()
         fits = 2 * (self.size + 8.0 * n**2) <= budget and not self.stays  # two groups at a time
         if self.source is not None and dtype.itemsize < 8 and fits and not self._is_costly():
             self.float64 = Float64Copy(self.source, len(self.units))
@@ -122,11 +121,11 @@ class Margins(Group):
             return source
         return replace(source, dtype=np.dtype(np.float32))
 
-    def _stays(self, size: float) -> bool:
-        """Return whether K, of so many bytes, is made on a device and stays there."""
+    def _stays(self) -> bool:
+        """Return whether K is made on a device and stays there."""
         if self.source is None or self.parts.has_part_of(self.source):
             return False
-        return choose_backend().keeps(size)
+        return is_kept(self.source)
 
     def _is_costly(self) -> bool:
         """Return whether entries take so long that those that are needed cost less than all."""
