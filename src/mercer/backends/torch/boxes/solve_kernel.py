@@ -1,9 +1,9 @@
 """The CUDA text of `solve`, which solves a small set of the variables of a programme.
 
 A block has one programme. Of what the blocks of `follow` found, it takes the worst, beside free
-variables of the last set; without these, sets take turns with one another's variables, and rounds
-are ten times as many. It gathers K between them into shared memory, and there one warp makes
-second-order pair steps, which take half a microsecond each since nobody waits for anybody.
+variables of the last set; without these, sets take turns with one another's variables (covertype,
+6000 rows, C = 1 and 10: 422 and 3429 rounds instead of 131 and 192). It gathers K between them into
+shared memory, and there one warp makes second-order pair steps, in which nobody waits for anybody.
 Coefficients are float64, so that bounds and sums hold.
 """
 

