@@ -210,6 +210,16 @@ def test_what_is_not_finite_has_no_violation(on_cpu):
     assert np.isnan(descend([box], 1e-3, 50)[0].violation)
 
 
+@pytest.mark.parametrize("box", [svc, svr], ids=["svc", "svr"])
+@pytest.mark.parametrize("entry", [0.0, 1.0, 1e3])
+def test_equal_rows_end_at_their_bounds(on_cpu, monkeypatch, box, entry):
+    monkeypatch.setitem(globals(), "K", np.full((120, 120), entry, dtype=np.float32))
+    (found,) = descend([box], 1e-3, 10**5)
+    assert (found.b >= box.lower).all() and (found.b <= box.upper).all()
+    assert abs(found.b.sum()) < 1e-9
+    assert found.violation <= 1e-3 and found.iterations < 10**4
+
+
 def test_targets_with_a_large_mean_keep_their_digits(on_cpu):
     box = replace(svr, gradient=TARGET + 1e6)
     (found,) = descend([box], 1e-4, 10**6)
