@@ -17,14 +17,15 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing import launch, source  # noqa: E402
+from mercer.backends.torch.fusing import launch, reductions  # noqa: E402
 from mercer.backends.torch.fusing.launch import Tile  # noqa: E402
-from mercer.backends.torch.fusing.source import Reduction  # noqa: E402
+from mercer.backends.torch.fusing.reductions import Reduction  # noqa: E402
 from mercer.backends.torch.fusing.tiling import Way  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
 CARD = Device("cuda:0")
+BY_FEATURES = [Tile(16, 512, 4, 2, most) for most in (None, 128, 112)]  # for leaves by columns
 TILES = [
     Tile(height, width, warps, stages)
     for height, width, warps in [
@@ -82,8 +83,8 @@ def works() -> Iterator[tuple]:
     yield "L1", Exp(-1e-3 * AbsDist()), wide, wide, 1
     for k in (16, 64):
         for name, lines in MULTIPLIED.items():
-            before, _, after = source._REDUCTIONS[Reduction.MATRIX]
-            source._REDUCTIONS[Reduction.MATRIX] = (before, lines, after)
+            before, _, after = reductions._REDUCTIONS[Reduction.MATRIX]
+            reductions._REDUCTIONS[Reduction.MATRIX] = (before, lines, after)
             yield f"{k} columns, {name}", gaussian, X, Y, k
 
 
@@ -94,7 +95,8 @@ def main() -> None:
         V = torch.randn(len(Y), k, device="cuda")
         wanted = exact.product(V.double(), 1 << 22)
         best = None
-        for tile in TILES if k == 1 else [t for t in TILES if t.stages == 2]:
+        tiles = TILES if k == 1 else [t for t in TILES if t.stages == 2]
+        for tile in BY_FEATURES if name == "L1" else tiles:
             launch._TILES = dict.fromkeys(Way, (tile,))
             try:
                 time = milliseconds(lambda: pairs.product(V, 1 << 24))  # noqa: B023

@@ -23,13 +23,15 @@ def slices(first: int, last: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, last))
 
 
-def chunked(work: Callable[[slice], T], n: int) -> list[T]:
+def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
     """Do the work on chunks of n rows, in as many threads as may be used; results in order.
+
+    Chunks have at least so many rows as `least` says.
 
     NumPy lets go of the interpreter's lock while it computes. Its linear algebra must be kept to
     one thread meanwhile (`backends.blas.one_blas_thread`).
     """
-    chunks = list(slices(0, n, max(_LEAST, -(-n // _MOST))))
+    chunks = list(slices(0, n, max(least, -(-n // _MOST))))
     threads = min(thread_limit(), len(chunks)) if len(chunks) > 1 else 1
     if threads < 2:
         return [work(chunk) for chunk in chunks]

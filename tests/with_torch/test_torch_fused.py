@@ -14,11 +14,8 @@ from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.fusing import launch  # noqa: E402
 from mercer.backends.torch.fusing.leaves import split  # noqa: E402
-from mercer.backends.torch.fusing.source import (  # noqa: E402
-    Reduction,
-    is_expressible,
-    write_kernel,
-)
+from mercer.backends.torch.fusing.reductions import Reduction  # noqa: E402
+from mercer.backends.torch.fusing.source import is_expressible, write_kernel  # noqa: E402
 from mercer.backends.torch.fusing.tiling import Way, padded_depth, pieces  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,9 @@ from mercer.row_chunks import chunked, slices
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
 _ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
+_FEWEST = 256  # rows of a thread, where it has enough to do with them: so many operations
+_OPERATIONS = 1 << 30
+_ALONE = 4000  # landmarks up to which threads of BLAS wait for one another longer than they work
 _SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
@@ -149,7 +153,15 @@ class NystromFeatures(Features):
     @classmethod
     def _pivoted(cls, expression: Expression, landmarks: Points, matrix: Array) -> NystromFeatures:
         size = float(np.abs(matrix.diagonal()).max(initial=0.0))
-        factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=_ROUNDING * size)
+        alone = len(matrix) <= _ALONE
+        with one_blas_thread() if alone else nullcontext():
+            return cls._factored(expression, landmarks, matrix, _ROUNDING * size)
+
+    @classmethod
+    def _factored(
+        cls, expression: Expression, landmarks: Points, matrix: Array, tol: float
+    ) -> NystromFeatures:
+        factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=tol)
         if rank == 0:  # the kernel is zero at all landmarks, and LAPACK has no empty matrices
             return cls(expression, take(landmarks, slice(0, 0)), np.zeros((0, 0)))
         # products are several times as fast as solving, and lose nothing: pivots are not small
@@ -239,7 +251,7 @@ class NystromFeatures(Features):
                 out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
 
         with one_blas_thread():
-            chunked(chunk, n)
+            chunked(chunk, n, max(_FEWEST, min(4096, _OPERATIONS // max(1, m * m))))
         return None
 
     def _write_by(self, factor: Factor, X: Points, out: Array) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -129,11 +130,9 @@ class HostFactor(Factor):
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Solve with one triangle."""
-        return np.asarray(
-            linalg.solve_triangular(
-                self._L, right, lower=True, trans=int(transposed), check_finite=False
-            )
-        )
+        trans: Any = int(transposed)
+        found = linalg.solve_triangular(self._L, right, lower=True, trans=trans, check_finite=False)
+        return np.asarray(found)
 
     def diagonal(self) -> Array:
         """Read the diagonal."""

@@ -127,15 +127,16 @@ class DeviceMatrix(StoredMatrix):
         """Descend on the card, all programmes at once, where it can; else on the host."""
         if self._descends(boxes):
             return solve_boxes(self.tensor, boxes, tol, max_iter, poll)
-        some = np.zeros(0, dtype=np.int64)
-        if "_array" not in self.__dict__ and all(box.rows is not None for box in boxes):
-            some = np.unique(np.concatenate([box.rows for box in boxes]))
+        rows, some = [box.rows for box in boxes if box.rows is not None], np.zeros(0, np.int64)
+        if "_array" not in self.__dict__ and len(rows) == len(boxes) > 0:
+            some = np.unique(np.concatenate(rows))
         if not 0 < len(some) <= _PART * len(self.tensor):
             return HostMatrix(self.dense()).box_qps(boxes, tol, max_iter, poll)
         # what small programmes need of K is little of it
         index = self._device.put(some)
         part = HostMatrix(to_host(self.tensor[index][:, index]))
-        small = [replace(box, rows=np.searchsorted(some, box.rows)) for box in boxes]
+        places = [np.searchsorted(some, index) for index in rows]
+        small = [replace(box, rows=place) for box, place in zip(boxes, places, strict=True)]
         return part.box_qps(small, tol, max_iter, poll)
 
     def box_paths(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -87,5 +87,8 @@ class SharedPairs(TorchPairs):
     def _on_all(self, work: Callable[[slice, TorchPairs], Array]) -> list[Array]:
         shares = [(part, pairs) for part, pairs in self._shares if part.stop > part.start]
         with ThreadPoolExecutor(len(shares) or 1) as pool:  # time limits hold in all of them
-            waiting = [pool.submit(copy_context().run, work, *share) for share in shares]
+            waiting = [
+                pool.submit(copy_context().run, partial(work, part, pairs))
+                for part, pairs in shares
+            ]
             return [found.result() for found in waiting]

@@ -22,9 +22,11 @@ from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import require_memory, rows_at_once
+from mercer.row_chunks import chunked, slices
 
 _ENTRIES = 1 << 21  # of a block that is evaluated: 16 MB, so that what is done once is soon done
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
+_WRITTEN = 4096  # rows that a thread writes features of at a time
 _ON_CARD = ("_there", "_back")  # what is not pickled
 _COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
 
@@ -175,10 +177,18 @@ class StreamedGram(FactoredGram):
         )
         with np.errstate(over="ignore", invalid="ignore"):
             F = np.empty((n, m))
-            for rows in self.parts(m):
-                self.map.write(take(self.X, rows), F[rows])
-                if origin is not None:
-                    np.subtract(F[rows], origin, out=F[rows])
+
+            def chunk(rows: slice) -> None:
+                for part in slices(rows.start, rows.stop, _WRITTEN):
+                    self.map.write(take(self.X, part), F[part])
+                    if origin is not None:
+                        np.subtract(F[part], origin, out=F[part])
+
+            if self.on_card:  # one after the other
+                chunk(slice(0, n))
+            else:
+                with one_blas_thread():
+                    chunked(chunk, n)
         return F
 
     @property

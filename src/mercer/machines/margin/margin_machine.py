@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -34,6 +34,7 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
+from mercer.machines.margin.constants import without_large_constants
 from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
@@ -59,6 +60,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     warm_start: bool
     callback: Any
     solution_: Solution
+    _has_free_constant: ClassVar[bool] = True  # beside the function, at no cost
     n_features_in_: int
 
     @abstractmethod
@@ -110,7 +112,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     def _gram(self, X: Points, rows: DistinctRows) -> Gram:
         gram = make_gram(
             self.kernel_,
-            X,
+            without_large_constants(self.kernel_, X) if self._has_free_constant else X,
             Need.BOX,
             rows=rows.first,
             names=self._column_names(),

@@ -27,6 +27,7 @@ class NoveltyMachine(OutlierMixin, MarginMachine):
 
     nu: float
     offset_: float
+    _has_free_constant = False  # coefficients add up to one
 
     @all_or_nothing
     @with_callbacks

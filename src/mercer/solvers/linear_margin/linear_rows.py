@@ -84,6 +84,14 @@ class LinearRows:
             return LinearRows(self.factor[index], None, group, self.offsets, self.centre)
         return LinearRows(self.factor, index, group, self.offsets, self.centre)
 
+    def weighted_gram(self, which: Array, weights: Array) -> Array:
+        """Return A' diag(weights) A over some of the rows, weights being theirs; none is copied."""
+        if is_sparse(self.factor):
+            return self.take(which).gram(weights)
+        index = which if self.index is None else self.index[which]
+        part = LinearRows(self.factor, index, self.group[which], self.offsets, self.centre)
+        return part.gram(weights)
+
     @cached_property
     def features(self) -> Features:
         """Bind the features alone, as they are: neither centre nor offsets."""

@@ -256,8 +256,7 @@ class FeatureProgramme:
             aim = np.where(self.upper > 0, self.epsilon, -self.epsilon)
             aim = np.where((self.lower < 0) & (piece.b < 0), -self.epsilon, aim)
             pull[curved] = (self.linear - aim)[curved] * inverse[curved]
-            part = self.rows if 2 * len(curved) > len(inverse) else self.rows.take(curved)
-            added = part.gram(inverse if part is self.rows else inverse[curved])
+            added = self.rows.weighted_gram(curved, inverse[curved])
             matrix = added if matrix is None else matrix + added
         pulled = self.rows.rmatvec(pull)
         if self.outside is not None:

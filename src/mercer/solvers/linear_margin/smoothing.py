@@ -117,10 +117,7 @@ class _Newton:
         """
         Q, curved = self.Q, np.flatnonzero(self.piece.curved)
         gradient = self.bend @ self.v - self.pull - Q.rows.rmatvec(self.piece.b)
-        bent = np.zeros(len(self.t))
-        bent[curved] = 1.0 / Q.shift[curved]
-        part = Q.rows if 2 * len(curved) > len(bent) else Q.rows.take(curved)
-        H = part.gram(bent if part is Q.rows else bent[curved])
+        H = Q.rows.weighted_gram(curved, 1.0 / Q.shift[curved])
         H += self.bend
         flat = ~(H.diagonal() > 0)
         if flat.any():  # no row of a group is near its corner: the offset goes where some are

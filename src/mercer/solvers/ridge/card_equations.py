@@ -17,7 +17,7 @@ from mercer.problems import LinearSystem
 # takes 2 m^2 operations at 6e13 a second, a pass 2 m values at 6e11, and one of some rows needs
 # about 40 passes more.
 _WHOLE = 4000
-_FEW = 2  # rows for each landmark of which a factor is made first
+_FEW = 4  # rows for each landmark of which a factor is made first
 _NOTHING = 1e-5  # of sums before they cancel: right-hand sides that float32 may have made up
 
 

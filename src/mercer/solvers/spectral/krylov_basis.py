@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 from scipy import linalg
@@ -51,7 +50,7 @@ class Basis:
 
     def begin(self, block: Array) -> None:
         """Take the first block."""
-        with self._thin():
+        with one_blas_thread():
             W = np.array(block, dtype=np.float64)
             W /= np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
             U, _, lost = self._orthonormal(W, None)
@@ -73,7 +72,7 @@ class Basis:
         rows = slice(self._fixed + first, self._fixed + first + b)
         W = np.array(self._apply(np.ascontiguousarray(self._Q[rows].T)), dtype=np.float64)
         self.size, self._waiting = first + b, 0
-        with self._thin():
+        with one_blas_thread():
             H = np.zeros((self._fixed + self.size, b))
             self._scale(W)
             U, R, lost = self._orthonormal(W, H)
@@ -86,17 +85,12 @@ class Basis:
             self._append(self._replaced(U, lost))
         self.closed = self.closed or bool(lost)
 
-    def _thin(self) -> AbstractContextManager[None]:
-        """Take one thread between products that need all cores; all, where a card makes these."""
-        on_card = choose_backend().keeps(8.0 * self._n)
-        return nullcontext() if on_card else one_blas_thread()
-
     def _scale(self, W: Array) -> None:
         self.norm = max(self.norm, float(np.sqrt(np.einsum("ij,ij->j", W, W).max(initial=0.0))))
 
     def add_random(self, width: int) -> None:
         """Widen the waiting block by random directions: copies that hid may lie along them."""
-        with self._thin():
+        with one_blas_thread():
             self._append(self._random(width))
 
     def ritz(self, k: int) -> tuple[Array, Array, Array]:

@@ -219,17 +219,17 @@ class _Look:
     @property
     def finished(self) -> Array:
         """Which programmes are at their end."""
-        return self._host[0].numpy()
+        return np.asarray(self._host[0].numpy())
 
     @property
     def steps(self) -> Array:
         """Pair steps of each programme."""
-        return self._host[1].numpy().astype(np.int64)
+        return np.asarray(self._host[1].numpy(), dtype=np.int64)
 
     @property
     def violations(self) -> Array:
         """The violation of each programme."""
-        return self._host[2].numpy()
+        return np.asarray(self._host[2].numpy())
 
 
 def _at(K: Tensor) -> Any:

@@ -81,7 +81,7 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
     every = np.arange(len(K))
     return Programmes(
         sizes,
-        put([[0], np.cumsum(sizes)], np.int32),
+        put([np.zeros(1), np.cumsum(sizes)], np.int32),
         put([every if box.rows is None else box.rows for box in boxes], np.int32),
         put([box.lower for box in boxes]),
         put([box.upper for box in boxes]),

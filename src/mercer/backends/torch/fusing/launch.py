@@ -14,7 +14,8 @@ from triton.runtime.errors import OutOfResources
 
 from mercer import deadline
 from mercer.backends.lowering.program import Program
-from mercer.backends.torch.fusing.source import Kernel, Reduction, write_kernel
+from mercer.backends.torch.fusing.reductions import Reduction
+from mercer.backends.torch.fusing.source import Kernel, write_kernel
 from mercer.backends.torch.fusing.tiling import HELD, STEP, Way
 
 Tensor: TypeAlias = torch.Tensor
@@ -29,12 +30,13 @@ _WIDTHS = (64, 16, 1)
 
 
 class Tile(NamedTuple):
-    """The tile of one program, and what runs it."""
+    """The tile of one program, and what runs it; registers of a thread, at most."""
 
     height: int
     width: int
     warps: int
     stages: int
+    registers: int | None = None
 
 
 # What is fastest on an H200, fastest first (benchmarks/device_tiles.py); the first that a card has
@@ -47,7 +49,7 @@ _TILES = {
         Tile(64, 32, 4, 2),
         Tile(32, 32, 4, 1),
     ),
-    Way.COLUMNS: (Tile(16, 512, 4, 2), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
+    Way.COLUMNS: (Tile(16, 512, 4, 2, 128), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
 }
 _MIXED = (Tile(32, 128, 2, 2), Tile(16, 256, 4, 2), Tile(16, 64, 2, 1))  # of both ways
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
@@ -207,4 +209,5 @@ def _launch(
             KV=wide,
             num_warps=tile.warps,
             num_stages=tile.stages,
+            **({} if tile.registers is None else {"maxnreg": tile.registers}),
         )

@@ -107,8 +107,9 @@ def _shared(operands: Operands, every: Sequence[Operands], rows: Index, columns:
     assert c is not None
     x, y = operands.rows.block(rows) @ c, operands.columns.block(columns) @ c
     half = 0.5 * c.square().sum()
-    sides = [padded((part - half).to(torch.float32)) for part in (x, y)]
-    return Leaf(Way.SHARED, number, *(Side(s, s) for s in sides), factor=1.0 / _scale(other) ** 2)
+    left, right = (padded((part - half).to(torch.float32)) for part in (x, y))
+    factor = 1.0 / _scale(other) ** 2
+    return Leaf(Way.SHARED, number, Side(left, left), Side(right, right), factor)
 
 
 def prepare(
