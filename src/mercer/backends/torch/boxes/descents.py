@@ -181,9 +181,9 @@ class Rounds:
         ends = [self._members, self._sizes, self._steps, self._violations, self._width]
         solve = [*head, epsilon, sums, shift, p.b, p.F, *moves, *found, *ends, float(self._tol)]
         solve += [_SHARE, _INNER, self._limit if limit is None else limit]
-        start_follow = prepared(self._follow, follow, self._threads)
-        start_solve = prepared(self._solve, solve, _THREADS, self._shared)
         with _at(self._K):
+            start_follow = prepared(self._follow, follow, self._threads)
+            start_solve = prepared(self._solve, solve, _THREADS, self._shared)
             for _ in range(rounds):
                 start_follow((self._groups, active, 1))
                 start_solve((active, 1, 1))
