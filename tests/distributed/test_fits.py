@@ -96,14 +96,3 @@ def test_the_command_takes_a_scheduler(client, tmp_path):
     assert found.exit_code == 0, found.output
     python = click.CliRunner().invoke(application, [*line, "--python"])
     assert "with on_cluster(" in python.output
-
-
-def test_the_command_reads_no_large_file_for_a_cluster(tmp_path, monkeypatch):
-    click = pytest.importorskip("click.testing")
-    from mercer.command.application import application
-
-    (tmp_path / "rows.csv").write_text("a,t\n1.0,x\n2.0,y\n", encoding="utf-8")
-    monkeypatch.setattr("mercer.fitting.rows.large.exceeds_memory", lambda source: True)
-    line = ["fit", str(tmp_path / "rows.csv"), "-t", "t", "--scheduler", "tcp://127.0.0.1:1"]
-    found = click.CliRunner().invoke(application, line)
-    assert found.exit_code != 0 and "let workers read it" in " ".join(found.output.split())
