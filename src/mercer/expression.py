@@ -320,6 +320,13 @@ def walk(expression: Expression) -> Iterator[Expression]:
         yield from walk(child)
 
 
+def mapped_width(expression: Expression) -> int:
+    """Return how many numbers its maps make of a row, at most; zero where none says."""
+    steps = [step for node in walk(expression) for step in getattr(node, "steps", ())]
+    maps = [step.function for step in steps if isinstance(step, Mapped)]
+    return max((int(getattr(phi, "dimension", 0)) for phi in maps), default=0)
+
+
 def rebuild(expression: Expression, leaf: Callable[[Steps], Steps]) -> Expression:
     """Apply `leaf` to the steps of every leaf, row terms too; what stays the same is shared."""
 

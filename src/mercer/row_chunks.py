@@ -7,13 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+import numpy as np
+
 from mercer import deadline
-from mercer.resources import thread_limit
+from mercer.array_types import Array, Points
+from mercer.points import row_count, take
+from mercer.resources import rows_at_once, thread_limit
 
 T = TypeVar("T")
 
 _LEAST = 4096  # rows of a chunk: fewer are done before a thread wakes up
 _MOST = 16  # chunks; their number does not depend on that of threads, so neither does any bit
+_FEW = 1 << 16  # numbers, half a megabyte, about which no budget is asked
 
 
 def slices(first: int, last: int, step: int) -> Iterator[slice]:
@@ -47,3 +52,44 @@ def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
 def added(found: list[Any], place: int) -> Any:
     """Add up one entry of the results of chunks, first to last."""
     return sum((each[place] for each in found[1:]), start=found[0][place])
+
+
+def in_pieces(work: Callable[[Points], Array], X: Points, width: int, arrays: int = 3) -> Array:
+    """Do the work on rows, in as many pieces as the memory budget asks for; results in order.
+
+    Parameters
+    ----------
+    work : callable
+        Maps rows (r, d) to an array of r rows.
+    X : Points
+        The rows.
+    width : int
+        Numbers that the work writes for each row on its way: its features.
+    arrays : int
+        Arrays of that width that it holds at once.
+
+    Returns
+    -------
+    array
+        What `work` makes of each row.
+
+    Examples
+    --------
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> in_pieces(lambda rows: rows.sum(axis=1), X, 2)
+    array([1., 5., 9.])
+    """
+    n = row_count(X)
+    if n * width * arrays <= _FEW:
+        return work(X)
+    step = rows_at_once(width, _MOST * _LEAST, arrays=arrays)
+    if n <= step:
+        return work(X)
+    out: Array | None = None
+    for part in slices(0, n, step):
+        found = work(take(X, part))
+        if out is None:
+            out = np.empty((n, *found.shape[1:]), dtype=found.dtype)
+        out[part] = found
+    assert out is not None
+    return out

@@ -22,6 +22,7 @@ from mercer.gram import (
     scaled,
 )
 from mercer.gram.base import RKHSFunction
+from mercer.gram.build import feature_gram
 from mercer.gram.exact_parts import exact_sums
 from mercer.gram.policy import FLOAT64_ROWS
 from mercer.gram.sizes import stored_dtype
@@ -328,3 +329,27 @@ def test_products_with_nothing_need_no_rows():
     gram = LazyGram(Source(Spectrum(2).expression(), np.array(["ab", "ba", "b"], dtype=object)))
     np.testing.assert_array_equal(gram @ np.zeros(3), np.zeros(3))
     np.testing.assert_array_equal(gram @ np.zeros((3, 2)), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("as_csr", [False, True], ids=["dense", "sparse"])
+def test_features_of_new_rows_are_cut_by_the_budget(as_csr):
+    """Sparse features of thousands of columns are few numbers, and are not cut into single rows."""
+    made = np.zeros((4000, 500))
+    made[np.arange(4000), np.arange(4000) % 500] = 1.0
+    rows, seen = sparse.csr_array(made) if as_csr else made, []
+
+    def features(Z):
+        seen.append(Z.shape[0])
+        return 2.0 * Z
+
+    gram = feature_gram(features, rows[:50])
+    weights = np.arange(500.0)[:, None]
+    seen.clear()
+    with mercer.config(memory=4_000_000):
+        np.testing.assert_array_equal(gram.expand_weights(weights)(rows), 2.0 * made @ weights)
+        taken = gram.cross(rows)
+        np.testing.assert_array_equal(
+            taken @ np.ones((50, 1)), 4 * made @ made[:50].T.sum(1)[:, None]
+        )
+        np.testing.assert_array_equal(taken.rows(slice(3, 5)), 4 * made[3:5] @ made[:50].T)
+    assert max(seen) == (4000 if as_csr else 41)

@@ -183,6 +183,24 @@ def test_weights_are_repetition(name):
     assert difference(name, repeated, weighted) <= max(tol, 1e-8)
 
 
+@pytest.mark.parametrize("name", ["mixture", "coins", "words", "words, blended"])
+def test_mixtures_go_the_same_way_step_by_step(name):
+    """Extrapolated steps are as long for rows twice as for rows of weight two, in blocks or not."""
+    machine, rows = clone(CASES[name][0]).set_params(max_iter=12), rows_of(name)
+    again = np.repeat(np.arange(N), WEIGHTS.astype(int))
+    whole = fitted(machine, rows, sample_weight=WEIGHTS)
+    assert len(whole.log_likelihoods_) > 4
+    for other in (
+        fitted(machine, rows[again[::-1]]),
+        fitted(machine, ArrayBlocks(rows, weights=WEIGHTS, rows=50)),
+        fitted(machine, ArrayBlocks(rows[again], rows=50)),
+        fitted(machine, ArrayBlocks(rows[RNG.permutation(again)], rows=31)),
+    ):
+        np.testing.assert_allclose(other.log_likelihoods_, whole.log_likelihoods_, rtol=1e-10)
+        mine, theirs = (fit.certificate_.quantities for fit in (other, whole))
+        assert mine.movement == pytest.approx(theirs.movement, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     "name",
     [

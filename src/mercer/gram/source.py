@@ -12,10 +12,11 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.stored import Factor
-from mercer.expression import Expression
+from mercer.expression import Dot, Expression, Mapped
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.points import row_count, take
+from mercer.points import as_points, row_count, take
 from mercer.resources import require_memory
+from mercer.row_chunks import in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,46 @@ class Source:
         return LazyGram(self.in_float64())
 
 
+@dataclass(frozen=True, eq=False)
+class MappedOnce:
+    """A kernel of features, on points whose features are written out, for work with new rows.
+
+    Attributes
+    ----------
+    expression : Expression
+        The kernel on features; the given one where there are none.
+    points : Points
+        Features of the points, or the points.
+    phi : callable or None
+        Maps new rows to their features.
+    """
+
+    expression: Expression
+    points: Points
+    phi: Any = None
+
+    @property
+    def width(self) -> int:
+        """Count the features; zero for none."""
+        return 0 if self.phi is None else int(self.phi.dimension)
+
+    def of(self, Z: Points) -> Points:
+        """Map new rows."""
+        return Z if self.phi is None else as_points(self.phi(Z))
+
+
+def mapped_once(expression: Expression, points: Points) -> MappedOnce:
+    """Write out the features of points, where the kernel is a dot product of such.
+
+    New rows may then come a few at a time, without those of the points being found each time.
+    """
+    steps = expression.steps if isinstance(expression, Dot) else ()
+    first = steps[0] if steps else None
+    if not isinstance(first, Mapped) or not hasattr(first.function, "dimension"):
+        return MappedOnce(expression, points)
+    return MappedOnce(Dot(steps[1:]), as_points(first.function(points)), first.function)
+
+
 class PairsCross(Cross):
     """New points against training points, evaluated by a backend on demand."""
 
@@ -122,8 +163,15 @@ class KernelExpansion(Expansion):
         if len(self.coef) == 0:
             return np.tile(self.offset, (row_count(Z), 1))
         # in float64 whatever the rows are: large coefficients would blow up float32 rounding
-        pairs = choose_backend().pairs(self.expression, Z, self.points, np.float64)
-        return pairs.matmul(self.coef) + self.offset
+        bound = mapped_once(self.expression, self.points)
+
+        def values(rows: Points) -> Array:
+            pairs = choose_backend().pairs(
+                bound.expression, bound.of(rows), bound.points, np.float64
+            )
+            return pairs.matmul(self.coef) + self.offset
+
+        return in_pieces(values, Z, bound.width) if bound.width else values(Z)
 
     def plus(self, offset: Array) -> KernelExpansion:
         """Add to the constant."""

@@ -27,12 +27,21 @@ from mercer.expression import (
     Statistic,
     SubsetProduct,
     SymmetricSum,
+    mapped_width,
 )
 from mercer.points import is_sparse, row_count
+from mercer.row_chunks import in_pieces
 
 
 def diagonal(expression: Expression, X: Points) -> Array:
-    """Return e(x_i, x_i) for every row, in float64."""
+    """Return e(x_i, x_i) for every row, in float64; features of a few rows at a time."""
+    width = mapped_width(expression)
+    if not width:
+        return _diagonal(expression, X)
+    return in_pieces(lambda rows: _diagonal(expression, rows), X, width)
+
+
+def _diagonal(expression: Expression, X: Points) -> Array:
     program = lower(expression)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by those who use the values
         registers = [self_statistic(leaf, operand(leaf, X)) for leaf in program.leaves]

@@ -48,7 +48,7 @@ def _(problem: GaussianClasses, value: Spread, tol: float | None = None) -> Cert
     tol = _TOL if tol is None else tol
     held = (value.mean, value.scale, value.values, value.vectors)
     if not all(x is None or np.isfinite(x).all() for x in held):
-        nothing = GaussianClassesQuantities(*[np.inf] * 5, 0)
+        nothing = GaussianClassesQuantities(np.inf, np.inf, np.inf, np.inf, np.inf, 0)
         return Certificate(False, nothing, tol, "means or covariances are not finite")
     sample, _weight = problem.sample()
     steps = (value.mean - problem.filled().mean) / problem.scale()

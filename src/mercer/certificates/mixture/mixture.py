@@ -23,7 +23,7 @@ from mercer.certificates.base import Certificate, certify
 from mercer.problems.mixture.mixture import Mixture
 
 _TOL = 1e-5
-# objectives on the way; and numbers of rows in blocks, which move as the parts they follow from
+# objectives on the way; and numbers of rows in blocks, which are compared where they are
 _NOT_COMPARED = ("likelihoods", "kept")
 _FALL = 1e-9  # relative: what rounding may take from the objective
 _VALID = 1e-9
@@ -72,7 +72,7 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
     quantities = MixtureQuantities(
         here.log_likelihood / problem.total,
         gain,
-        _movement(value, moved),
+        max(_movement(value, moved), problem.held_movement(moved)),
         _largest_fall(value.likelihoods),
         fault,
         int(problem.collapsed(value).sum()),

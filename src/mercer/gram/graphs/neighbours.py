@@ -12,8 +12,9 @@ from mercer.backends import choose_backend
 from mercer.backends.reference.closeness import closeness
 from mercer.expression import AbsDist, SqDist, Statistic
 from mercer.gram.base import Gram
-from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
+from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source, mapped_once
 from mercer.points import is_sparse, take, to_dense
+from mercer.row_chunks import in_pieces
 
 # of the largest number in a comparison: what sums in another order may differ by
 ROUNDINGS = 16 * float(np.finfo(np.float64).eps)
@@ -21,6 +22,7 @@ _ROUNDINGS_OF_A_SUM = 16  # beside two for each feature, as tiles add up product
 _DIGITS = 1e11 * float(np.finfo(np.float64).eps)  # of a larger distance ten digits are left
 _AT_ONCE = 4096  # rows whose differences from one row are held together
 _LONG = 1e4  # k(z, z) over the largest k(x, x), from where on four digits of distances are lost
+_SEARCHED = 4  # arrays of features of new points: they, their bound copy, and float32 guesses
 _QUERIES = 256  # new points that are compared with all others at a time
 
 
@@ -56,8 +58,7 @@ def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Arr
     there = source.n - 1 if Z is None else source.n
     if not 1 <= count <= there:
         raise ValueError(f"{count} neighbours were asked for, but a row can have 1 to {there} here")
-    queries, columns = (source.X, None) if Z is None else (Z, source.X)
-    index, squared = choose_backend().neighbours(source.expression, queries, columns, count)
+    index, squared = _searched(source, count, Z)
     bad = np.flatnonzero((index < 0).any(axis=1))
     if len(bad):
         shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
@@ -68,6 +69,22 @@ def neighbours(source: Source, count: int, Z: Points | None = None) -> tuple[Arr
     if Z is not None and not closeness(source.expression).direct:
         _search_again(source, Z, index, squared)
     return index, squared
+
+
+def _searched(source: Source, count: int, Z: Points | None) -> tuple[Array, Array]:
+    """Search; features of new points are written a few at a time."""
+    search = choose_backend().neighbours
+    if Z is None:
+        return search(source.expression, source.X, None, count)
+    bound = mapped_once(source.expression, source.X)
+    if not bound.width:
+        return search(source.expression, Z, source.X, count)
+
+    def found(rows: Points) -> Array:
+        return np.stack(search(bound.expression, bound.of(rows), bound.points, count), axis=1)
+
+    both = in_pieces(found, Z, bound.width, _SEARCHED)
+    return both[:, 0].astype(np.int64), np.ascontiguousarray(both[:, 1])
 
 
 def _search_again(source: Source, Z: Points, index: Array, squared: Array) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.points import is_sparse, to_dense
+from mercer.points import is_sparse, row_count, take, to_dense
+from mercer.row_chunks import in_pieces
 
 FeatureFunction = Callable[[Points], Any]
 
@@ -34,8 +35,7 @@ class FactoredGram(Gram):
     features: FeatureFunction
 
     def __init__(self, features: FeatureFunction, X: Points) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # found by `refuse_overflow`
-            self._hold(features, _float64(features(_float64(X))))
+        self._hold(features, features_of(features, X))  # judged by `refuse_overflow`
 
     @classmethod
     def of(cls, features: FeatureFunction, factor: Any) -> FactoredGram:
@@ -56,10 +56,7 @@ class FactoredGram(Gram):
 
     def diag(self) -> Array:
         """Return the squared lengths of the features."""
-        if is_sparse(self.factor):
-            return np.asarray(self.factor.multiply(self.factor).sum(axis=1)).ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.einsum("ij,ij->i", self.factor, self.factor))
+        return squared_lengths(self.factor)
 
     def rows(self, index: Index) -> Array:
         """Multiply out rows."""
@@ -108,7 +105,7 @@ class FactoredGram(Gram):
 
     def cross(self, Z: Points) -> Cross:
         """Return features of new points times features of the training points."""
-        return FactoredCross(_float64(self.features(_float64(Z))), self.factor)
+        return FactoredCross(self.features, Z, self.factor)
 
     def expand(self, coef: Array) -> Expansion:
         """Collapse to one weight per feature."""
@@ -120,18 +117,19 @@ class FactoredGram(Gram):
 
 
 class FactoredCross(Cross):
-    """A rectangle given by features on both sides."""
+    """A rectangle given by features on both sides, those of new points when they are needed."""
 
-    def __init__(self, left: Any, right: Any) -> None:
-        self._left, self._right = left, right
-        self.shape = (left.shape[0], right.shape[0])
+    def __init__(self, features: FeatureFunction, Z: Points, right: Any) -> None:
+        self._features, self._Z, self._right = features, Z, right
+        self.shape = (row_count(Z), right.shape[0])
 
     def rows(self, index: Index) -> Array:
         """Multiply out rows."""
-        return to_dense(self._left[index] @ self._right.T)
+        return to_dense(features_of(self._features, take(self._Z, index)) @ self._right.T)
 
     def __matmul__(self, V: Array) -> Array:
-        return np.asarray(self._left @ (self._right.T @ V))
+        W = self._right.T @ V
+        return over_features(lambda F: np.asarray(F @ W), self._features, self._Z, len(W))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,13 +151,64 @@ class FeatureExpansion(Expansion):
     offset: Array
 
     def __call__(self, Z: Points) -> Array:
-        """Evaluate at new points."""
-        with np.errstate(over="ignore", invalid="ignore"):  # as compiled code does
-            return np.asarray(self.features(_float64(Z)) @ self.weights + self.offset)
+        """Evaluate at new points, features of a few at a time."""
+        return over_features(self._values, self.features, Z, len(self.weights))
+
+    def _values(self, F: Any) -> Array:
+        return np.asarray(F @ self.weights + self.offset)
 
     def plus(self, offset: Array) -> FeatureExpansion:
         """Add to the constant."""
         return replace(self, offset=self.offset + offset)
+
+
+def over_features(
+    work: Callable[[Any], Array],
+    features: FeatureFunction,
+    Z: Points,
+    width: int | None = None,
+    arrays: int = 3,
+) -> Array:
+    """Return what `work` makes of features of new points, a few of them at a time.
+
+    Parameters
+    ----------
+    work : callable
+        Maps features (r, width), dense or sparse, to an array of r rows.
+    features : callable
+        The feature map.
+    Z : Points
+        The points.
+    width : int, optional
+        How many features there are; those of the first point are counted when not given.
+    arrays : int
+        Arrays of features that are held at once.
+    """
+    if width is None or is_sparse(Z):
+        first = features_of(features, take(Z, slice(0, 1)))
+        width = first.shape[1]
+        if is_sparse(first):  # numbers and their columns, as dense as the points are
+            width = min(width, 2 * width * Z.nnz // max(1, Z.shape[0] * Z.shape[1]))
+
+    def piece(rows: Points) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # as compiled code does
+            return work(features_of(features, rows))
+
+    return in_pieces(piece, Z, width, arrays)
+
+
+def squared_lengths(F: Any) -> Array:
+    """Return the squared lengths of rows of features, dense or sparse."""
+    if is_sparse(F):
+        return np.asarray(F.multiply(F).sum(axis=1)).ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.einsum("ij,ij->i", F, F))
+
+
+def features_of(features: FeatureFunction, Z: Points) -> Any:
+    """Return the features of points in float64; they may be sparse."""
+    with np.errstate(over="ignore", invalid="ignore"):  # refused by those who use them
+        return _float64(features(_float64(Z)))
 
 
 def _float64(F: Any) -> Any:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, bind_columns
 from mercer.gram import Expansion, Gram, Source
+from mercer.gram.storage.factored import over_features, squared_lengths
 from mercer.kernels import Kernel
-from mercer.points import is_sparse
 from mercer.problems import Partition
 
 
@@ -46,10 +44,7 @@ class FeatureLengths:
 
     def __call__(self, Z: Points) -> Array:
         """Add up squares."""
-        F = self.features(Z)
-        if is_sparse(F):
-            return np.asarray(F.multiply(F).sum(axis=1), dtype=np.float64).ravel()
-        return np.asarray(np.einsum("ij,ij->i", F, F), dtype=np.float64)
+        return over_features(squared_lengths, self.features, Z)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.perceptron_state import LinearFunctions
+from mercer.gram.storage.factored import over_features
 
 
 class Stream(ABC):
@@ -129,7 +130,8 @@ class FeatureStream(LinearStream):
 
     def scores(self, X: Points, answer: str) -> Array:
         """Multiply features by weights."""
-        return super().scores(self.features(X), answer)
+        scores = super().scores
+        return over_features(lambda F: scores(F, answer), self.features, X, len(self.rules.weights))
 
 
 def unprepared(answer: str) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from mercer.array_types import Array
+from mercer.resources import rows_at_once
+from mercer.row_chunks import slices
 
 # The trapezoidal rule on a line converges like exp(-2 pi w / h) for functions analytic within w of
 # it: pi here, the first poles of the sigmoid. With h = 1/4 that is 1e-34.
@@ -33,8 +35,8 @@ def averaged_sigmoid(mean: Array, variance: Array) -> Array:
     [0.5, 0.8808, 0.76]
     """
     found = np.empty(len(mean))
-    for first in range(0, len(mean), _ROWS_AT_ONCE):
-        rows = slice(first, first + _ROWS_AT_ONCE)
+    terms = int(2 * max(_NARROW, _WIDE) / _STEP) + 2
+    for rows in slices(0, len(mean), rows_at_once(terms, _ROWS_AT_ONCE, arrays=3)):
         found[rows] = _averaged(mean[rows], variance[rows])
     return found
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.approximation import ApproximateKernel, Nystrom
 from mercer.array_types import Array, Points
+from mercer.gram.storage.factored import over_features, squared_lengths
 from mercer.kernels import Kernel
 
 
@@ -20,9 +21,8 @@ def variance_left_out(kernel: Kernel, Z: Points) -> Array:
     """Return k(z, z) less what landmarks explain of it; zero for other kernels: (n,)."""
     if not _has_landmarks(kernel):
         return np.zeros(Z.shape[0])
-    phi = kernel.phi(Z)
-    own = kernel.kernel.diag(Z) - np.einsum("ij,ij->i", phi, phi)
-    return np.asarray(np.maximum(own, 0.0))
+    explained = over_features(squared_lengths, kernel.phi, Z, kernel.phi.dimension)
+    return np.asarray(np.maximum(kernel.kernel.diag(Z) - explained, 0.0))
 
 
 def covariance_left_out(kernel: Kernel, Z: Points) -> Array:

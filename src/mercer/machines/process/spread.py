@@ -13,7 +13,7 @@ from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.gram import Gram, Source
-from mercer.gram.storage.factored import FeatureFunction
+from mercer.gram.storage.factored import FeatureFunction, over_features, squared_lengths
 from mercer.gram.storage.precomputed import rectangle
 from mercer.points import is_objects, take, to_dense
 from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
@@ -197,7 +197,7 @@ class FeatureSpread(Spread):
 
     def prior_variance(self, Z: Points) -> Array:
         """Return squared lengths."""
-        return np.asarray(np.sum(np.square(self._phi(Z)), axis=1))
+        return over_features(squared_lengths, self.features, Z, self.width)
 
     def covariance(self, Z: Points, prior: Array | None = None) -> Array:
         """Return the posterior covariance, of which nothing cancels."""
@@ -206,7 +206,7 @@ class FeatureSpread(Spread):
 
     def variance(self, Z: Points, prior: Array | None = None) -> Array:
         """Return the posterior variance, of which nothing cancels."""
-        return self.variance_of(self._phi(Z))
+        return over_features(self.variance_of, self.features, Z, self.width)
 
     def variance_of(self, phi: Any) -> Array:
         """Return the posterior variance at rows of features."""

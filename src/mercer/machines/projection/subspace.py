@@ -17,9 +17,11 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.gram import Source, exact
+from mercer.gram.storage.factored import over_features
 from mercer.gram.storage.precomputed import MatrixExpansion
-from mercer.points import is_objects, is_sparse, row_count
+from mercer.points import is_sparse, row_count
 
+_ARRAYS = 5  # of features: as they are, centred, projected, what is left, and its squares
 HEAVY = 32  # columns of sparse rows that may be filled in
 
 
@@ -63,30 +65,28 @@ class FeatureSubspace(Subspace):
 
     def scores(self, Z: Points) -> Array:
         """Project features less their mean."""
-        F = self._of(Z)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused later, with the rows named
-            if is_sparse(F):
-                return np.asarray(F @ self.directions - self.mean @ self.directions)
-            return np.asarray((F - self.mean) @ self.directions)
+        return over_features(self._projected, self.features, Z, len(self.mean))
 
     def squared_distances(self, Z: Points) -> Array:
         """Measure what the projection leaves."""
-        F = self._of(Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if is_sparse(F):
-                return left_of(_from_mean(F, self.mean), self.scores(Z))
-            centred = F - self.mean
-            left = centred - (centred @ self.directions) @ self.directions.T
-            return np.asarray(np.einsum("ij,ij->i", left, left))
+        return over_features(self._left, self.features, Z, len(self.mean), _ARRAYS)
 
     @property
     def total(self) -> float:
         """Return the spread of the training points."""
         return self.spread
 
-    def _of(self, Z: Points) -> Any:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False))
+    def _projected(self, F: Any) -> Array:
+        if is_sparse(F):
+            return np.asarray(F @ self.directions - self.mean @ self.directions)
+        return np.asarray((F - self.mean) @ self.directions)
+
+    def _left(self, F: Any) -> Array:
+        if is_sparse(F):
+            return left_of(_from_mean(F, self.mean), self._projected(F))
+        centred = F - self.mean
+        left = centred - (centred @ self.directions) @ self.directions.T
+        return np.asarray(np.einsum("ij,ij->i", left, left))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.blocks.base import Block
+from mercer.gram.storage.factored import over_features
 from mercer.problems.blocks.feature_rows import FeatureRows, counted, feature_pieces
 
 FAINT = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)  # degrees below are none
@@ -66,7 +67,11 @@ class Places:
 
     def __call__(self, X: Any) -> Array:
         """Place rows."""
-        return self.of(np.asarray(self.features(X) @ self.weights))
+
+        def places(F: Any) -> Array:
+            return self.of(np.asarray(F @ self.weights))
+
+        return over_features(places, self.features, X, len(self.weights))
 
     def of(self, sums: Array) -> Array:
         """Place rows by their sums phi'w (n, k + 1); those without a degree are at zero."""

@@ -95,6 +95,11 @@ class BlockTopicMix(BlockMix):
         table = simplex(zero.table + 2.0 * stretch * r + stretch**2 * v, 0.1 * two.table)
         return BlockTopicParts(table, self.blocks.step(two.kept, leap, stretch)[0])
 
+    def held_movement(self, after: BlockTopicParts) -> float:
+        """Compare proportions with those of the step before, which blocks keep."""
+        move, size = self.blocks.step(after.kept, share_moves)[1]
+        return float(move.value / max(size.value, np.finfo(float).tiny))
+
     def shares(self, parts: BlockTopicParts) -> Array:
         """Return the shares of topics among all words; among documents if there are no words."""
         words, documents = self.blocks.step(parts.kept, share_sums, self.read)[1]
@@ -143,10 +148,14 @@ def topic_sums(
 def step_sizes(
     block: Block, kept: tuple[Array, ...]
 ) -> tuple[tuple[Array, ...], tuple[float, float]]:
-    """Return squared lengths of the first of two steps, and of the change between both."""
+    """Return squared lengths of the first of two steps, and of the change between both.
+
+    Documents count as often as they do in the likelihood, so that weights are repetition.
+    """
     two, one, zero = kept
     r, v = one - zero, (two - one) - (one - zero)
-    return kept, (float(np.sum(r**2)), float(np.sum(v**2)))
+    counts = counted(block).counts
+    return kept, (float(counts @ np.sum(r**2, axis=1)), float(counts @ np.sum(v**2, axis=1)))
 
 
 def leap(block: Block, kept: tuple[Array, ...], stretch: float) -> tuple[tuple[Array, ...], float]:
@@ -166,6 +175,15 @@ def share_sums(
         return kept, (none, none)
     words = block.counts * np.asarray(_counts(block, read).sum(axis=1)).ravel()
     return kept, (words @ kept[0], block.counts @ kept[0])
+
+
+def share_moves(
+    block: Block, kept: tuple[Array, ...]
+) -> tuple[tuple[Array, ...], tuple[Largest, Largest]]:
+    """Return how far the last step moved proportions of a block, and the largest before it."""
+    after, here = kept[:2]
+    move, size = np.abs(after - here).max(initial=0.0), np.abs(here).max(initial=0.0)
+    return kept, (Largest(float(move)), Largest(float(size)))
 
 
 def share_faults(

@@ -73,6 +73,10 @@ class Mixture(ABC):
         """Return which parts have shrunk to nothing, or to a point that the floor holds: (k,)."""
         return np.zeros(self.count, dtype=bool)
 
+    def held_movement(self, after: Any) -> float:
+        """Return how far the step to these parts moved what is held elsewhere, over its largest."""
+        return 0.0
+
     def rounding(self, parts: Any) -> float:
         """Return how much of the mean log-likelihood of the rows rounding may take away."""
         return 0.0
@@ -114,15 +118,22 @@ def packed_shares(shares: Array) -> Array:
     return np.log(np.maximum(shares, 1e-300))
 
 
-def extrapolated(zero: Array, one: Array, two: Array) -> Array | None:
+def extrapolated(zero: Array, one: Array, two: Array, roots: Array | float = 1.0) -> Array | None:
     """Leap along two steps of an iteration; None if no further than they go themselves.
 
     With r the first step and v the change between both, zero + 2 a r + a^2 v with a = |r| / |v| is
     the fixed point if the steps shrink by a constant factor (squared extrapolation).
+
+    Parameters
+    ----------
+    zero, one, two : array
+        Where the iteration was.
+    roots : array or float
+        Roots of how often each number counts in the lengths: those of rows, as often as their row.
     """
     r, v = one - zero, (two - one) - (one - zero)
-    length = float(np.linalg.norm(v))
-    stretch = float(np.linalg.norm(r)) / length if length > 0 else 1.0
+    length = float(np.linalg.norm(v * roots))
+    stretch = float(np.linalg.norm(r * roots)) / length if length > 0 else 1.0
     if not 1.0 < stretch < 1e8:
         return None
     return np.asarray(zero + 2.0 * stretch * r + stretch**2 * v)

@@ -109,11 +109,12 @@ class TopicMix(Mixture):
         return TopicParts(0.5 * table, np.full((n, k), 1.0 / k))
 
     def extrapolate(self, zero: TopicParts, one: TopicParts, two: TopicParts) -> TopicParts | None:
-        """Extrapolate chances and proportions."""
-        found = extrapolated(*map(_packed, (zero, one, two)))
+        """Extrapolate chances and proportions, those of a document as often as it counts."""
+        size, counts = two.table.size, np.repeat(self.weights, self.count)
+        roots = np.sqrt(np.concatenate([np.ones(size), counts]))
+        found = extrapolated(*map(_packed, (zero, one, two)), roots)
         if found is None:
             return None
-        size = two.table.size
         table = simplex(found[:size].reshape(two.table.shape), 0.1 * two.table)
         left = found[size:].reshape(two.proportions.shape)
         return TopicParts(table, simplex(left, 0.1 * two.proportions))
