@@ -109,6 +109,26 @@ def test_effective_rows_of_even_and_uneven_weights(rows):
         assert np.isclose(effective_rows(uneven), weights.sum() ** 2 / (weights**2).sum())
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e-8])
+@pytest.mark.parametrize("machine", [SVC("linear"), SVR("linear", epsilon=0.0)])
+def test_rows_too_short_to_matter_leave_the_constant_that_costs_least(rows, machine, scale):
+    """Features do nothing within the box: what is left of the programme is its sum."""
+    X, y = scale * rows[0], rows[1]
+    found = clone(machine).fit(X, y)
+    assert found.solution_.status is Status.SOLVED
+    assert found.certificate_.ok
+    assert found.solution_.iterations < 100
+    assert np.ptp(_values(found, X)) < 1e-3
+
+
+def test_columns_far_from_zero_end_soon_if_not_well(rows):
+    """Kernels of 10^16 leave no digits to prove an answer by; no steps are wasted on that."""
+    with pytest.warns(ConvergenceWarning, match="Scale the features"):
+        found = SVC("linear").fit(rows[0] + 1e8, rows[1])
+    assert found.solution_.status is Status.INACCURATE
+    assert found.solution_.iterations < 1000
+
+
 @pytest.mark.parametrize("constant", [0.0, 1.0])
 def test_a_constant_column_changes_nothing(rows, constant):
     X, y = rows

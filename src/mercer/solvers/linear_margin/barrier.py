@@ -254,6 +254,7 @@ class _Newton:
         own = 0.0 if v.any() else self.length**2  # residuals that nothing answers yet will fall
         self.halves = Halves(part, part.linear - self.Av, mu, coef_size, own)
         self.longest = part.rows.longest()
+        self.room = float(np.maximum(-part.lower, part.upper).sum())
         # what nothing bends is held by a spring, reset at each step: the solution is not changed
         loose = self.halves.spread(part.shift) > 0
         spring = _SPRING * max(self.length**2, np.finfo(float).tiny)
@@ -272,10 +273,11 @@ class _Newton:
         self.unbalanced = Mv - part.pulled - pulled
         size = np.abs(Mv) + np.abs(part.pulled) + np.abs(pulled)
         largest = float(np.abs(part.linear).max(initial=0.0) + np.abs(self.Av).max(initial=0.0))
-        least = _LEAST * largest / self.length  # of w; where all of it vanishes
-        size += least
+        # sum |b| that would answer every residual, or all that there is: where the rest vanishes
+        answering = _LEAST * min(largest / self.length**2, self.room)
+        size += answering * self.length
         if part.rows.offsets:
-            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b)) + least / self.length
+            size[-part.rows.offsets :] += part.rows.sums(np.abs(self.b)) + answering
         top = float(size.max(initial=0.0))
         residual = float(np.abs(self.unbalanced).max(initial=0.0) / top) if top else 0.0
         self.slack = h.z_high - h.z_low - (h.sign * h.spread(self.F) - h.cost)
@@ -284,7 +286,7 @@ class _Newton:
         self.gap, tiny = h.gap(), np.finfo(float).tiny
         alone = _SELF * self.length**2 * dot(self.b, self.b)
         objective = float(abs(0.5 * self.v @ Mv) + abs(dot(part.linear, self.b)))
-        self.size = max(objective, alone, _LEAST * (largest / self.length) ** 2, tiny)
+        self.size = max(objective, alone, largest * answering, tiny)
 
     def answer(self, steps: int) -> BarrierAnswer:
         """Return where the iteration stands."""

@@ -19,7 +19,7 @@ from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.margin.descent import Criterion, filled
 
 _ROUNDING = 1e-12  # of a sum
-_NOTHING = 1e-13  # of the linear terms: all that b could do to F
+_NOTHING = 1e-13  # of the linear terms: all that b could do to F; and of its box
 _NEAR_TOL = 1e-2  # of the tolerance: rounding that needs a second look
 
 
@@ -40,7 +40,9 @@ def admissible(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     shut = replace(problem, lower=P.lower, upper=P.upper)  # what cannot move does not
     b = np.clip(np.nan_to_num(b, posinf=0.0, neginf=0.0), P.lower, P.upper)
     weight = np.maximum(len(b) * P.rows.longest() ** 2 + P.shift, np.finfo(float).tiny)
-    nothing = np.abs(b) <= _NOTHING * float(np.abs(P.linear).max(initial=0.0)) / weight
+    answering = float(np.abs(P.linear).max(initial=0.0)) / weight
+    # of the box, too: where features are tiny, b does nothing to F wherever in its box it is
+    nothing = np.abs(b) <= _NOTHING * np.minimum(answering, P.upper - P.lower)
     b = with_sums(P, np.where(nothing, np.clip(0.0, P.lower, P.upper), b))
     if _misses_sums(shut, b):
         b = _filled(shut, b, exact_gradient(problem, P, b))
