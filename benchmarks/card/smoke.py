@@ -114,7 +114,7 @@ def attempt(trial: Trial, tiles: list[Any]) -> tuple[str, float]:
 
 
 def pair_steps() -> str:
-    """Descend on one programme that fits a thread block; tell the violation in float64."""
+    """Descend on one programme; tell the violation in float64."""
     n, tol = 2500, 1e-3
     rng = np.random.default_rng(1)
     X, sign = rng.standard_normal((n, 5)), np.where(rng.random(n) < 0.5, 1.0, -1.0)

@@ -32,6 +32,8 @@ from mercer.problems import (
     Many,
     MinimumCut,
     MultinomialMix,
+    ProcessClassification,
+    ProcessRegression,
     RidgePath,
     Scaling,
     Scatter,
@@ -39,6 +41,7 @@ from mercer.problems import (
     SmoothRisk,
     SquaredLoss,
     TanhLoss,
+    TaskRegression,
     TiedBernoulliMix,
     TopicMix,
 )
@@ -97,6 +100,8 @@ def rows(points):
 
 
 signs = np.where(codes == 1, 1.0, -1.0)
+both, shared = np.column_stack([y, X[:, 1]]), np.array([[1.0, 0.4], [0.4, 0.7]])
+gaps = np.where(np.arange(2 * n).reshape(n, 2) % 5 == 0, np.nan, both)
 far = np.where(codes[:, None] == 1, X + 4.0, X - 4.0)
 CASES = {
     "ridge": LinearSystem(dense(), np.column_stack([y, X[:, 1]]), np.array([0.1, 1.0]), ones, True),
@@ -137,6 +142,14 @@ CASES = {
         (dense(), factored()), np.ones(2), partial(svm.svc, signs=signs, C=np.full(n, 2.0))
     ),
     "alignment": KernelAlignment((dense(), factored()), np.ones(2), signs[:, None], ones),
+    "process": ProcessRegression(dense(), y[:, None], 0.1, ones, True),
+    "process, features": ProcessRegression(factored(), y[:, None], 0.1, ones, True),
+    "process of classes": ProcessClassification(dense(), signs[:, None], ones),
+    "process of classes, features": ProcessClassification(factored(), signs[:, None], ones),
+    "tasks": TaskRegression(dense(), both, shared, 0.1, ones),
+    "tasks, gaps": TaskRegression(dense(), gaps, shared, 0.1, ones),
+    "tasks, features": TaskRegression(factored(), both, shared, 0.1, ones),
+    "tasks, features, gaps": TaskRegression(factored(), gaps, shared, 0.1, ones),
     "cut": MinimumCut(PrecomputedGram(np.exp(-np.square(X[:8, None] - X[None, :8]).sum(-1)))),
 }
 # A support vector machine and a mixture are solved to a tolerance, 1e-3 and 1e-6 by default, within
@@ -244,6 +257,18 @@ def test_every_form_is_judged(name, share):
             looked_at += 1
             assert judged.ok == ((name, field) in WITHIN), (field, judged)
     assert looked_at or name == "combination"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_nan_is_certified(name):
+    value, tol = answered(name)
+    for field, held, put in named_parts(value):
+        for place in {0, np.size(held) // 2, np.size(held) - 1}:
+            wrong = np.array(held, dtype=float)
+            wrong.flat[place] = np.nan
+            with np.errstate(all="ignore"):
+                judged = certify(CASES[name], put(wrong if np.ndim(held) else np.nan), tol)
+            assert not judged.ok, (field, place, judged)
 
 
 def test_both_forms_of_a_direction_are_judged():

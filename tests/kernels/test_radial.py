@@ -134,3 +134,12 @@ def test_near_and_far_points_keep_their_distance():
     # |x|^2 - 2 x'y + |y|^2 would lose all digits here
     Z = np.array([[1e8], [1e8 + 1.0], [1e8 + 2.0]])
     close(Gaussian(1.0)(Z)[0], np.exp(-0.5 * np.array([0.0, 1.0, 4.0])))
+
+
+@pytest.mark.parametrize("unit", [1e-153, 1e-150, 1e-146, 1e150])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian, lambda s: RationalQuadratic(0.7, s), lambda s: Matern(np.inf, s)]
+)
+def test_values_depend_on_distances_over_the_scale(kernel, unit):
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    np.testing.assert_allclose(kernel(1.2 * unit)(X * unit), kernel(1.2)(X), rtol=1e-10)

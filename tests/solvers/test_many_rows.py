@@ -10,9 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import SVC, SVR, KMeans, OneClassSVM
 from mercer.gram import FactoredGram
 from mercer.problems import Partition
+from mercer.problems.margin import svm
 from mercer.solvers.base import Status
 from mercer.solvers.clustering import sampled_starts
 from mercer.solvers.linear_margin import feature_search
+from mercer.solvers.linear_margin.screening import FeatureProgramme
+from mercer.solvers.linear_margin.stratified_sample import effective_rows
 from mercer.solvers.weighted_gram import weighted_gram
 
 
@@ -79,6 +82,31 @@ def test_weights_are_repetition_on_many_rows(rows):
     np.testing.assert_allclose(
         weighted.decision_function(X[:50]), repeated.decision_function(X[:50]), rtol=1e-6, atol=1e-7
     )
+
+
+@pytest.mark.parametrize("heavy", [1e4, 1e12])
+@pytest.mark.parametrize("machine", [SVC("linear"), SVR("linear", epsilon=0.0)])
+def test_one_row_that_outweighs_all_others_costs_no_more_than_the_interior_point_method(
+    rows, machine, heavy
+):
+    """Samples say nothing of such rows: all go to the interior point method at once."""
+    X, y = np.round(rows[0], 1), rows[1]
+    weights = np.where(np.arange(len(y)) == 7, heavy, 1.0)
+    found = clone(machine).fit(X, y, sample_weight=weights)
+    assert found.solution_.status is Status.SOLVED
+    assert found.certificate_.ok
+    assert found.solution_.iterations < 60
+
+
+def test_effective_rows_of_even_and_uneven_weights(rows):
+    X, y = rows
+    sides = np.where(y > 0, 1.0, -1.0)
+    weights = 10.0 ** np.random.default_rng(0).uniform(-8.0, 8.0, len(y))
+    for build in (svm.svc, svm.svc_l2):
+        even = FeatureProgramme.of(build(FactoredGram(lambda Z: Z, X), sides, np.ones(len(y))))
+        uneven = FeatureProgramme.of(build(FactoredGram(lambda Z: Z, X), sides, weights))
+        assert np.isclose(effective_rows(even), len(y))
+        assert np.isclose(effective_rows(uneven), weights.sum() ** 2 / (weights**2).sum())
 
 
 @pytest.mark.parametrize("constant", [0.0, 1.0])

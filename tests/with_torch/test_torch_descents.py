@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,13 +17,10 @@ from mercer.backends.reference.smo import low, on_stored, up
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - after the skip
-from mercer.backends.torch.boxes.set_kernels import (  # noqa: E402
-    FOLLOW,
-    SOLVE,
-    follow_text,
-    solve_text,
-)
+from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
+from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))
@@ -40,7 +38,7 @@ SHIM = r"""
 #define __global__
 #define __shared__ static
 #define __forceinline__ inline
-#define __launch_bounds__(x)
+#define __launch_bounds__(...)
 #define __syncthreads()
 #define __syncwarp()
 #define __ldg(p) (*(p))
@@ -67,14 +65,24 @@ pair = Box(
     np.maximum(SIGN[part], 0.0),
     rows=part,
 )
+HALF = np.where(SIGN > 0, 0.5, -0.5) / np.where(SIGN > 0, (SIGN > 0).sum(), (SIGN < 0).sum())
+nu = replace(
+    svc,
+    gradient=-K.astype(float) @ (20.0 * HALF),
+    start=20.0 * HALF,
+    group=(SIGN > 0).astype(np.int64),
+)  # two classes, each with its own sum
+one_sided = replace(
+    nu, lower=np.where(SIGN > 0, 0.0, nu.start), upper=np.maximum(nu.start, svc.upper)
+)
 stuck = Box(SIGN, ZERO, ZERO, ZERO)  # nothing can move
 
 
 class Alone:
     """A kernel whose blocks run one after another, each by one thread."""
 
-    def __init__(self, folder, name, text):
-        source, library = folder / f"{name}.cpp", folder / f"{name}.so"
+    def __init__(self, folder, name, kind, text):
+        source, library = folder / f"{name}{kind}.cpp", folder / f"{name}{kind}.so"
         source.write_text(SHIM + text.replace("extern __shared__ float between[];", ""))
         command = ["g++", "-O1", "-w", "-shared", "-fPIC", "-o", library, source]
         subprocess.run(command, check=True)
@@ -97,8 +105,17 @@ def kernels(request, tmp_path_factory):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
     size, folder = request.param, tmp_path_factory.mktemp("descent")
-    follow = Alone(folder, FOLLOW, follow_text(1, 1, size=size, tube=True, loads=4))
-    solve = Alone(folder, SOLVE, solve_text(1, 1, size=size, tube=True, shifted=True))
+
+    @cache
+    def follow(threads, size, sums, tube, card):
+        text = follow_text(1, 1, size=size, sums=sums, tube=tube, loads=4)
+        return Alone(folder, FOLLOW, f"{sums}{tube}", text)
+
+    @cache
+    def solve(size, sums, tube, shifted, card):
+        text = solve_text(1, 1, size=size, sums=sums, tube=tube, shifted=shifted)
+        return Alone(folder, SOLVE, f"{sums}{tube}{shifted}", text)
+
     return size, follow, solve
 
 
@@ -107,12 +124,12 @@ def on_cpu(kernels, monkeypatch):
     size, follow, solve = kernels
     monkeypatch.setattr(descents, "_size_of_sets", lambda device: size)
     monkeypatch.setattr(descents, "_NARROWEST", 4)
-    monkeypatch.setattr(descents, "_follow_kernel", lambda *_: follow)
-    monkeypatch.setattr(descents, "_solve_kernel", lambda *_: solve)
+    monkeypatch.setattr(descents, "_follow_kernel", follow)
+    monkeypatch.setattr(descents, "_solve_kernel", solve)
 
 
 def descend(boxes, tol, limit, poll=None):
-    # the texts were made for variables with an epsilon and a shift
+    # texts are compiled for what variables have: an epsilon and a shift, here
     both = [
         replace(
             box,
@@ -158,6 +175,19 @@ def test_all_programmes_end_where_those_of_the_reference_do(on_cpu):
         np.testing.assert_allclose(answer.gradient, F, atol=1e-5)
 
 
+@pytest.mark.parametrize("box", [nu, one_sided], ids=["two sums", "one of them stuck"])
+def test_two_sums_are_kept(on_cpu, box):
+    (found,) = descend([box], 1e-4, 10**6)
+    wanted = on_stored(K, box, 1e-4, 10**6, None)
+    assert found.violation <= 1e-4 and found.iterations > 0
+    for g in (0, 1):
+        assert abs(found.b[box.group == g].sum() - box.start[box.group == g].sum()) < 1e-9
+    change = K.astype(float) @ (found.b - box.start)
+    np.testing.assert_allclose(found.gradient, box.gradient - change, atol=1e-9)
+    best = wanted.b @ K.astype(float) @ wanted.b
+    assert found.b @ K.astype(float) @ found.b <= best + 1e-4 * abs(best)
+
+
 def test_a_descent_ends_at_its_limit_with_a_gradient_that_is_right(on_cpu):
     (found,) = descend([svc], 1e-6, 7)
     assert found.iterations == 7 and found.violation > 1e-6
@@ -180,6 +210,16 @@ def test_what_is_not_finite_has_no_violation(on_cpu):
     assert np.isnan(descend([box], 1e-3, 50)[0].violation)
 
 
+@pytest.mark.parametrize("box", [svc, svr], ids=["svc", "svr"])
+@pytest.mark.parametrize("entry", [0.0, 1.0, 1e3])
+def test_equal_rows_end_at_their_bounds(on_cpu, monkeypatch, box, entry):
+    monkeypatch.setitem(globals(), "K", np.full((120, 120), entry, dtype=np.float32))
+    (found,) = descend([box], 1e-3, 10**5)
+    assert (found.b >= box.lower).all() and (found.b <= box.upper).all()
+    assert abs(found.b.sum()) < 1e-9
+    assert found.violation <= 1e-3 and found.iterations < 10**4
+
+
 def test_targets_with_a_large_mean_keep_their_digits(on_cpu):
     box = replace(svr, gradient=TARGET + 1e6)
     (found,) = descend([box], 1e-4, 10**6)
@@ -196,8 +236,8 @@ def test_nvrtc_takes_the_texts(tube):
     except (AttributeError, OSError):
         pytest.skip("this torch has no NVRTC")
     texts = {
-        FOLLOW: follow_text(64, size=192, tube=tube),
-        SOLVE: solve_text(256, size=192, tube=tube, shifted=tube),
+        FOLLOW: follow_text(64, size=192, sums=1 + tube, tube=tube),
+        SOLVE: solve_text(512, size=192, sums=1 + tube, tube=tube, shifted=tube),
     }
     for name, text in texts.items():
         binary, found = utils._nvrtc_compile(text, name, compute_capability="90")
@@ -207,6 +247,23 @@ def test_nvrtc_takes_the_texts(tube):
 def test_the_host_descends_without_a_card():
     answers = Torch("cpu", Host()).box_qps(K, [svc], 1e-3, 100, None)
     assert answers == ["of the host"]
+
+
+def test_of_a_matrix_on_a_device_small_programmes_need_only_a_part(monkeypatch):
+    matrix = DeviceMatrix(torch.from_numpy(K), Device("cpu"))
+    few = replace(
+        pair,
+        rows=part[::-1][:40],
+        **{
+            name: getattr(pair, name)[::-1][:40] for name in ("gradient", "start", "lower", "upper")
+        },
+    )
+    (found,) = matrix.box_qps([few], 1e-4, 10**6, None)
+    (wanted,) = HostMatrix(K.copy()).box_qps([few], 1e-4, 10**6, None)
+    np.testing.assert_allclose(found.b, wanted.b, atol=1e-12)
+    assert "_array" not in matrix.__dict__  # all of K stayed where it is
+    matrix.box_qps([svc], 1e-4, 10**6, None)
+    assert "_array" in matrix.__dict__
 
 
 class Host:
@@ -219,7 +276,9 @@ class Host:
     [
         ([svc], True),
         ([svc, Box(SIGN, ZERO, ZERO, ZERO, group=np.zeros(120, dtype=np.int64))], True),
-        ([Box(SIGN, ZERO, ZERO, ZERO, group=(SIGN > 0).astype(np.int64))], False),  # two sums
+        ([nu], True),
+        ([Box(SIGN, ZERO, ZERO, ZERO, group=np.arange(120) % 3)], False),  # three sums
+        ([Box(SIGN, ZERO, ZERO, ZERO, group=np.full(120, -1))], False),  # none
         ([], False),
     ],
 )

@@ -45,7 +45,7 @@ def counted(monkeypatch):
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     for module in (backend, device_matrix):
         monkeypatch.setattr(module, "solve_boxes", descend)
-        monkeypatch.setattr(module, "can_descend", lambda boxes: True)
+        monkeypatch.setattr(module, "can_descend", lambda *_: True)
     monkeypatch.setattr(backend, "is_available", lambda: False)  # the interpreter is slow
     counting(TorchPairs, "__init__", "bound")
     counting(Device, "put", "sent")

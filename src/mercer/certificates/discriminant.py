@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.gram import Gram, definiteness, exact
 from mercer.gram.base import RKHSFunction
 from mercer.points import is_sparse
@@ -100,7 +101,7 @@ def _(problem: Discriminant, value: Directions, tol: float | None = None) -> Cer
     f = space.values(W)
     metric = problem.metric(f, space.lengths(W, f))
     off = float(np.abs(metric - np.eye(len(metric))).max(initial=0.0))
-    off = max(off, _mismatch(space, value))
+    off = larger(off, _mismatch(space, value))
     inside = float(f[:, 0] @ problem.within(f)[:, 0])
     between = float(np.square(problem.contrasts.T @ f[:, 0]).sum())
     convex = definiteness(problem.gram)

@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.base import RKHSFunction
 from mercer.gram.definite import BY_CONSTRUCTION
@@ -84,6 +85,9 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
         0.0 if tol is None else tol,
         definiteness(problem.gram),
     )
+    means = (value.mean_coef, value.mean_intercept, value.mean_weights)
+    if not all(x is None or np.isfinite(x).all() for x in means):
+        apart = np.inf  # else nothing is said of means over the steps
     quantities = replace(found.quantities, mismatch=apart)
     if apart <= _SAME:
         return replace(found, quantities=quantities)
@@ -108,7 +112,7 @@ def _mismatch(gram: Gram, value: Separator) -> float:
         if weights is None or not len(coef):
             continue
         largest = max(float(np.abs(weights).max(initial=0.0)), np.finfo(float).tiny)
-        found = max(found, float(np.abs(gram.factor.T @ coef - weights).max()) / largest)
+        found = larger(found, float(np.abs(gram.factor.T @ coef - weights).max()) / largest)
     return found if np.isfinite(found) else math.inf
 
 

@@ -75,7 +75,8 @@ class FilesThere:
         drawn = {"schema": self.schema, "share": share, "seed": random_state}
         parts = self.asked(drawn_there, self.pieces, firsts, **drawn)
         parts = [part for part in parts if part is not None]
-        table, numbers = parts[0][0], np.concatenate([part[1] for part in parts])
+        numbers = np.concatenate([part[1] for part in parts])
+        table: Table = parts[0][0]
         for part, _ in parts[1:]:
             table = table.below(part)
         if len(numbers) <= count:
@@ -229,5 +230,5 @@ def drawn_there(
 def block_there(piece: FilePiece, number: int, schema: Schema, make: Any, n_columns: int) -> Held:
     """Return the rows of a piece as a checked block."""
     read = found_there(piece, lambda: [make(table) for table in read_piece(piece, schema, _ROWS)])
-    parts = [made_block(*part, 0, number) for part in read if part[0].shape[0]]
+    parts = [made_block(X, y, w, 0, number) for X, y, w in read if X.shape[0]]
     return Held(joined(parts) if parts else Block(np.empty((0, n_columns)), None, None, 0))

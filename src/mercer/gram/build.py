@@ -132,6 +132,16 @@ def evaluated_gram(source: Source, K: Array) -> Gram:
     return DenseGram(source, K)
 
 
+def is_kept(source: Source) -> bool:
+    """Return whether the matrix is soon made, and has room, where a backend works off the host."""
+    return choose_backend().keeps(dense_bytes(source.n, source.dtype))
+
+
+def stored_gram(source: Source) -> Gram:
+    """Return the Gram of a kernel on points, whose matrix is evaluated where a backend keeps it."""
+    return DenseGram(source)
+
+
 def feature_gram(features: FeatureFunction, X: Points) -> Gram:
     """Return K = F F' for a feature map, however many features that has."""
     return FactoredGram(features, X)

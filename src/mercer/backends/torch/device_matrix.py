@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -33,6 +34,7 @@ Tensor: TypeAlias = torch.Tensor
 # Columns whose products float32 adds up before float64 takes over: the rounding of a sum grows with
 # their number, and a block of 1024 columns is still a long product.
 _FLOAT32_COLUMNS = 1 << 10
+_PART = 0.5  # of the points: K between so few is brought to the host instead of all of it
 _COLUMNS = 2048  # of an inverse at a time: between two looks at the clock
 
 
@@ -125,7 +127,17 @@ class DeviceMatrix(StoredMatrix):
         """Descend on the card, all programmes at once, where it can; else on the host."""
         if self._descends(boxes):
             return solve_boxes(self.tensor, boxes, tol, max_iter, poll)
-        return HostMatrix(self.dense()).box_qps(boxes, tol, max_iter, poll)
+        rows, some = [box.rows for box in boxes if box.rows is not None], np.zeros(0, np.int64)
+        if "_array" not in self.__dict__ and len(rows) == len(boxes) > 0:
+            some = np.unique(np.concatenate(rows))
+        if not 0 < len(some) <= _PART * len(self.tensor):
+            return HostMatrix(self.dense()).box_qps(boxes, tol, max_iter, poll)
+        # what small programmes need of K is little of it
+        index = self._device.put(some)
+        part = HostMatrix(to_host(self.tensor[index][:, index]))
+        places = [np.searchsorted(some, index) for index in rows]
+        small = [replace(box, rows=place) for box, place in zip(boxes, places, strict=True)]
+        return part.box_qps(small, tol, max_iter, poll)
 
     def box_paths(
         self, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None

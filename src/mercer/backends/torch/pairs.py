@@ -146,7 +146,9 @@ class TorchPairs(Pairs):
 
         def fill(entries: int) -> None:
             for part in parts(n, entries // max(1, n)):
-                if self._fused is not None:
+                if self._fused is not None and self._fused.deep is not None:
+                    block = self._fused.deep.block(part, slice(part.start, n))
+                elif self._fused is not None:
                     block = self._fused.rows(part)[:, part.start :]
                 else:
                     block = self.block(part, slice(part.start, n))

@@ -46,6 +46,10 @@ class GaussianClassesQuantities:
 @certify.register
 def _(problem: GaussianClasses, value: Spread, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
+    held = (value.mean, value.scale, value.values, value.vectors)
+    if not all(x is None or np.isfinite(x).all() for x in held):
+        nothing = GaussianClassesQuantities(np.inf, np.inf, np.inf, np.inf, np.inf, 0)
+        return Certificate(False, nothing, tol, "means or covariances are not finite")
     sample, _weight = problem.sample()
     steps = (value.mean - problem.filled().mean) / problem.scale()
     units = value.scale / problem.scale()

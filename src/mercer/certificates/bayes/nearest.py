@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.gram import Gram, exact
 from mercer.gram.definite import NEGATIVE
 from mercer.gram.graphs.neighbours import ROUNDINGS, nearness
@@ -52,7 +53,7 @@ def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Cert
     for first in range(0, 0 if invalid else len(problem.points), step):
         part = slice(first, first + step)
         key, rounding = nearness(gram, problem.points[part])
-        worst = max(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
+        worst = larger(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
         least = min(least, _smallest(gram, problem.points[part]))
     complete = value.index.shape == (len(problem.points), problem.count)
     distances = least >= -NEGATIVE
@@ -80,7 +81,9 @@ def _(problem: MostSimilar, value: Neighbourhoods, tol: float | None = None) -> 
         part = slice(first, first + step)
         similarity = np.asarray(gram.rows(problem.points[part]), dtype=np.float64)
         rounding = ROUNDINGS * max(largest, float(np.abs(similarity).max(initial=0.0)))
-        worst = max(worst, float(_excess(-similarity, value.index[part], rounding).max(initial=0)))
+        worst = larger(
+            worst, float(_excess(-similarity, value.index[part], rounding).max(initial=0))
+        )
     ok = worst <= tol and not invalid and value.index.shape == (len(problem.points), problem.count)
     found = NearestQuantities(len(problem.points), worst, invalid)
     statement = (

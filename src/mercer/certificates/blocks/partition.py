@@ -10,6 +10,7 @@ from mercer.array_types import Array
 from mercer.blocks.base import Block, Largest, Least
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.clustering.partition import PartitionQuantities
+from mercer.certificates.norms import larger
 from mercer.problems.blocks import counted, feature_pieces
 from mercer.problems.blocks.questions import BlockClusters, BlockPartition
 
@@ -106,5 +107,5 @@ def move_gains(
         join = w[:, None] * W / (W + w[:, None]) * np.where(W > 0, D, np.inf)
         join[every, here] = np.inf
         if k > 1 and len(F):
-            gain = max(gain, float((leave - join.min(axis=1) - 3 * w * rounding).max()))
+            gain = larger(gain, float((leave - join.min(axis=1) - 3 * w * rounding).max()))
     return labels, (objective, misplaced, excess, Largest(gain), Least(least))

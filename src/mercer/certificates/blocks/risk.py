@@ -13,6 +13,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.blocks.base import Block
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
 from mercer.problems import Coefficients
 from mercer.problems.blocks import BlockRisk, counted, feature_pieces
@@ -59,7 +60,7 @@ def _measure(problem: BlockRisk, value: Coefficients) -> SmoothRiskQuantities:
     still = float(np.linalg.norm(left)) / reach if reach > 0 else 0.0
     imbalance = 0.0
     if problem.bias:
-        still = max(still, float((np.abs(pull_at) / np.maximum(pulls_at, 1e-300)).max()))
+        still = larger(still, float((np.abs(pull_at) / np.maximum(pulls_at, 1e-300)).max()))
         imbalance = float((np.abs(pull) / np.maximum(pulls, 1e-300)).max())
     bound = -conjugates - float(np.square(lost).sum()) / (2 * penalty)
     gap = (objective - bound) / max(abs(objective), _TINY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.problems import Bipartition, MinimumCut
 from mercer.solvers import Watch
 from mercer.solvers.clustering.maximum_flow import MaximumFlow, edge_weights
@@ -41,7 +42,7 @@ def _(problem: MinimumCut, value: Bipartition, tol: float | None = None) -> Cert
     cut = float(weights[side][:, ~side].sum())
     flow = float(MaximumFlow().run(problem, Watch()).value.flow)
     degree = float(weights.sum(axis=1).max()) if weights.nnz else 0.0
-    off = max(cut - flow, abs(value.value - cut), abs(value.flow - flow))
+    off = larger(cut - flow, larger(abs(value.value - cut), abs(value.flow - flow)))
     gap = off / max(degree, np.finfo(float).tiny)
     apart = problem.source is None or (side[problem.source] and not side[problem.sink])
     divided = bool(side.any() and not side.all() and apart)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.points import is_sparse, to_dense
 from mercer.problems import IndependentComponents, Unmixing
 from mercer.problems.independent.unmixing import (
@@ -102,7 +103,7 @@ def _measure(problem: IndependentComponents, value: Unmixing) -> UnmixingQuantit
     means = share @ Y
     covariance = (share[:, None] * Y).T @ Y
     whiteness = float(np.abs(covariance - np.eye(len(W))).max())
-    whiteness = max(whiteness, float(np.abs(means).max()))
+    whiteness = larger(whiteness, float(np.abs(means).max()))
     if not np.isfinite(whiteness):
         return UnmixingQuantities(inf, inf, inf, nan, 0.0)
     axes, lengths = _principal(X - share @ X, share)
@@ -154,7 +155,7 @@ def _each(problem: IndependentComponents, Z: Array, B: Array) -> tuple[float, fl
     for i, b in enumerate(B):
         here, rows = left.T @ b, Z @ left
         at = single_moments(rows, here, share, contrast)
-        slope = max(slope, float(np.abs(at.slope(here)).max(initial=0.0)))
+        slope = larger(slope, float(np.abs(at.slope(here)).max(initial=0.0)))
         if len(here) > 1:
             curvature = max(curvature, _largest(single_curvature(rows, here, share, contrast, at)))
         total += abs(at.excess)

@@ -16,6 +16,7 @@ from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.multitask.features import likelihood_of_features, solved_by_features
+from mercer.certificates.norms import larger
 from mercer.certificates.process.regression import likelihood_rounding
 from mercer.certificates.process.triangles import solved_by_factor
 from mercer.gram import Gram, definiteness, exact
@@ -63,7 +64,7 @@ class TaskQuantities:
     at_lower, at_upper : int
         How many of these are at a bound.
     mismatch : float
-        Where there are weights beside coefficients A: how far F'A is from them, over their size.
+        Where there are weights beside coefficients A: how far F'A B is from them, over their size.
     """
 
     relative_residual: float
@@ -138,7 +139,7 @@ def _measured(problem: TaskRegression, value: TaskPosterior, shift: float) -> Ta
         _number(steepest),
         at_lower,
         at_upper,
-        _number(_mismatch(K, value)),
+        _number(_mismatch(K, value, problem.tasks)),
     )
 
 
@@ -155,10 +156,10 @@ def _number(x: Any) -> float:
     return float(x) if np.isfinite(x) else float("inf")
 
 
-def _mismatch(K: Gram, value: TaskPosterior) -> float:
+def _mismatch(K: Gram, value: TaskPosterior, B: Array) -> float:
     if value.weights is None:
         return 0.0
-    off = np.linalg.norm(np.asarray(K.factor.T @ value.coef) - value.weights)
+    off = np.linalg.norm(np.asarray(K.factor.T @ value.coef) @ B - value.weights)
     return float(off / max(float(np.linalg.norm(value.weights)), np.finfo(float).tiny))
 
 
@@ -187,7 +188,7 @@ def _variances(
         r, true = c - image, 2.0 * np.sum(c * g) - np.sum(g * image)
         # least is zero where noise over a weight is below all numbers: then nothing is shown
         beyond = float(np.sum(r**2)) / least if least > 0 else np.inf
-        worst = max(worst, abs(explained - true) + beyond)
+        worst = larger(worst, abs(explained - true) + beyond)
     return worst / largest, len(rows)
 
 

@@ -11,6 +11,7 @@ from scipy.special import expit, log_expit
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible, solved_if_regular
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.certificates.process.triangles import solved_by_factor, triangle_of
 from mercer.gram import exact
 from mercer.points import to_dense
@@ -86,7 +87,7 @@ def _measured(
     apart, likelihood = 0.0, 0.0
     for t in range(c):
         error, found = compared(problem, value, K, t, rows)
-        apart, likelihood = max(apart, error), likelihood + found
+        apart, likelihood = larger(apart, error), likelihood + found
     size = max(float(np.abs(gram.diag()).max(initial=0.0)), np.finfo(float).tiny)
     off = abs(likelihood - value.log_likelihood) / (observations(problem.row_weights) * c)
     steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
@@ -130,13 +131,19 @@ def _by_features(
     assert value.weights is not None
     w, s, sign = value.weights[:, t], problem.row_weights, problem.signs[:, t]
     f = np.asarray(F @ w)
-    R = triangle_of(F, np.sqrt(s * expit(f) * expit(-f)))
+    root = np.sqrt(s * expit(f) * expit(-f))
+    R = triangle_of(F, root)
     phi = to_dense(F[rows]).T
     variance = np.sum(solved_by_factor(R, phi, lower=False, transposed=True) ** 2, axis=0)
     stored = np.sum(solved_by_factor(value.factors[t], phi) ** 2, axis=0)
     determinant = float(np.sum(np.log(np.abs(R.diagonal()))))
     likelihood = float(s @ log_expit(sign * f) - 0.5 * (w @ w)) - determinant
-    return float(np.abs(variance - stored).max(initial=0.0)), likelihood
+    error = float(np.abs(variance - stored).max(initial=0.0))
+    # the curvature is stored beside its factor: it counts in units of the prior variance, too
+    off = np.abs(value.roots[:, t] - root).max(initial=0.0) / max(
+        float(root.max()), np.finfo(float).tiny
+    )
+    return larger(error, float(off) * float(np.sum(phi**2, axis=0).max())), likelihood
 
 
 def _flatness(search: LaplaceEvidence | None, logs: Array | None) -> tuple[float, int, int]:

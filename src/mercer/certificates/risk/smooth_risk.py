@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
+from mercer.certificates.norms import larger
 from mercer.certificates.risk.unpenalized import unpenalized_gap
 from mercer.gram import Definiteness, definiteness, exact
 from mercer.gram.base import RKHSFunction
@@ -132,7 +133,7 @@ def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float
     own += 0.5 * problem.penalty * float(np.square(weights).sum())
     # as slopes are penalty times coefficients, rounding of F'a moves loss and penalty alike
     rounding = _ROUNDINGS * _EPS * problem.penalty * float(np.square(terms).sum())
-    found = max(found, (abs(own - objective) - rounding) / max(abs(objective), _TINY))
+    found = larger(found, (abs(own - objective) - rounding) / max(abs(objective), _TINY))
     return found if np.isfinite(found) else float("inf")
 
 

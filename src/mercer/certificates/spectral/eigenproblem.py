@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
-from mercer.certificates.norms import norms
+from mercer.certificates.norms import larger, norms
 from mercer.certificates.spectral.complement import Complement, probe_complement
 from mercer.gram import Gram, exact
 from mercer.problems import Eigenproblem, Modes
@@ -131,7 +131,7 @@ def _overlap(V: Array, known: Array) -> float:
     for first in range(0, V.shape[1], step):
         products = V[:, first : first + step].T @ V
         products.flat[first :: V.shape[1] + 1] -= 1.0
-        worst = max(worst, float(np.abs(products).max(initial=0.0)))
+        worst = larger(worst, float(np.abs(products).max(initial=0.0)))
     return worst
 
 

@@ -122,7 +122,8 @@ class LargeFile:
         )
         there = self.there()
         if there is not None:
-            return there.sample(SAMPLED, random_state)
+            found: Table = there.sample(SAMPLED, random_state)
+            return found
         return sampled_table(self.tables(), SAMPLED, random_state)
 
     def there(self) -> Any:

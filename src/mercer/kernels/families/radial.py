@@ -22,9 +22,12 @@ from mercer.kernels.base import Kernel, proven
 
 Scale: TypeAlias = float | Sequence[float] | Array
 
-# Where 1/scale^2 overflows, this stands in: exp(-cap d^2) is 0 for any d > 0, and 1 at d = 0, which
+# Where 1/scale overflows, this stands in: exp(-cap d) is 0 for any d > 0, and 1 at d = 0, which
 # infinity times zero would spoil.
 _CAP = 1e290
+# The same for 1/scale^2, next to the end of the range: squares of distances of that scale are then
+# denormal, and sums of these are not right in any case.
+_SQUARED_CAP = 1e307
 _SMOOTHEST = 1e4
 
 
@@ -180,15 +183,14 @@ class RationalQuadratic(Kernel):
 
     def expression(self) -> Expression:
         """Write the power of the shifted squared distance."""
-        weight = min(0.5 / self.alpha, _CAP)
-        return (1.0 + weight * _squared(self.scale)) ** -self.alpha
+        return (1.0 + _squared(self.scale, min(0.5 / self.alpha, _CAP))) ** -self.alpha
 
 
-def _squared(scale: Scale) -> Expression:
+def _squared(scale: Scale, weight: float = 1.0) -> Expression:
     if isinstance(scale, FrozenArray):
-        return ex.SqDist((_stretch(scale),))
+        return weight * ex.SqDist((_stretch(scale),))
     assert isinstance(scale, float)
-    return min(1.0 / scale / scale, _CAP) * ex.SqDist()
+    return min(weight * (1.0 / scale / scale), _SQUARED_CAP) * ex.SqDist()
 
 
 def _distance(scale: Scale) -> Expression:

@@ -247,8 +247,9 @@ def _near(X: Points) -> bool:
     """Return whether rows are not farther from the origin than their spread leaves digits for."""
     if is_sparse(X) or not isinstance(X, np.ndarray) or X.dtype.kind != "f" or X.size == 0:
         return True  # zeros in most places, or no numbers
-    spread = float(np.ptp(X, axis=0).max())
-    return bool(np.abs(X).max() <= _FAR * spread)
+    low, high = X.min(axis=0), X.max(axis=0)  # not abs(X), which would copy X
+    spread = float((high - low).max())
+    return bool(max(high.max(), -low.min()) <= _FAR * spread)
 
 
 def _apart(gram: Gram, diagonal: Array, size: float) -> bool:

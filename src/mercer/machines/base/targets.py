@@ -290,11 +290,14 @@ def _projection(X: Points) -> Array:
     direction = _direction(X.shape[1])
     if is_sparse(X):
         return np.asarray(np.nan_to_num(X @ direction))
-    key = np.empty(len(X))
+    key, height = np.empty(len(X)), max(1, _CACHED // max(1, X.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(0, len(X), 4096):  # row by row: a matrix product may round equal rows apart
-            key[i : i + 4096] = (X[i : i + 4096] * direction).sum(axis=1)
+        for i in range(0, len(X), height):  # row by row: a product may round equal rows apart
+            key[i : i + height] = (X[i : i + height] * direction).sum(axis=1)
     return np.nan_to_num(key)
+
+
+_CACHED = 1 << 16  # entries of a block: half a megabyte, which stays near the processor
 
 
 @lru_cache(maxsize=8)

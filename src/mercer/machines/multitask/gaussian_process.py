@@ -301,8 +301,7 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
 
     def _keep(self, problem: TaskRegression, value: TaskPosterior, rows: Array, y: Array) -> None:
         B = problem.tasks
-        weights = None if value.weights is None else value.weights @ B
-        self._expansion = RKHSFunction(problem.gram, value.coef @ B, weights).expand()
+        self._expansion = RKHSFunction(problem.gram, value.coef @ B, value.weights).expand()
         self._spread: TaskVariances = spread_of(problem, value, len(y), rows)
         full = np.zeros((len(y), value.coef.shape[1]))
         full[rows] = value.coef

@@ -93,7 +93,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
     random_state : int, RandomState or None, default=0
         Seed of further starts.
     callback : callable or None, default=None
-        Called with `mercer.solvers.Progress`; a true return value stops the search.
+        Called with `mercer.solvers.Progress`; a true return value stops the search of parameters.
     time_limit : float or None, default=None
         Seconds after which the search stops with what it has.
 

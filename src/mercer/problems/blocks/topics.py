@@ -115,7 +115,7 @@ class BlockTopicMix(BlockMix):
         if parts.table.shape != (self.count, self.blocks.n_columns):
             return np.inf
         documents = self.blocks.step(parts.kept, share_faults, self.count)[1]
-        return max(simplex_fault(parts.table), documents.value)
+        return max(simplex_fault(parts.table), float(documents.value))
 
 
 def equal_shares(block: Block, count: int) -> tuple[Array, ...]:

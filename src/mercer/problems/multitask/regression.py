@@ -115,9 +115,10 @@ class TaskPosterior:
     logs : (p,) array or None
         What was learnt, if anything was: entries of W, and logarithms.
     weights : (D, T) array or None
-        For K = F F' answered in the space of the features: F'A. The basis is then that of F'SF,
-        (D, D), with its eigenvalues; or the factor that of Phi'S Phi + noise I, (T D, T D), with
-        features R_t (x) phi(x) of a reading of task t at x, R the symmetric root of B.
+        For K = F F' answered in the space of the features: F'A B, the means. The basis is then that
+        of F'SF, (D, D), with its eigenvalues; or the factor that of Phi'S Phi + noise I,
+        (T D, T D), with features R_t (x) phi(x) of a reading of task t at x, R the symmetric root
+        of B.
     """
 
     coef: Array

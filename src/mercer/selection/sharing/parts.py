@@ -56,9 +56,13 @@ class Parts:
         """Count the matrices that are kept."""
         return len(self._common)
 
+    def has_part_of(self, source: Source) -> bool:
+        """Return whether K is put together from parts that are kept."""
+        return any(part in self._common for part in walk(source.expression))
+
     def dense(self, source: Source, *, padded: bool = False) -> Array:
         """Return K, from its parts where it has common ones; else its rows may be `padded`."""
-        if not any(part in self._common for part in walk(source.expression)):
+        if not self.has_part_of(source):
             return source.pairs().dense(padded=padded)
         K = self._put_together(source.expression, source)
         # a part alone is K itself, and stays as it is

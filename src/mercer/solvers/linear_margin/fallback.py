@@ -1,16 +1,18 @@
 """When the interior point method falls short: descents that go on from where it ended.
 
-Pair steps on K itself where that can be stored, steps on single variables in the space of the
-features where it cannot. Neither is fast here, but both go on for as long as something is gained.
+Pair steps on K itself where that is small, steps on single variables in the space of the features
+where it is not. Neither is fast here: both go on while something is gained, until about a second's
+work is done.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.gram.policy import LARGEST_STORED
+from mercer.gram.policy import STORED_UNSEEN
 from mercer.problems import BoxQP
 from mercer.resources import within_budget
 from mercer.solvers.base import Watch
@@ -19,7 +21,8 @@ from mercer.solvers.linear_margin.screening import FeatureProgramme
 from mercer.solvers.margin.descent import Criterion, begin
 from mercer.solvers.margin.smo import StoredEngine, answer
 
-_STEPS, _STEPS_PER_ROW = 1_000_000, 100
+_ENTRIES = 1e9  # of K or of the features that steps may read: about a second
+_FEWEST = 10  # passes over the features, however many those are
 _EPOCHS = 300
 
 
@@ -36,14 +39,10 @@ def fall_back(
 
     The b given must be inside its box and have its sums.
     """
-    base = problem.unwrapped.base
-    n, points = len(b), base.shape[0]
-    alone = problem.group is not None and bool((problem.group < 0).any())
-    # K, and room for the copies that are made of parts of it
-    if not alone and max(n, points) <= LARGEST_STORED and within_budget(2 * 8 * points * points):
-        engine = StoredEngine(
-            choose_backend().stored(base.dense()), watch, most or max(_STEPS, _STEPS_PER_ROW * n)
-        )
+    if _can_store(problem):
+        base = problem.unwrapped.base
+        steps = int(_ENTRIES / base.shape[0])
+        engine = StoredEngine(choose_backend().stored(base.dense()), watch, most or steps)
         part = begin(engine, problem, b)
         answer(engine, [part], criterion, tol)
         return part.b, part.steps
@@ -51,5 +50,19 @@ def fall_back(
     offsets = np.atleast_1d(np.asarray(problem.offsets(b, F)))
     within = 0.5 * criterion.first(problem, F, tol)
     rows = choose_backend().features(P.rows.factor, P.rows.index)
-    found = rows.descend(feature_box(P, b, offsets), within, most or _EPOCHS, watch.tick)
+    epochs = int(min(_EPOCHS, max(_FEWEST, _ENTRIES / (len(b) * P.rows.width))))
+    found = rows.descend(feature_box(P, b, offsets), within, most or epochs, watch.tick)
     return found.b, found.epochs
+
+
+def _can_store(problem: BoxQP) -> bool:
+    """Return whether K is small, fits the budget, and is written well within the time left."""
+    base = problem.unwrapped.base
+    points, width = base.shape[0], base.factor.shape[1]
+    alone = problem.group is not None and bool((problem.group < 0).any())
+    if alone or max(len(problem.linear), points) > STORED_UNSEEN:
+        return False
+    left = deadline.seconds_left()
+    in_time = left is None or points**2 * width < left * _ENTRIES
+    # K, and room for the copies that are made of parts of it
+    return in_time and within_budget(2 * 8 * points * points)

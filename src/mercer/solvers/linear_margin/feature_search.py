@@ -19,7 +19,7 @@ from mercer.solvers.linear_margin.barrier import BarrierAnswer, Goal, RowBlock, 
 from mercer.solvers.linear_margin.crossover import Vertex, assembled, crossover
 from mercer.solvers.linear_margin.screening import FeatureProgramme, Piece
 from mercer.solvers.linear_margin.smoothing import SmoothPoint, can_round, descend_rounded
-from mercer.solvers.linear_margin.stratified_sample import StratifiedSample
+from mercer.solvers.linear_margin.stratified_sample import StratifiedSample, effective_rows
 
 _GROWTH = 4  # of one sample to the next
 _SMALLEST_SAMPLE = 2000
@@ -76,7 +76,7 @@ class FeatureSearch:
         self.coef_size = _coef_size(P)
         self.residual_size = float(np.abs(P.linear).mean())
         start = SmoothPoint(np.zeros(P.rows.width), P.linear)
-        sizes = self._sizes() if can_round(P) else []
+        sizes = self._sizes(effective_rows(P)) if can_round(P) else []
         if not sizes:
             return self._all(P, start.v, P.residuals(start.v), np.inf)
         at, width = self._sampled(start, sizes)
@@ -120,10 +120,11 @@ class FeatureSearch:
                 return found, width, moved
             at, width = found, _NARROWER * width
 
-    def _sizes(self) -> list[int]:
+    def _sizes(self, effective: float) -> list[int]:
+        """Return how many rows samples have; none where few rows weigh as much as all others."""
         n, width = len(self.programme.linear), self.programme.rows.width
         sizes, size = [], max(_SMALLEST_SAMPLE, _ROWS_PER_UNKNOWN * width)
-        while 4 * size <= n:
+        while 4 * size <= n and size <= effective:
             sizes.append(size)
             size *= _GROWTH
         return sizes
@@ -191,7 +192,7 @@ class FeatureSearch:
             value = P.value(v, t, piece.b)
             reach = np.maximum(band, _MOVED * moved)
             near = np.union1d(np.flatnonzero(piece.distance_to_corner <= reach), wrong)
-            if done == _ROUNDS or self._too_many(near, piece, band):
+            if done == _ROUNDS or not len(near) or self._too_many(near, piece, band):
                 return self._all(P, v, t, band)
             vertex = self._solved(P.inner(near, piece), SmoothPoint(v, t[near]), width)
             if self.stopped or self.unbounded:

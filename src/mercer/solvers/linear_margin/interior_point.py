@@ -116,8 +116,10 @@ class InteriorPoint(Solver):
         """Let descents go on; keep what is better."""
         P, criterion = search.programme, self.criterion
         left = None if self.max_iter is None else self.max_iter - search.steps
-        found, steps = fall_back(problem, P, b, criterion, _SHARPER * self.tol, search.watch, left)
-        search.steps += steps
+        found, watch = b, search.watch
+        with watch.keeping():  # of the answer that there is
+            found, steps = fall_back(problem, P, b, criterion, _SHARPER * self.tol, watch, left)
+            search.steps += steps
         found = admissible(problem, P, found)
         ending, gradient = self._judge(problem, found, search)
         before = criterion.measure(problem, b, F) if np.isfinite(F).all() else np.inf

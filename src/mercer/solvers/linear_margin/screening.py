@@ -19,9 +19,9 @@ from mercer.gram import FactoredGram
 from mercer.points import is_sparse
 from mercer.problems import BoxQP
 from mercer.solvers.linear_margin.barrier import RowBlock
+from mercer.solvers.linear_margin.implied_bounds import implied_bounds
 from mercer.solvers.linear_margin.linear_rows import LinearRows
 
-_ROUNDING = 1e-13  # of a sum
 _IDLE = 1e12  # times all others: a shift beyond which a row is left out, to be set at the end
 _FEW = 10_000  # rows whose mean stands for that of all
 
@@ -102,7 +102,7 @@ class FeatureProgramme:
         rows = LinearRows(F, index, group.astype(np.int8), len(problem.totals), centre)
         epsilons = np.array(problem.epsilons)
         shift = np.zeros(n) if under.shift is None else under.shift
-        lower, upper = _decided(problem)
+        lower, upper = implied_bounds(problem)
         idle = _idle(rows, shift)
         if idle.any():
             lower, upper = np.where(idle, 0.0, lower), np.where(idle, 0.0, upper)
@@ -277,21 +277,6 @@ def _idle(rows: LinearRows, shift: Array) -> Array:
     """Return which rows weigh so little that all of them together move nothing."""
     least = float(shift.min(initial=np.inf))
     return np.asarray(shift > _IDLE * max(1, rows.count) * max(rows.longest() ** 2, least))
-
-
-def _decided(problem: BoxQP) -> tuple[Array, Array]:
-    """Return the box, shut where the sum of a group leaves all of it at one side."""
-    lower, upper = problem.lower, problem.upper
-    for m, total in zip(problem.members(), problem.totals, strict=True):
-        low, high = float(lower[m].sum()), float(upper[m].sum())
-        rounding = _ROUNDING * abs(total)
-        if total <= low + rounding:
-            upper = upper.copy()
-            upper[m] = lower[m]
-        elif total >= high - rounding:
-            lower = lower.copy()
-            lower[m] = upper[m]
-    return lower, upper
 
 
 def _corner(shift: Array, bound: Array, epsilon: Array) -> Array:

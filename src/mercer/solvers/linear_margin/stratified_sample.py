@@ -34,3 +34,17 @@ class StratifiedSample:
         )
         order = np.argsort(which)
         return which[order], ratio[order]
+
+
+def effective_rows(P: FeatureProgramme) -> float:
+    """Return Kish's effective number of rows, (sum of weights)^2 / (sum of their squares).
+
+    A sample of more rows than that says little of the whole: the few that weigh most are not in it.
+    """
+    box = P.upper - P.lower
+    free = box > 0
+    bent = np.isinf(box) & free
+    weight = np.where(bent, 1.0 / np.where(bent, P.shift, 1.0), box)[free]
+    weight = weight / weight.max(initial=np.finfo(float).tiny)
+    squares = float(np.square(weight).sum())
+    return float(weight.sum()) ** 2 / squares if squares else 0.0

@@ -76,11 +76,11 @@ def _whole(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     m, V = np.linalg.eigh(problem.tasks)
     values = np.maximum(values, 0.0)
     spectrum = np.outer(values, np.maximum(m, 0.0)) + noise
-    coef, weights = _refined(problem, lambda U: P @ ((P.T @ U @ V) / spectrum) @ V.T)
+    coef, U = _refined(problem, lambda G: P @ ((P.T @ G @ V) / spectrum) @ V.T)
     log_determinant = float(np.sum(np.log(spectrum)))
     log_determinant += (F.shape[0] - F.shape[1]) * len(m) * float(np.log(noise))
-    likelihood = _likelihood(problem, coef, weights, log_determinant)
-    value = TaskPosterior(coef, P, values, None, likelihood, weights=weights)
+    likelihood = _likelihood(problem, coef, U, log_determinant)
+    value = TaskPosterior(coef, P, values, None, likelihood, weights=U @ task_root(problem.tasks))
     singular = bool(noise <= len(values) * _EPS * float(spectrum.max(initial=0.0)))
     return value, Status.SINGULAR if singular else Status.SOLVED
 
@@ -99,16 +99,19 @@ def _with_gaps(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     factor = choose_backend().stored(matrix).cholesky(np.full(T * D, noise))
     singular = factor is None or noise <= T * D * _EPS * largest
     held = HostFactor(nearest_factor(matrix, noise)) if factor is None else factor
-    coef, weights = _refined(problem, lambda U: held.solve(U.T.reshape(-1, 1)).reshape(T, D).T)
+    coef, U = _refined(problem, lambda G: held.solve(G.T.reshape(-1, 1)).reshape(T, D).T)
     log_determinant = 2.0 * float(np.sum(np.log(held.diagonal())))
     log_determinant += (len(problem.readings.row) - T * D) * float(np.log(noise))
-    likelihood = _likelihood(problem, coef, weights, log_determinant)
-    value = TaskPosterior(coef, None, None, held.lower(), likelihood, weights=weights)
+    likelihood = _likelihood(problem, coef, U, log_determinant)
+    value = TaskPosterior(coef, None, None, held.lower(), likelihood, weights=U @ R)
     return value, Status.SINGULAR if singular else Status.SOLVED
 
 
 def _refined(problem: TaskRegression, solve: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return A and F'A with K A B + noise S^-1 A = Y, what rounding left of it solved again.
+    """Return A, and the weights U of the features of readings, of K A B + noise S^-1 A = Y.
+
+    What rounding left of the equations is solved again. A = S (Y - F U R) / noise, of which little
+    is right where the noise is near rounding; U, which predicts, is right then, too.
 
     Parameters
     ----------
@@ -120,25 +123,24 @@ def _refined(problem: TaskRegression, solve: Callable[[Array], Array]) -> tuple[
     F, B, seen = problem.gram.factor, problem.tasks, problem.seen
     R, s = task_root(B), problem.row_weights[:, None]
     left = Y = np.where(seen, problem.targets, 0.0)
-    A, weights, size = np.zeros_like(Y), np.zeros((F.shape[1], len(B))), np.inf
+    A, U, size = np.zeros_like(Y), np.zeros((F.shape[1], len(B))), np.inf
     for _ in range(_ROUNDS):
         deadline.check()
-        U = solve(np.asarray(F.T @ (s * left)) @ R)
-        ahead = A + np.where(seen, s * (left - np.asarray(F @ (U @ R))) / problem.noise, 0.0)
-        W = np.asarray(F.T @ ahead)
-        left = np.where(seen, Y - np.asarray(F @ (W @ B)) - problem.noise / s * ahead, 0.0)
+        step = solve(np.asarray(F.T @ (s * left)) @ R)
+        ahead = A + np.where(seen, s * (left - np.asarray(F @ (step @ R))) / problem.noise, 0.0)
+        image = np.asarray(F @ (np.asarray(F.T @ ahead) @ B))
+        left = np.where(seen, Y - image - problem.noise / s * ahead, 0.0)
         now = float(np.linalg.norm(left))
         if not now < _SHRINKS * size and np.isfinite(size):
             break
-        A, weights, size = ahead, W, now
-    return A, weights
+        A, U, size = ahead, U + step, now
+    return A, U
 
 
-def _likelihood(problem: TaskRegression, A: Array, weights: Array, log_determinant: float) -> float:
+def _likelihood(problem: TaskRegression, A: Array, U: Array, log_determinant: float) -> float:
     """Return log p(Y), with y'C^-1 y as a sum of squares."""
     s, noise = problem.row_weights, problem.noise
-    squares = noise * float(np.sum(np.square(A) / s[:, None]))
-    squares += float(np.sum(np.square(weights @ task_root(problem.tasks))))
+    squares = noise * float(np.sum(np.square(A) / s[:, None])) + float(np.sum(np.square(U)))
     return task_log_likelihood(squares, log_determinant, problem.readings, s, noise)
 
 

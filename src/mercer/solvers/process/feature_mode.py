@@ -9,7 +9,10 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.host_matrix import HostFactor
+from mercer.backends.lapack import interruptible
 from mercer.backends.stored import Factor
+from mercer.points import to_dense
 from mercer.problems.process.classification import ProcessClassification
 from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.solvers.base import Watch
@@ -72,9 +75,19 @@ def _begun(risk: SmoothRisk, tol: float, max_iter: int) -> tuple[Array, int]:
 
 
 def _factor(F: Any, root: Array) -> Factor | None:
-    """Return the factor of I + F'W F; None where it is not positive definite to rounding."""
+    """Return the factor of I + F'W F; by a QR decomposition where squares lose too much.
+
+    None where features are no numbers.
+    """
     normal = weighted_gram(F, root**2)
-    return choose_backend().stored(normal).cholesky(np.ones(len(normal)))
+    found = choose_backend().stored(normal).cholesky(np.ones(len(normal)))
+    if found is not None or not np.isfinite(normal).all():
+        return found
+    R = interruptible(
+        np.linalg.qr, np.vstack([root[:, None] * to_dense(F), np.eye(len(normal))]), mode="r"
+    )
+    signs = np.where(R.diagonal() < 0, -1.0, 1.0)
+    return HostFactor(np.ascontiguousarray((R * signs[:, None]).T))
 
 
 def _step(

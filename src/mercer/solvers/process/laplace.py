@@ -72,12 +72,13 @@ class LaplaceMode(Solver):
             modes.append(replace(mode, factor=None))
             if watch.tick(sum(m.steps for m in modes), mode.left) and t + 1 < c:
                 deadline.check()
+        weights = [mode.weights for mode in modes if mode.weights is not None]
         value = LaplacePosterior(
             np.column_stack([mode.coef for mode in modes]),
             np.column_stack([mode.root for mode in modes]),
             factors,
             float(sum(mode.log_likelihood for mode in modes)),
-            weights=np.column_stack([mode.weights for mode in modes]) if primal else None,
+            weights=np.column_stack(weights) if weights else None,
         )
         indefinite = any(mode.indefinite for mode in modes)
         status = Status.NOT_CONVEX if indefinite else self._status(modes)

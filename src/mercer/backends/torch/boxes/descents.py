@@ -5,7 +5,8 @@ The host only starts rounds, many at a time, and looks now and then who is done.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
@@ -17,32 +18,35 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Poll
+from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text
+from mercer.backends.torch.boxes.kernel_parts import GROUPS
+from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
-from mercer.backends.torch.boxes.set_kernels import FOLLOW, GROUPS, SOLVE, follow_text, solve_text
+from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
 
 Tensor: TypeAlias = torch.Tensor
 
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
 _SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
-_FIXED = 24 << 10  # bytes of shared memory beside K between the variables of a set
-_SHARE = 0.1  # of the present violation: what a set is solved to
+_FIXED = 32 << 10  # bytes of shared memory beside K between the variables of a set
+_SHARE = 0.3  # of the present violation: what a set is solved to; less takes more steps in all
 _INNER = 1024  # pair steps in a set at most
 _FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
-_LOOKS = 4  # with so few rounds; then it pays to record many as one
+_LOOKS = 4  # with so few rounds
 _ROUNDS = 32  # between later looks: a few milliseconds
-_THREADS = 1024  # of a block that solves a set; one warp makes the steps, all gather K
+_THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
 
 def can_descend(boxes: Sequence[Box]) -> bool:
-    """Return whether programmes are work for a card: one sum each, and not small."""
+    """Return whether programmes are work for a card: one sum or two each, and not small."""
     if not boxes or not hasattr(torch.cuda, "_compile_kernel"):
         return False
     sizes = [len(box.gradient) for box in boxes]
-    one_sum = all(box.group is None or not box.group.any() for box in boxes)
-    return bool(one_sum and sum(sizes) <= INT32 and len(boxes) < COUNT and max(sizes) >= LEAST)
+    few = all(box.group is None or (0 <= box.group.min() and box.group.max() < 2) for box in boxes)
+    return bool(few and sum(sizes) <= INT32 and len(boxes) < COUNT and max(sizes) >= LEAST)
 
 
 def solve_boxes(
@@ -74,14 +78,18 @@ def descend(
     poll : callable or None
         Told the steps of all programmes, and the largest violation.
     """
+    with _own_stream(K):
+        return _descend(K, programmes, tol, max_iter, poll)
+
+
+def _descend(
+    K: Tensor, programmes: Programmes, tol: float, max_iter: int, poll: Poll | None
+) -> tuple[Array, Array]:
     rounds = Rounds(K, programmes, tol, min(max_iter, INT32))
     seen: _Look | None = None
     for number in count():
         deadline.check()
-        if number < _LOOKS:
-            rounds.launch(_FIRST)
-        else:
-            rounds.replay()
+        rounds.launch(_FIRST if number < _LOOKS else _ROUNDS)
         before, seen = seen, rounds.look()
         if before is None:
             continue  # the card has work to do while the host reads what was a moment ago
@@ -94,6 +102,21 @@ def descend(
     rounds.close()
     found = rounds.look().read()
     return found.steps, found.violations
+
+
+@contextmanager
+def _own_stream(K: Tensor) -> Iterator[None]:
+    """Let what several threads ask for (folds of a search) run side by side on a card."""
+    if not K.is_cuda:
+        yield
+        return
+    own = torch.cuda.Stream(K.device)
+    own.wait_stream(torch.cuda.current_stream(K.device))
+    try:
+        with torch.cuda.stream(own):
+            yield
+    finally:  # nothing is let go of that a round still writes to
+        own.synchronize()
 
 
 class Rounds:
@@ -118,20 +141,20 @@ class Rounds:
         self._groups = -(-largest // self._width)
         size = _size_of_sets(K.device)
         tube, shifted = programmes.epsilon is not None, programmes.shift is not None
+        sums = 1 if programmes.sums is None else 2
         self._threads = min(self._width, 1024)
-        self._follow = _follow_kernel(self._threads, size, tube, K.device.index)
-        self._solve = _solve_kernel(size, tube, shifted, K.device.index)
+        self._follow = _follow_kernel(self._threads, size, sums, tube, K.device.index)
+        self._solve = _solve_kernel(size, sums, tube, shifted, K.device.index)
         self._active = torch.arange(number, dtype=torch.int32, device=K.device)
         self._finished, self._counts, self._sizes, self._steps = (
             self._ints(number) for _ in "1234"
         )
         self._members, self._moved = (self._ints(number * size) for _ in "12")
         self._moves = self._doubles(number * size)
-        self._risers, self._fallers = (self._ints(number * GROUPS) for _ in "12")
-        self._tops, self._bottoms = (self._doubles(number * GROUPS) for _ in "12")
-        self._violations = self._doubles(number)
-        self._nothing, self._shared = self._doubles(1), 4 * size * (size + 1)
-        self._recorded: Any = None
+        places = 2 * sums * number * GROUPS
+        self._numbers, self._values = self._ints(places), self._doubles(places)
+        self._violations, self._none = self._doubles(number), self._doubles(1)
+        self._shared = 4 * size * (size + 1)
 
     def _ints(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.int32, device=self._K.device)
@@ -142,7 +165,6 @@ class Rounds:
     def only(self, going: Array) -> None:
         """Go on with some programmes; others that are done cost little until they are many."""
         if 2 * len(going) <= len(self._active):
-            self._recorded = None
             numbers = torch.from_numpy(going.astype(np.int32))
             pinned = numbers.pin_memory() if self._K.is_cuda else numbers
             self._active = pinned.to(self._K.device, non_blocking=True)
@@ -150,39 +172,21 @@ class Rounds:
     def launch(self, rounds: int, limit: int | None = None) -> None:
         """Start so many rounds, one after another."""
         p, active = self._programmes, len(self._active)
-        epsilon = self._nothing if p.epsilon is None else p.epsilon
-        shift = self._nothing if p.shift is None else p.shift
+        given = (p.epsilon, p.sums, p.shift)
+        epsilon, sums, shift = (self._none if one is None else one for one in given)
         head = [self._K, self._K.stride(0), self._active, p.begin, p.rows, p.lower, p.upper]
         moves = [self._finished, self._counts, self._moved, self._moves]
-        found = [self._tops, self._risers, self._bottoms, self._fallers]
-        follow = [*head, epsilon, p.b, p.F, *moves, *found, self._width]
+        found = [self._values, self._numbers]
+        follow = [*head, epsilon, sums, p.b, p.F, *moves, *found, self._width]
         ends = [self._members, self._sizes, self._steps, self._violations, self._width]
-        solve = [*head, epsilon, shift, p.b, p.F, *moves, *found, *ends, float(self._tol)]
+        solve = [*head, epsilon, sums, shift, p.b, p.F, *moves, *found, *ends, float(self._tol)]
         solve += [_SHARE, _INNER, self._limit if limit is None else limit]
-        blocks = (self._threads, 1, 1)
         with _at(self._K):
+            start_follow = prepared(self._follow, follow, self._threads)
+            start_solve = prepared(self._solve, solve, _THREADS, self._shared)
             for _ in range(rounds):
-                self._follow(grid=(self._groups, active, 1), block=blocks, args=follow)
-                self._solve(
-                    grid=(active, 1, 1),
-                    block=(_THREADS, 1, 1),
-                    args=solve,
-                    shared_mem=self._shared,
-                )
-
-    def replay(self) -> None:
-        """Start many rounds at once, as they were recorded: a launch takes the host longer."""
-        if not self._K.is_cuda:
-            self.launch(_ROUNDS)
-            return
-        if self._recorded is None:
-            aside = torch.cuda.Stream(self._K.device)
-            self._recorded = torch.cuda.CUDAGraph()
-            with torch.cuda.stream(aside):
-                self._recorded.capture_begin(capture_error_mode="thread_local")
-                self.launch(_ROUNDS)
-                self._recorded.capture_end()
-        self._recorded.replay()
+                start_follow((self._groups, active, 1))
+                start_solve((active, 1, 1))
 
     def close(self) -> None:
         """Let F follow the last steps, and measure the violations."""
@@ -215,17 +219,17 @@ class _Look:
     @property
     def finished(self) -> Array:
         """Which programmes are at their end."""
-        return self._host[0].numpy()
+        return np.asarray(self._host[0].numpy())
 
     @property
     def steps(self) -> Array:
         """Pair steps of each programme."""
-        return self._host[1].numpy().astype(np.int64)
+        return np.asarray(self._host[1].numpy(), dtype=np.int64)
 
     @property
     def violations(self) -> Array:
         """The violation of each programme."""
-        return self._host[2].numpy()
+        return np.asarray(self._host[2].numpy())
 
 
 def _at(K: Tensor) -> Any:
@@ -238,14 +242,15 @@ def _size_of_sets(device: Any) -> int:
 
 
 @cache
-def _follow_kernel(threads: int, size: int, tube: bool, card: int) -> Any:
+def _follow_kernel(threads: int, size: int, sums: int, tube: bool, card: int) -> Any:
+    text = follow_text(threads, size=size, sums=sums, tube=tube)
     with torch.cuda.device(card):
-        return torch.cuda._compile_kernel(follow_text(threads, size=size, tube=tube), FOLLOW)
+        return torch.cuda._compile_kernel(text, FOLLOW)
 
 
 @cache
-def _solve_kernel(size: int, tube: bool, shifted: bool, card: int) -> Any:
-    text = solve_text(_THREADS, size=size, tube=tube, shifted=shifted)
+def _solve_kernel(size: int, sums: int, tube: bool, shifted: bool, card: int) -> Any:
+    text = solve_text(_THREADS, size=size, sums=sums, tube=tube, shifted=shifted)
     with torch.cuda.device(card):
         kernel = torch.cuda._compile_kernel(text, SOLVE)
         kernel.set_shared_memory_config(4 * size * (size + 1))

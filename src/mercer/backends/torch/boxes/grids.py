@@ -36,7 +36,8 @@ def begin_at_zero(paths: Sequence[BoxPath]) -> bool:
     if variables > INT32 or sum(len(path.steps) for path in paths) > COUNT:
         return False
     return all(
-        not path.totals.any()
+        len(path.totals) == 1
+        and not path.totals.any()
         and not path.box.start.any()
         and bool(((path.box.lower <= 0) & (path.box.upper >= 0)).all())
         for path in paths

@@ -107,7 +107,7 @@ def _box(matrix: StoredMatrix, path: BoxPath, s: int, earlier: Array | None) -> 
 
 def values_at(K: Tensor, path: BoxPath, b: Array | Tensor, device: Device) -> Array:
     """Return K b between the evaluation rows of a path and its own, in float64."""
-    right = b if isinstance(b, Tensor) else device.put(b, np.float64)
+    right = b if torch.is_tensor(b) else device.put(b, np.float64)
     rows = device.put(path.evaluation_rows)
     own = None if path.box.rows is None else device.put(path.box.rows)
 

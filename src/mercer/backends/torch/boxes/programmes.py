@@ -32,6 +32,8 @@ class Programmes:
         Bounds, coefficients and gradient of each variable.
     epsilon, shift : float64 tensors or None
         As in `Box`; None where all are zero.
+    sums : int32 tensor or None
+        Which of two sums each variable is in; None where a programme has one.
     """
 
     sizes: Sequence[int]
@@ -43,6 +45,7 @@ class Programmes:
     F: Tensor
     epsilon: Tensor | None = None
     shift: Tensor | None = None
+    sums: Tensor | None = None
 
     def answers(self, steps: Array, violations: Array) -> list[BoxAnswer]:
         """Bring everything to the host; what is not finite has no violation."""
@@ -69,16 +72,16 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
     def put(arrays: Sequence[Array], dtype: Any = np.float64) -> Tensor:
         return torch.from_numpy(np.concatenate(arrays).astype(dtype)).to(K.device)
 
-    def optional(arrays: Sequence[Array | None]) -> Tensor | None:
+    def optional(arrays: Sequence[Array | None], dtype: Any = np.float64) -> Tensor | None:
         if all(array is None for array in arrays):
             return None
         pairs = zip(arrays, sizes, strict=True)
-        return put([np.zeros(m) if array is None else array for array, m in pairs])
+        return put([np.zeros(m) if array is None else array for array, m in pairs], dtype)
 
     every = np.arange(len(K))
     return Programmes(
         sizes,
-        put([[0], np.cumsum(sizes)], np.int32),
+        put([np.zeros(1), np.cumsum(sizes)], np.int32),
         put([every if box.rows is None else box.rows for box in boxes], np.int32),
         put([box.lower for box in boxes]),
         put([box.upper for box in boxes]),
@@ -86,4 +89,5 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
         put([box.gradient for box in boxes]),
         optional([box.epsilon for box in boxes]),
         optional([box.shift for box in boxes]),
+        optional([box.group for box in boxes], np.int32),
     )

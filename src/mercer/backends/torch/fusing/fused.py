@@ -24,6 +24,7 @@ from mercer.array_types import Index
 from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
+from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
 from mercer.backends.torch.fusing.leaves import Leaf, Side, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import Way
@@ -78,6 +79,13 @@ class FusedPairs:
             (padded(u.to(torch.float32)), padded(w.to(torch.float32))) for u, w in row_terms
         ]
 
+    @cached_property
+    def deep(self) -> DeepProducts | None:
+        """What makes one product of many features by the library of the card, where it can."""
+        if not is_deep(self._leaves):
+            return None
+        return DeepProducts(self._program, self._leaves[0], self._terms, self.shape)
+
     def transposed(self) -> FusedPairs:
         """Return K', of the same operands."""
         leaves = [replace(leaf, x=leaf.y, y=leaf.x) for leaf in self._leaves]
@@ -87,18 +95,24 @@ class FusedPairs:
 
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
+        if self.deep is not None:
+            return self.deep.product(right)
         from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
 
         return multiply(self._program, self._arguments(), self._ways(), self.shape, right)
 
     def rows(self, part: slice) -> Tensor:
         """Return some rows of K."""
+        if self.deep is not None:
+            return self.deep.block(part, slice(0, self.shape[1]))
         from mercer.backends.torch.fusing.launch import write_rows  # noqa: PLC0415  imports Triton
 
         return write_rows(self._program, self._arguments(), self._ways(), self.shape, part)
 
     def nearest(self) -> Tensor:
         """Return the number of the column with the smallest entry of each row of K."""
+        if self.deep is not None:
+            return self.deep.nearest()
         from mercer.backends.torch.fusing.launch import find_nearest  # noqa: PLC0415  imports Triton
 
         if self._closest is None:

@@ -52,6 +52,8 @@ _TILES = {
     Way.COLUMNS: (Tile(16, 512, 4, 2, 128), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
 }
 _MIXED = (Tile(32, 128, 2, 2), Tile(16, 256, 4, 2), Tile(16, 64, 2, 1))  # of both ways
+_SHALLOW = 128  # depth of products up to which small tiles, several on a processor, are faster
+_SHALLOW_TILE = Tile(64, 64, 4, 3)
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
@@ -161,7 +163,10 @@ def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T
 def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
     """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
     kinds = {way for way, _ in ways} - {Way.SHARED}
-    tiles = _MIXED if len(kinds) > 1 else _TILES[kinds.pop()]
+    tiles = _MIXED if len(kinds) > 1 else _TILES[next(iter(kinds))]
+    if kinds == {Way.PRODUCTS} and max(depth for _, depth in ways) <= _SHALLOW and wide == 1:
+        entries = _SHALLOW_TILE.height * _SHALLOW_TILE.width
+        tiles = (_SHALLOW_TILE, *(t for t in tiles if t.height * t.width < entries))
     room = _SHARED
     if device.type == "cuda":
         room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin

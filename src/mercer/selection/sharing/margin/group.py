@@ -17,7 +17,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
-from mercer.gram.build import evaluated_gram, matrix_gram
+from mercer.gram.build import evaluated_gram, is_kept, matrix_gram, stored_gram
 from mercer.gram.exact_parts import Float64Copy
 from mercer.gram.extremes import refuse_overflow
 from mercer.gram.policy import SHARED_FLOAT64_ROWS
@@ -105,7 +105,8 @@ class Margins(Group):
         self.paths = _alike(points.members)
         self.gram: Gram | None = None
         self.float64: Float64Copy | None = None
-        fits = 2 * (self.size + 8.0 * n**2) <= budget  # two groups at a time
+        self.stays = self._stays()
+        fits = 2 * (self.size + 8.0 * n**2) <= budget and not self.stays  # two groups at a time
         if self.source is not None and dtype.itemsize < 8 and fits and not self._is_costly():
             self.float64 = Float64Copy(self.source, len(self.units))
             self.size += 8.0 * n**2
@@ -120,6 +121,12 @@ class Margins(Group):
             return source
         return replace(source, dtype=np.dtype(np.float32))
 
+    def _stays(self) -> bool:
+        """Return whether K is made on a device and stays there."""
+        if self.source is None or self.parts.has_part_of(self.source):
+            return False
+        return is_kept(self.source)
+
     def _is_costly(self) -> bool:
         """Return whether entries take so long that those that are needed cost less than all."""
         source = self.source
@@ -130,7 +137,10 @@ class Margins(Group):
         if self.source is None:
             self.gram = matrix_gram(self.rows.X)
             return
-        gram = evaluated_gram(self.source, self.parts.dense(self.source, padded=True))
+        if self.stays:
+            gram = stored_gram(self.source)
+        else:
+            gram = evaluated_gram(self.source, self.parts.dense(self.source, padded=True))
         refuse_overflow(gram, self.kernel, None)
         self.gram = gram
 

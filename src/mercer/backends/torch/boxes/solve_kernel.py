@@ -1,0 +1,288 @@
+"""The CUDA text of `solve`, which solves a small set of the variables of a programme.
+
+A block has one programme. Of what the blocks of `follow` found, it takes the worst, beside free
+variables of the last set; without these, sets take turns with one another's variables (covertype,
+6000 rows, C = 1 and 10: 422 and 3429 rounds instead of 131 and 192). It gathers K between them into
+shared memory, and there one warp makes second-order pair steps, in which nobody waits for anybody.
+Coefficients are float64, so that bounds and sums hold.
+"""
+
+from __future__ import annotations
+
+from mercer.backends.torch.boxes.kernel_parts import COMMON, defined
+
+SOLVE = "solve"
+
+_SOLVE = r"""
+#define KEPT (SET / 2)
+#define PER ((SET + LANES - 1) / LANES)
+#define WARPS (THREADS / LANES)
+#define STRIDE (SET + 1 - SET % 2)
+#define PRICE_UP(c, e) ((c) & RISES ? (TUBE ? UP(e, c) : 0.f) : (float)-INF)
+#define PRICE_LOW(c, e) ((c) & FALLS ? (TUBE ? LOW(e, c) : 0.f) : (float)INF)
+
+// the largest of a warp, and one lane that has it: integers in the order of the numbers
+__device__ __forceinline__ float largest(float v, int &lane) {
+#if LANES == 1
+  lane = 0;
+  return v;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned bits = __float_as_uint(v);
+  const unsigned key = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  const unsigned most = __reduce_max_sync(ALL, key);
+  lane = __ffs(__ballot_sync(ALL, key == most)) - 1;
+  return __uint_as_float(most & 0x80000000u ? most & 0x7fffffffu : ~most);
+#else
+  lane = threadIdx.x;
+  in_warp(v, lane);
+  return v;
+#endif
+}
+
+// how many of the values that may be taken come before one: larger ones, and earlier equal ones
+__device__ __forceinline__ int rank(const double *value, int q, int groups) {
+  int before = 0;
+  const double v = value[q];
+  for (int r = 0; r < groups; ++r) before += value[r] > v || (value[r] == v && r < q);
+  return before;
+}
+
+// the curvature along a pair, from the sum of its diagonal entries and the entry between them
+__device__ __forceinline__ float bent(float both, float entry) {
+  return fmaxf(fmaxf(both - 2.f * entry, 1e-12f * both), 1e-37f);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
+    const float *K, int ld, const int *active, const int *begin, const int *rows,
+    const double *lowers, const double *uppers, const double *epsilons, const int *sums,
+    const double *shifts, double *coefficients, double *gradients, int *finished, int *counts,
+    int *moved_rows, double *moves, const double *values, const int *numbers, int *members,
+    int *sizes, int *steps, double *violations, int width, double tol, double share,
+    int inner, int limit) {
+  extern __shared__ float between[];
+  __shared__ double best[2 * SUMS][GROUPS], edges[2 * SUMS];
+  __shared__ int who[2 * SUMS][GROUPS], lifted[GROUPS], chosen[2 * SUMS + 2], made;
+  __shared__ double b[SET], old[SET], lower[SET], upper[SET];
+  __shared__ float epsilon[SET], diagonal[SET], F[SET];
+  __shared__ int member[SET], last[SET], row[SET], own_sum[SET];
+  const int p = active[blockIdx.x], first = begin[p], m = begin[p + 1] - first;
+  if (finished[p]) return;
+  const int groups = (m + width - 1) / width, t = threadIdx.x;
+  for (int q = t; q < 2 * SUMS * groups; q += THREADS) {
+    const int e = q / groups, place = (2 * SUMS * p + e) * GROUPS + q % groups;
+    best[e][q % groups] = values[place];
+    who[e][q % groups] = numbers[place];
+  }
+  for (int r = t; r < 2 * SUMS + 2; r += THREADS) chosen[r] = 0;
+  __syncthreads();
+  // those of the last set that are free stay, the newest first, if they are at most half of it
+  const int before_now = sizes[p];
+  for (int a = t; a < before_now; a += THREADS) {
+    const int k = members[p * SET + a];
+    const double now = coefficients[first + k];
+    const bool free = now < uppers[first + k] && now > lowers[first + k];
+    last[a] = free ? k : NONE;
+    if (free) atomicAdd(chosen + 2 * SUMS, 1);
+  }
+  if (t < LANES) {
+    for (int e = 0; e < 2 * SUMS; ++e) {
+      double most = -INF;
+      int unused = NONE;
+      for (int q = t; q < groups; q += LANES) most = fmax(most, best[e][q]);
+      in_warp(most, unused);
+      if (!t) edges[e] = most;
+    }
+  }
+  __syncthreads();
+  double gap = -INF;
+  for (int g = 0; g < SUMS; ++g) gap = fmax(gap, edges[2 * g] + edges[2 * g + 1]);
+  if (!t) violations[p] = gap;
+  if (!(gap > tol) || steps[p] >= limit) {
+    if (!t) { counts[p] = 0; finished[p] = !(gap > tol); }
+    return;
+  }
+
+  // of the others, half are those that most want to rise, half those that most want to fall
+  const int quota = (SET - min(chosen[2 * SUMS], KEPT)) / (2 * SUMS);
+  int fresh = 0;
+  for (int e = 0; e < 2 * SUMS; ++e) {
+    for (int q = t; q < groups; q += THREADS) {
+      const bool pays = best[e][q] > -edges[e ^ 1];
+      const int before = pays ? rank(best[e], q, groups) : SET;
+      if (before < quota) { member[fresh + before] = who[e][q]; atomicAdd(chosen + e, 1); }
+      // whoever rises does not fall, too
+      if (!(e & 1)) lifted[q] = before < quota ? who[e][q] : NONE;
+    }
+    __syncthreads();
+    for (int q = t; q < groups && !(e & 1); q += THREADS)
+      if (who[e + 1][q] == lifted[q]) best[e + 1][q] = -INF;
+    __syncthreads();
+    fresh += chosen[e];
+  }
+  for (int a = t; a < before_now; a += THREADS)
+    for (int r = 0; r < fresh; ++r)
+      if (member[r] == last[a]) last[a] = NONE;
+  __syncthreads();
+  for (int a = t; a < before_now; a += THREADS) {
+    int place = fresh;
+    for (int r = 0; r < a; ++r) place += last[r] != NONE;
+    if (last[a] == NONE || place >= SET) continue;
+    member[place] = last[a];
+    atomicAdd(chosen + 2 * SUMS + 1, 1);
+  }
+  __syncthreads();
+  const int size = fresh + chosen[2 * SUMS + 1];
+  for (int a = t; a < size; a += THREADS) {
+    const int k = first + member[a];
+    row[a] = rows[k];
+    b[a] = old[a] = coefficients[k];
+    lower[a] = lowers[k]; upper[a] = uppers[k];
+    epsilon[a] = TUBE ? (float)epsilons[k] : 0.f;
+    const int g = SUMS > 1 ? sums[k] : 0;
+    own_sum[a] = g;
+    // a level is taken off F: float32 then resolves the rest
+    const double high = edges[2 * g], low = -edges[2 * g + 1];
+    F[a] = (float)(gradients[k] - (fabs(high - low) < INF ? 0.5 * (high + low) : 0.0));
+  }
+  __syncthreads();
+  // K between them, from half of its entries; rows of an odd length meet no bank twice
+  for (int a = t / LANES; a < size; a += WARPS) {
+    const float *from = K + (long long)row[a] * ld;
+    float q[PER];
+#pragma unroll
+    for (int r = 0; r < PER; ++r) {
+      const int c = t % LANES + r * LANES;
+      q[r] = c <= a ? __ldg(from + row[c]) : 0.f;
+    }
+#pragma unroll
+    for (int r = 0; r < PER; ++r) {
+      const int c = t % LANES + r * LANES;
+      if (c <= a) between[a * STRIDE + c] = between[c * STRIDE + a] = q[r];
+    }
+  }
+  __syncthreads();
+  for (int a = t; a < size; a += THREADS) {
+    if (SHIFTED) between[a * STRIDE + a] += (float)shifts[first + member[a]];
+    diagonal[a] = between[a * STRIDE + a];
+  }
+  __syncthreads();
+
+  if (t < LANES) {
+    // F, and what is added to it on the way up and on the way down: infinite for what cannot move,
+    // and for places past the last, whatever is read for these
+    float f[PER], up[PER], low[PER], own[PER];
+    int mine[PER];
+#pragma unroll
+    for (int q = 0; q < PER; ++q) {
+      const int a = t + q * LANES;
+      const bool in = a < size;
+      const int c = in ? flags(b[a], lower[a], upper[a]) : 0;
+      f[q] = in ? F[a] : 0.f; own[q] = in ? diagonal[a] : 1.f; mine[q] = in ? own_sum[a] : 0;
+      up[q] = PRICE_UP(c, epsilon[a]); low[q] = PRICE_LOW(c, epsilon[a]);
+    }
+    const float least = (float)-INF, aim = (float)fmax(0.5 * tol, share * gap);
+    const int most = min(inner, limit - steps[p]);
+    int s = 0;
+    for (; s < most; ++s) {
+      float v = least, u = least;
+      int i = NONE, j = NONE, lane = 0, in_sum = 0;
+#pragma unroll
+      for (int g = 0; g < SUMS; ++g) {
+        float high = least, deep = least;
+        int riser = NONE, place;
+#pragma unroll
+        for (int q = 0; q < PER; ++q) {
+          if (SUMS > 1 && mine[q] != g) continue;
+          better(high, riser, f[q] + up[q], t + q * LANES);
+          deep = fmaxf(deep, -(f[q] + low[q]));
+        }
+        deep = largest(deep, place);
+        high = largest(high, place);
+        if (!g || high + deep > v + u) { v = high; u = deep; i = riser; lane = place; in_sum = g; }
+      }
+      if (!(v + u > aim)) break;
+      i = __shfl_sync(ALL, i, lane);
+      const float *Ki = between + i * STRIDE;
+      const float di = diagonal[i];
+      float gain = 0.f, down = 0.f, bend = 1.f;
+#pragma unroll
+      for (int q = 0; q < PER; ++q) {
+        const int a = t + q * LANES;
+        const float d = v - (f[q] + low[q]);
+        const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
+        const float curvature = bent(di + own[q], Ki[a]);
+        const float by = falls ? __fdividef(d * d, curvature) : 0.f;
+        if (by > gain) { gain = by; j = a; down = d; bend = curvature; }
+      }
+      if (!(largest(gain, lane) > 0.f)) break;
+      j = __shfl_sync(ALL, j, lane);
+      const float *Kj = between + j * STRIDE;
+      double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
+      const double bi = b[i], bj = b[j];
+      const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
+      const double lowest = TUBE && bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
+      step = fmin(step, fmin(highest - bi, bj - lowest));
+      const double ni = step == highest - bi ? highest : bi + step;
+      const double nj = step == bj - lowest ? lowest : bj - step;
+      const int ci = flags(ni, lower[i], upper[i]), cj = flags(nj, lower[j], upper[j]);
+      const float ui = PRICE_UP(ci, epsilon[i]), li = PRICE_LOW(ci, epsilon[i]);
+      const float uj = PRICE_UP(cj, epsilon[j]), lj = PRICE_LOW(cj, epsilon[j]);
+      __syncwarp();
+      if (!t) { b[i] = ni; b[j] = nj; }
+      const float by = (float)step;
+#pragma unroll
+      for (int q = 0; q < PER; ++q) {
+        const int a = t + q * LANES;
+        f[q] -= by * (Ki[a] - Kj[a]);
+        up[q] = a == i ? ui : a == j ? uj : up[q];
+        low[q] = a == i ? li : a == j ? lj : low[q];
+      }
+      __syncwarp();
+    }
+    if (!t) made = s;
+  }
+  __syncthreads();
+
+  // what moved, in the order of the set; F of the set itself takes what is on the diagonal
+  for (int a = t; a < size; a += THREADS) {
+    const double by = b[a] - old[a];
+    const int k = first + member[a];
+    coefficients[k] = b[a];
+    members[p * SET + a] = member[a];
+    if (SHIFTED) gradients[k] -= by * shifts[k];
+    int place = 0;
+    for (int r = 0; r < a; ++r) place += b[r] != old[r];
+    if (by != 0) { moves[p * SET + place] = by; moved_rows[p * SET + place] = row[a]; }
+    if (a == size - 1) {
+      counts[p] = place + (by != 0);
+      steps[p] += made;
+      sizes[p] = size;
+      if (!made) { finished[p] = 1; violations[p] = INF - INF; }
+    }
+  }
+}
+"""
+
+
+def solve_text(
+    threads: int, lanes: int = 32, *, size: int, sums: int, tube: bool, shifted: bool
+) -> str:
+    """Return the text of `solve`.
+
+    Parameters
+    ----------
+    threads : int
+        Of a block: a multiple of the lanes of a warp.
+    lanes : int
+        Threads of a warp; 1 where a thread alone runs the text.
+    size : int
+        Variables of a set at most.
+    sums : int
+        Sums of variables that a programme keeps, one or two.
+    tube : bool
+        Whether variables have an epsilon.
+    shifted : bool
+        Whether something is added to the diagonal of K.
+    """
+    named = {"THREADS": threads, "LANES": lanes, "SET": size, "SUMS": sums}
+    return defined(named | {"TUBE": int(tube), "SHIFTED": int(shifted)}) + COMMON + _SOLVE
