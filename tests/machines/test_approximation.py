@@ -1,5 +1,6 @@
 """The parameter `approximation`: the same machines over exact and over factored Grams."""
 
+import tracemalloc
 import warnings
 from dataclasses import replace
 
@@ -40,6 +41,7 @@ from mercer.approximation.landmarks import RULES
 from mercer.certificates import certify
 from mercer.data import Table
 from mercer.gram import Need, make_gram
+from mercer.gram.storage.streamed import StreamedGram
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum, Subsequence
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
@@ -461,3 +463,58 @@ def test_leverage_draws_rows_that_explain_something():
     X[:3, 0] = 1.0
     machine = NearestMean(Linear(), approximation="nystrom:5:leverage").fit(X, X[:, 0] > 0)
     assert machine.kernel_.phi.dimension == 1
+
+
+CROWD = np.random.default_rng(1).normal(size=(8000, 3))
+MATRIX = {
+    "GaussianProcess": (GaussianProcess(noise=0.1), CROWD[:, 0]),
+    "GaussianProcessClassifier": (GaussianProcessClassifier(), CROWD[:, 0] > 0),
+    "MultiTaskGaussianProcess": (MultiTaskGaussianProcess(noise=0.1), CROWD[:, :2]),
+    "FisherDiscriminant": (FisherDiscriminant(), CROWD[:, 0] > 0),
+    "KMeans": (KMeans(2), None),
+}
+
+
+@pytest.mark.parametrize("how", [RandomFeatures(100), Nystrom(100)], ids=["random", "landmarks"])
+@pytest.mark.parametrize("name", MATRIX)
+def test_features_that_do_not_fit_are_refused_as_features(name, how):
+    """Not as the matrix of all pairs, which nobody asked for; and before they are written."""
+    machine, targets = MATRIX[name]
+    machine = clone(machine).set_params(kernel=Gaussian(1.0), approximation=how)
+    with mercer.config(memory=8_000_000):  # features are 6.4 MB, and copied
+        tracemalloc.start()
+        try:
+            with pytest.raises(MemoryBudgetError, match=r"100 features of 8000 rows.*components"):
+                machine.fit(CROWD, targets)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 8_000_000
+
+
+def test_features_that_do_not_fit_are_streamed_where_products_will_do():
+    with mercer.config(memory=8_000_000):
+        kernel = Nystrom(100).of(Gaussian(1.0), CROWD)
+        assert isinstance(make_gram(kernel, CROWD, Need.PRODUCTS), StreamedGram)
+    machine = KernelRidge(0.1, Gaussian(1.0), approximation=RandomFeatures(100))
+    expected = machine.fit(CROWD, CROWD[:, 0]).predict(CROWD[:20])
+    with mercer.config(memory=8_000_000):
+        found = machine.fit(CROWD, CROWD[:, 0]).predict(CROWD[:20])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampling", sorted(RULES))
+def test_landmarks_are_chosen_within_the_budget(sampling):
+    rows = np.random.default_rng(2).normal(size=(9000, 3))
+    with mercer.config(memory=6_000_000):  # 9000 by 100 values are 7.2 MB
+        tracemalloc.start()
+        try:
+            kernel = Nystrom(100, sampling).of(Gaussian(1.0), rows)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 6_000_000
+        if sampling != "uniform":
+            with pytest.raises(MemoryBudgetError, match=r"choosing 400 landmarks .*sampling='uni"):
+                Nystrom(400, sampling).of(Gaussian(1.0), rows)
+    assert kernel.error(rows) < 0.05

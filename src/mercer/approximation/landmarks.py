@@ -15,9 +15,12 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram import LazyGram, Source, pivoted_cholesky
 from mercer.points import take
+from mercer.resources import require_memory, rows_at_once
 
 # Rows for each landmark, among which it is drawn, and rows of which none are left out.
 _SAMPLED, _ALL = 5, 10_000
+_COPIES = 2  # of the sample's values at the landmarks: a factor, and what is made of it
+_SHARE = 0.5  # of the budget, for both
 _TOGETHER = 32  # landmarks that are drawn before distances are computed anew
 
 Rule = Callable[[Source, int, Array | None, np.random.Generator], Array]
@@ -90,7 +93,14 @@ RULES: dict[str, Rule] = {
 
 
 def _sample(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Array:
-    most = max(_ALL, _SAMPLED * m)
+    fewest = min(source.n, _SAMPLED * m)
+    require_memory(
+        8 * _COPIES * fewest * m,
+        f"choosing {m} landmarks among {fewest} rows",
+        "Use fewer components, sampling='uniform', which looks at no rows, or a larger budget "
+        "with mercer.config(memory=...).",
+    )
+    most = max(fewest, rows_at_once(m, max(_ALL, fewest), arrays=_COPIES, share=_SHARE))
     if source.n <= most:
         return np.arange(source.n)
     return np.sort(rng.choice(source.n, most, replace=False, p=_shares(weights)))

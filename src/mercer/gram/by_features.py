@@ -31,11 +31,11 @@ def factored(expression: Expression, X: Points) -> FactoredGram | None:
     if features is None or features.dimension >= n:
         return None
     rows = _row_map(expression)
-    if rows is not None and n * features.dimension > WRITTEN_OUT:
-        return StreamedGram(features, rows, X)
-    if not within_budget(4 * n * features.dimension * 8):  # centred, weighted, rotated, and as is
-        return None
-    return FactoredGram(features, X)
+    # centred, weighted, rotated, and as is
+    fits = within_budget(4 * n * features.dimension * 8)
+    if rows is not None and (n * features.dimension > WRITTEN_OUT or not fits):
+        return StreamedGram(features, rows, X)  # which refuses to write out what does not fit
+    return FactoredGram(features, X) if fits else None
 
 
 def _row_map(expression: Expression) -> RowMap | None:

@@ -162,4 +162,5 @@ def symmetrised(K: Array) -> Array:
             f"precomputed kernel: the matrix is not symmetric: entries ({row}, {column}) and "
             f"({column}, {row}) differ by {gap[row, column]:.2g}. Pass (K + K.T) / 2 if meant."
         )
-    return np.asarray((K + K.T) / 2)
+    half = 0.5 * K  # the sum may be out of range where no entry is
+    return np.asarray(half + half.T)

@@ -158,7 +158,8 @@ def symmetric_csr(K: Any) -> Any:
             f"({column}, {row}) differ by {gap.data[worst]:.2g}. Pass (K + K.T) / 2 if meant."
         )
     if gap.nnz:
-        matrix = sparse.csr_array((matrix + matrix.T) / 2)
+        half = 0.5 * matrix  # the sum may be out of range where no entry is
+        matrix = sparse.csr_array(half + half.T)
         matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix

@@ -19,7 +19,12 @@ from mercer.backends.blas import one_blas_thread
 from mercer.backends.landmark_rows import BoundRows
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.gram.storage.factored import FactoredGram, FeatureFunction
+from mercer.gram.storage.factored import (
+    FactoredGram,
+    FeatureFunction,
+    over_features,
+    squared_lengths,
+)
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import require_memory, rows_at_once
 from mercer.row_chunks import chunked, slices
@@ -89,7 +94,7 @@ class RowMap(ABC):
 
     def squared_lengths(self, X: Points) -> Array:
         """Return |phi(x)|^2 of rows."""
-        return np.asarray(np.square(self(X)).sum(axis=1))
+        return over_features(squared_lengths, self, X, self.dimension)
 
     def longest(self, X: Points) -> Array | None:
         """Return bounds of |phi(x)|^2 that cost less than the features do; None for none."""
@@ -173,7 +178,8 @@ class StreamedGram(FactoredGram):
         require_memory(
             _COPIES * 8 * n * m,
             f"work with {m} features of {n} rows, written out",
-            "Use fewer components, fewer rows, or a larger budget with mercer.config(memory=...).",
+            "Use fewer components (a smaller m in approximation=Nystrom(m) or RandomFeatures(m)), "
+            "fewer rows, or a larger budget with mercer.config(memory=...).",
         )
         with np.errstate(over="ignore", invalid="ignore"):
             F = np.empty((n, m))

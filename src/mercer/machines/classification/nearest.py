@@ -25,8 +25,8 @@ class Found:
     index : (m, count) int array
         Numbers of training rows.
     key : (m, count) array
-        What they are ordered by, ascending: squared distances up to a constant for each row, or
-        similarities with their sign turned.
+        What they are ordered by, ascending: squared distances, half of them up to a constant for
+        each row, or similarities with their sign turned.
     similarity : (m, count) array
         k(z, x).
     """
@@ -73,8 +73,15 @@ class RowSearch(NeighbourSearch):
         return np.zeros(len(diag)), diag
 
     def _found(self, index: Array, squared: Array, rows: Source) -> Found:
-        lengths = rows.diag()[:, None] + self.source.diag()[index]
-        return Found(index, squared, (lengths - squared) / 2)
+        # halves: the sum of two lengths may be out of range where no similarity is
+        lengths = 0.5 * rows.diag()[:, None] + 0.5 * self.source.diag()[index]
+        similarity = lengths - 0.5 * squared
+        if not np.isfinite(similarity).all():
+            raise ValueError(
+                "kernel value not finite: distances of rows of X are out of the range of numbers. "
+                "Multiply the kernel by a smaller number, which does not change their order."
+            )
+        return Found(index, squared, similarity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +111,9 @@ class MatrixSearch(NeighbourSearch):
         return self._nearest(rectangle(Z, self.given), count, own=False)
 
     def own(self) -> tuple[Array, Array]:
-        """Return k(x, x) - 2 k(x, x), and k(x, x)."""
+        """Return k(x, x) / 2 - k(x, x), and k(x, x)."""
         diag = self.matrix.diagonal().astype(np.float64)
-        return -diag, diag
+        return -0.5 * diag, diag
 
     def _nearest(self, K: Array, count: int, own: bool) -> Found:
         lengths = self.matrix.diagonal().astype(np.float64)
@@ -123,8 +130,8 @@ class MatrixSearch(NeighbourSearch):
         return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _key(self, block: Array, lengths: Array) -> Array:
-        """Return squared distances less k(z, z)."""
-        return np.asarray(lengths - 2 * block)
+        """Return half of squared distances less k(z, z): the double may be out of range."""
+        return np.asarray(0.5 * lengths - block)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,5 +71,10 @@ class RowSimilarity(NeighbourSearch):
 class MatrixSimilarity(MatrixSearch):
     """A given matrix of similarities, which need not be positive semidefinite."""
 
+    def own(self) -> tuple[Array, Array]:
+        """Return -k(x, x), and k(x, x)."""
+        diag = self.matrix.diagonal().astype(np.float64)
+        return -diag, diag
+
     def _key(self, block: Array, lengths: Array) -> Array:
         return -block

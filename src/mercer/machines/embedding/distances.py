@@ -110,4 +110,5 @@ def as_given(machine: Any, D: Array) -> Array:
             f"{owner}: the dissimilarity of row {i} from itself is {D[i, i]:g}, not 0. "
             "Similarities belong to PCA(kernel='precomputed')"
         )
-    return np.asarray((D + D.T) / 2.0)
+    half = 0.5 * D  # the sum may be out of range where no entry is
+    return np.asarray(half + half.T)

@@ -17,7 +17,7 @@ from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.approximate import refuse_features
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
-from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_count,
@@ -244,10 +244,13 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
         prior = given_variance(self, prior_var, len(mean))
         noise = self.noise_ if include_noise else 0.0
-        left_out = np.outer(
-            variance_left_out(self.kernel_, points), self.task_covariance_.diagonal()
-        )
-        std = np.sqrt(self._spread.variance(points, prior) + left_out + noise)
+        own = self.task_covariance_.diagonal()
+
+        def spread() -> Array:
+            left_out = np.outer(variance_left_out(self.kernel_, points), own)
+            return np.asarray(np.sqrt(self._spread.variance(points, prior) + left_out + noise))
+
+        std = refuse_overflown(self, spread)
         return (mean[:, 0], std[:, 0]) if flat else (mean, std)
 
     def _read(self, X: Any, y: Any) -> tuple[Points, Array]:
@@ -276,7 +279,7 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
             refuse(self, "task_covariance", given, must)
         if float(np.abs(B - B.T).max(initial=0.0)) > _ROUNDING * size:
             refuse(self, "task_covariance", given, "be symmetric")
-        B = (B + B.T) / 2
+        B = 0.5 * B + 0.5 * B.T
         least = float(np.linalg.eigvalsh(B)[0])
         if least < -_ROUNDING * size:
             must = f"be positive semidefinite; its smallest eigenvalue is {least:.3g}"

@@ -91,7 +91,7 @@ class TaskSpread(TaskVariances):
 
     def _explained(self, across: Array) -> Array:
         if self.basis is not None and self.shares is not None:
-            return np.asarray(np.square(across @ self.basis) @ self.shares)
+            return squares_times(across @ self.basis, self.shares)
         assert self.factor is not None
         columns = []
         for t in range(len(self.tasks)):
@@ -147,7 +147,7 @@ class TaskFeatureSpread(TaskVariances):
 
     def _left(self, phi: Array) -> Array:
         if self.basis is not None and self.shares is not None:
-            return np.asarray(np.square(phi @ self.basis) @ self.shares)
+            return squares_times(phi @ self.basis, self.shares)
         assert self.factor is not None
         columns = []
         for row in self.root:
@@ -159,6 +159,21 @@ class TaskFeatureSpread(TaskVariances):
 
     def _phi(self, Z: Points) -> Array:
         return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
+
+
+def squares_times(H: Array, shares: Array) -> Array:
+    """Return the squares of H, times shares; of a kernel of size 1e300 they are out of range.
+
+    Powers of two are taken out before, and put back after: no bit changes within the range.
+
+    Examples
+    --------
+    >>> squares_times(np.array([[3e200]]), np.array([[1e-200]]))
+    array([[9.e+200]])
+    """
+    exponent = int(np.frexp(np.abs(H).max(initial=0.0))[1])
+    squares = np.square(np.ldexp(H, -exponent))
+    return np.asarray(np.ldexp(squares @ np.ldexp(shares, exponent), exponent))
 
 
 def spread_of(
@@ -183,8 +198,11 @@ def spread_of(
         m, V = np.linalg.eigh(B)
         m = np.maximum(m, 0.0)
         parts = 1.0 / (np.outer(value.values, m) + noise)
-        left = m * noise if value.weights is not None else m**2
-        shares = parts @ (np.square(V) * left).T
+        with np.errstate(over="ignore", invalid="ignore"):  # refused when they are asked for
+            if value.weights is None:
+                shares = (parts * m) @ (np.square(V) * m).T  # m^2 may be out of range
+            else:
+                shares = parts @ (np.square(V) * (m * noise)).T
     if value.weights is not None:
         return TaskFeatureSpread(gram.features, task_root(B), noise, basis, shares, value.factor)
     if basis is not None:

@@ -43,7 +43,8 @@ class Spread(ABC):
         found = (self.prior(Z) if prior is None else prior) - V.T @ V + np.outer(e, e)
         diagonal = found.diagonal().copy()
         np.fill_diagonal(found, np.maximum(diagonal, 0.0))  # below by rounding only
-        return np.asarray((found + found.T) / 2)
+        half = 0.5 * found
+        return np.asarray(half + half.T)
 
     def variance(self, Z: Points, prior: Array | None = None) -> Array:
         """Return the posterior variance at every row."""
