@@ -112,7 +112,7 @@ class TopicMix(Mixture):
         """Extrapolate chances and proportions, those of a document as often as it counts."""
         size, counts = two.table.size, np.repeat(self.weights, self.count)
         roots = np.sqrt(np.concatenate([np.ones(size), counts]))
-        found = extrapolated(*map(_packed, (zero, one, two)), roots=roots)
+        found = extrapolated(_packed(zero), _packed(one), _packed(two), roots)
         if found is None:
             return None
         table = simplex(found[:size].reshape(two.table.shape), 0.1 * two.table)
