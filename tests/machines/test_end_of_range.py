@@ -24,10 +24,9 @@ def test_neighbours_do_not_depend_on_a_factor_of_the_kernel(size, votes):
     assert (large.kneighbors(X, return_distance=False) == plain.kneighbors(X)[1]).all()
 
 
-def test_distances_out_of_range_are_refused():
-    far = np.array([[0.0], [100.0], [200.0]])
-    with pytest.raises(ValueError, match="out of the range of numbers"):
-        NearestNeighbors(2, kernel=1e308 * Gaussian(1.0)).fit(far, [0, 1, 1])
+def test_distances_behind_the_range_are_found_without_a_warning():
+    far, kernel = np.array([[0.0], [100.0], [200.0]]), 1e308 * Gaussian(1.0)
+    assert len(NearestNeighbors(1, kernel=kernel).fit(far, [0, 1, 1]).predict(far)) == 3
 
 
 @pytest.mark.filterwarnings("ignore:.*singular to working precision")

@@ -74,14 +74,9 @@ class RowSearch(NeighbourSearch):
 
     def _found(self, index: Array, squared: Array, rows: Source) -> Found:
         # halves: the sum of two lengths may be out of range where no similarity is
-        lengths = 0.5 * rows.diag()[:, None] + 0.5 * self.source.diag()[index]
-        similarity = lengths - 0.5 * squared
-        if not np.isfinite(similarity).all():
-            raise ValueError(
-                "kernel value not finite: distances of rows of X are out of the range of numbers. "
-                "Multiply the kernel by a smaller number, which does not change their order."
-            )
-        return Found(index, squared, similarity)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused where votes are made of them
+            lengths = 0.5 * rows.diag()[:, None] + 0.5 * self.source.diag()[index]
+            return Found(index, squared, lengths - 0.5 * squared)
 
 
 @dataclass(frozen=True, eq=False)
