@@ -78,7 +78,7 @@ def on_host(X: Any) -> Array:
             "scipy.sparse"
         )
     if hasattr(X, "detach") and hasattr(X, "cpu"):  # torch: gradients do not travel
-        X = X.detach().cpu()
+        X = X.detach().cpu().resolve_conj().resolve_neg()
         if "bfloat16" in str(X.dtype):
             X = X.float()
         return np.asarray(X.numpy())

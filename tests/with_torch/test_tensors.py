@@ -8,6 +8,8 @@ from mercer import foreign_arrays
 from mercer.kernels import Gaussian
 
 torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer.backends.torch.device import full_float32  # noqa: E402 - after the skip
+
 rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((80, 4)), rng.standard_normal((9, 4))
 y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(80)
@@ -142,3 +144,24 @@ def test_arrays_on_two_devices_are_refused(card):
         with pytest.raises(ValueError, match=r"X is on 'cuda:0', but config\(device='cuda:1'\)"):
             machine.fit(There(X), There(y))
     assert not hasattr(machine, "solution_") and not card
+
+
+def test_views_with_the_sign_turned_are_read():
+    rows = torch.from_numpy(X)
+    turned = torch.complex(torch.zeros_like(rows), -rows).conj().imag
+    assert turned.is_neg()
+    np.testing.assert_array_equal(foreign_arrays.on_host(turned), X)
+
+
+def test_full_products_in_two_threads_at_a_time():
+    """The setting is one for all threads: it holds until the last of them is done."""
+    settings = torch.backends.cuda.matmul
+    name = "fp32_precision" if hasattr(settings, "fp32_precision") else "allow_tf32"
+    before, first, second = getattr(settings, name), full_float32(), full_float32()
+    first.__enter__()
+    second.__enter__()
+    inside = getattr(settings, name)
+    first.__exit__(None, None, None)
+    assert getattr(settings, name) == inside
+    second.__exit__(None, None, None)
+    assert getattr(settings, name) == before

@@ -2,10 +2,11 @@
 
 import ctypes
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch.boxes import launches  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes import descents, launches  # noqa: E402 - after the skip
 
 
 class Driver:
@@ -51,3 +52,11 @@ def test_torch_launches_where_there_is_no_driver(monkeypatch):
     start = launches.prepared(lambda **given: seen.append(given), [1, 2.0], 32)
     start((5, 1, 1))
     assert seen == [{"grid": (5, 1, 1), "block": (32, 1, 1), "args": [1, 2.0], "shared_mem": 0}]
+
+
+def test_steps_that_are_lost_to_rounding_come_to_an_end():
+    progress = descents._Progress()
+    falling = [progress.is_made(np.array([0.5**k, 1.0])).tolist() for k in range(3)]
+    assert falling == [[True, True]] * 3
+    wandering = [progress.is_made(np.array([0.2 + 0.1 * (k % 3), 1.0])) for k in range(501)]
+    assert not wandering[-1].any()

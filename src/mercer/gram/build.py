@@ -177,6 +177,7 @@ def _choose(
     if factored is not None:
         return factored
     source = Source(expression, X, dtype, is_proven(kernel))
+    source = source if dtype == np.float64 else source.in_float32()
     if need is Need.PASSES:
         return _for_passes(source, copies)
     if need is Need.SAMPLE:
@@ -227,7 +228,7 @@ def _for_passes(source: Source, copies: int) -> Gram:
     """
     size = float(np.abs(source.diag()).max(initial=0.0))
     single = np.dtype(np.float32)
-    in_range = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
+    in_range = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1] and source.fits_float32()
     kinds = {source.dtype, single} if in_range else {np.dtype(np.float64)}
     preferred = source.dtype if source.dtype in kinds else np.dtype(np.float64)
     for dtype in sorted(kinds, key=lambda kind: kind != preferred):

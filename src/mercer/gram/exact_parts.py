@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def in_float32(gram: Gram) -> Gram:
     if isinstance(gram, ScaledGram):
         return ScaledGram(in_float32(gram.base), gram.scale)
     if gram.source is not None:
-        return LazyGram(replace(gram.source, dtype=np.dtype(np.float32)))
+        return LazyGram(gram.source.in_float32())
     return gram.exact()
 
 

@@ -12,11 +12,15 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.stored import Factor
-from mercer.expression import Dot, Expression, Mapped
+from mercer.expression import Constant, Dot, Expression, Mapped, walk
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.points import as_points, row_count, take
+from mercer.points import as_points, is_objects, is_sparse, row_count, take
 from mercer.resources import require_memory
 from mercer.row_chunks import in_pieces
+
+# Squares of entries of rows, and constants of kernels, with which distances and what is made of
+# them have all digits of float32.
+_SINGLE = 1e-30, 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,20 @@ class Source:
     def in_float64(self) -> Source:
         """Return the same kernel and points with K in float64."""
         return self if self.dtype == np.float64 else replace(self, dtype=np.float64)
+
+    def in_float32(self) -> Source:
+        """Return the same kernel and points with K in float32, or in float64 out of its range."""
+        dtype = np.dtype(np.float32 if self.fits_float32() else np.float64)
+        return self if self.dtype == dtype else replace(self, dtype=dtype)
+
+    def fits_float32(self) -> bool:
+        """Return whether float32 holds squares of the rows' entries, and the kernel's constants."""
+        sizes = [abs(at.value) for at in walk(self.expression) if isinstance(at, Constant)]
+        entries: Any = None if is_objects(self.X) else self.X.data if is_sparse(self.X) else self.X
+        if entries is not None and entries.dtype.kind == "f" and entries.size:
+            largest = max(float(entries.max()), -float(entries.min()))
+            sizes.append(largest * largest)
+        return all(size == 0.0 or _SINGLE[0] < size < _SINGLE[1] for size in sizes)
 
     def exact(self) -> LazyGram:
         """Return K evaluated in float64, whenever it is asked for."""

@@ -173,7 +173,8 @@ class Torch(Backend):
         if not on_card or is_objects(X) or is_sparse(X) or lower(expression).externals:
             return None
         assert isinstance(factor, DeviceFactor)
-        return DeviceRows(expression, X, landmarks, factor, self.device, self._fused)
+        halves = get_config().products == "float16"
+        return DeviceRows(expression, X, landmarks, factor, self.device, self._fused, halves)
 
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind dense rows on the device, sparse ones on the host."""

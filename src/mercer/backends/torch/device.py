@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -133,15 +134,42 @@ def full_float32() -> Iterator[None]:
 
     Products that torch makes of 10 bits (TF32) are no float32 to those who bound their rounding.
     """
-    settings: Any = torch.backends.cuda.matmul
-    newer = hasattr(settings, "fp32_precision")
-    name, plain = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
-    before = getattr(settings, name)
-    setattr(settings, name, plain)
+    _FULL.enter()
     try:
         yield
     finally:
-        setattr(settings, name, before)
+        _FULL.leave()
+
+
+class _FullFloat32:
+    """Torch's setting, which all threads share: the first changes it, the last puts it back."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, None
+
+    def enter(self) -> None:
+        settings, name, plain = self._setting()
+        with self._lock:
+            if not self._inside:
+                self._before = getattr(settings, name)
+            self._inside += 1
+            setattr(settings, name, plain)
+
+    def leave(self) -> None:
+        settings, name, _ = self._setting()
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                setattr(settings, name, self._before)
+
+    @staticmethod
+    def _setting() -> tuple[Any, str, Any]:
+        settings: Any = torch.backends.cuda.matmul
+        newer = hasattr(settings, "fp32_precision")
+        return (settings, "fp32_precision", "ieee") if newer else (settings, "allow_tf32", False)
+
+
+_FULL = _FullFloat32()
 
 
 def choose_devices(names: str | None) -> list[Device]:

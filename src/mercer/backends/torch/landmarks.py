@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TypeAlias
 
@@ -37,6 +38,8 @@ class DeviceRows(BoundRows):
         Where.
     fused : bool
         Whether float32 products run as generated kernels.
+    halves : bool
+        Whether these are products of 16-bit numbers alone.
     """
 
     def __init__(
@@ -47,10 +50,11 @@ class DeviceRows(BoundRows):
         factor: DeviceFactor,
         device: Device,
         fused: bool,
+        halves: bool = False,
     ) -> None:
         self.device, self.half = device, factor.half
         self.lower = factor.tensor
-        self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused)
+        self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused, halves)
 
     @cached_property
     def quick(self) -> TorchPairs:
@@ -158,10 +162,11 @@ def _definite(matrix: Tensor, penalty: float, device: Device) -> DeviceFactor:
     """Factor; what is not positive definite for rounding gets more on its diagonal."""
     floor = len(matrix) * _EPS * float(matrix.trace())
     shift = penalty
-    while True:
+    while math.isfinite(shift):
         A = matrix.clone()
         A.diagonal().add_(shift)
         L, info = factored(A, device)
         if info == 0:
             return DeviceFactor(L, device)
         shift = max(10 * shift, floor, _TINY)
+    return DeviceFactor(torch.full_like(matrix, torch.nan), device)  # of numbers that are none

@@ -251,29 +251,27 @@ class NormalEquations:
     def product(self, W: Array) -> Array:
         """Return (G'SG + penalty) W."""
         s, level = self.problem.row_weights[:, None], self.mean @ W
-        sums = np.zeros(W.shape[1])
+        held = np.empty((len(s), W.shape[1]))  # by rows: a card without room begins anew
 
         def weigh(rows: slice, values: Array) -> Array:
-            weighed: Array = s[rows] * (values - level)
-            np.add(sums, weighed.sum(axis=0), out=sums)
-            return weighed
+            held[rows] = s[rows] * (values - level)
+            return held[rows]
 
-        pulled = self.quick.round_trip(W, weigh)
-        return np.asarray(pulled - np.outer(self.mean, sums) + self.problem.penalties * W)
+        pulled = self.quick.round_trip(W, weigh) - np.outer(self.mean, held.sum(axis=0))
+        return np.asarray(pulled + self.problem.penalties * W)
 
     def residual(self, W: Array) -> Array:
         """Return G'S (y - centre - G W) - penalty W, differences taken row by row."""
         s, level = self.problem.row_weights[:, None], self.mean @ W
-        y, sums = self.problem.targets, np.zeros(W.shape[1])
+        y, held = self.problem.targets, np.empty((len(s), W.shape[1]))
 
         def left(rows: slice, values: Array) -> Array:
-            part: Array = s[rows] * ((y[rows] - self.centre) - (values - level))
-            np.add(sums, part.sum(axis=0), out=sums)
-            return part
+            held[rows] = s[rows] * ((y[rows] - self.centre) - (values - level))
+            return held[rows]
 
         gram: Any = self.problem.gram if self.is_rough else self.quick
-        pulled = gram.round_trip(W, left)
-        return np.asarray(pulled - np.outer(self.mean, sums) - self.problem.penalties * W)
+        pulled = gram.round_trip(W, left) - np.outer(self.mean, held.sum(axis=0))
+        return np.asarray(pulled - self.problem.penalties * W)
 
     def intercept(self, W: Array) -> Array:
         """Return the biases."""

@@ -34,6 +34,10 @@ _INNER = 1024  # pair steps in a set at most
 _FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
 _LOOKS = 4  # with so few rounds
 _ROUNDS = 32  # between later looks: a few milliseconds
+_PATIENCE = (
+    500  # looks without a new least violation: a second or two, then solvers go on otherwise
+)
+_FALLEN = 0.99  # of the least violation: what counts as a new one
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
 INT32 = np.iinfo(np.int32).max
@@ -85,7 +89,8 @@ def descend(
 def _descend(
     K: Tensor, programmes: Programmes, tol: float, max_iter: int, poll: Poll | None
 ) -> tuple[Array, Array]:
-    rounds = Rounds(K, programmes, tol, min(max_iter, INT32))
+    limit = min(max_iter, INT32)
+    rounds, progress = Rounds(K, programmes, tol, limit), _Progress()
     seen: _Look | None = None
     for number in count():
         deadline.check()
@@ -94,7 +99,8 @@ def _descend(
         if before is None:
             continue  # the card has work to do while the host reads what was a moment ago
         found = before.read()
-        going = np.flatnonzero((found.finished == 0) & (found.steps < max_iter))
+        going = (found.finished == 0) & (found.steps < limit)
+        going = np.flatnonzero(going & progress.is_made(found.violations))
         asked = poll is not None and poll(int(found.steps.sum()), float(found.violations.max()))
         if asked or not len(going):
             break
@@ -102,6 +108,23 @@ def _descend(
     rounds.close()
     found = rounds.look().read()
     return found.steps, found.violations
+
+
+class _Progress:
+    """Whether violations still fall: steps that are lost to rounding wander for ever."""
+
+    def __init__(self) -> None:
+        self._least: Array | None = None
+        self._since: Array | None = None
+
+    def is_made(self, violations: Array) -> Array:
+        """Return which programmes have fallen to a new least in the last `_PATIENCE` looks."""
+        if self._least is None or self._since is None:
+            self._least, self._since = np.array(violations), np.zeros(len(violations), dtype=int)
+        fell = violations < _FALLEN * self._least
+        self._least = np.where(fell, violations, self._least)
+        self._since = np.where(fell, 0, self._since + 1)
+        return np.asarray(self._since < _PATIENCE)
 
 
 @contextmanager

@@ -262,7 +262,7 @@ class Margins(Group):
 
     def _needs_float64(self, source: Source) -> bool:
         """Return whether float32 would not resolve the tolerance, or costs as much."""
-        if source.n <= SHARED_FLOAT64_ROWS:
+        if source.n <= SHARED_FLOAT64_ROWS or not source.fits_float32():
             return True
         tol = min(member.sharing.tol for member in self.members)
         return bool(_RESOLVED * np.finfo(np.float32).eps * self._level(source) > tol)

@@ -5,8 +5,6 @@ Iterations may run on entries in float32, which take half the time; residuals ar
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from mercer.array_types import Array
@@ -34,9 +32,9 @@ def in_float32(gram: Gram) -> Gram | None:
     if not isinstance(gram, LazyGram) or gram.dtype != np.float64:
         return None
     size = float(np.abs(gram.diag()).max(initial=0.0))
-    if not FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]:
+    if not FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1] or not gram.source.fits_float32():
         return None
-    return LazyGram(replace(gram.source, dtype=np.dtype(np.float32)))
+    return LazyGram(gram.source.in_float32())
 
 
 def rows_product(gram: Gram, index: Array, V: Array, columns: Array | None = None) -> Array:
