@@ -68,3 +68,12 @@ def test_descents_that_gain_nothing_end(rows, monkeypatch):
     P = FeatureProgramme.of(asked)
     _, steps = fallback.fall_back(asked, P, b, VIOLATION, 1e-300, Watch())
     assert steps <= 1e5 / rows
+
+
+def test_steps_on_a_matrix_of_few_rows_are_counted(monkeypatch):
+    """A second's worth of entries of six rows would be 10^8 steps, which take minutes."""
+    monkeypatch.setattr(fallback, "_STEPS", 40)
+    asked = problem(6)
+    b = asked.feasible_near(np.zeros(6))
+    _, steps = fallback.fall_back(asked, FeatureProgramme.of(asked), b, VIOLATION, 0.0, Watch())
+    assert 0 < steps <= 40

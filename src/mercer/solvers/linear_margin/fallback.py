@@ -22,6 +22,7 @@ from mercer.solvers.margin.descent import Criterion, begin
 from mercer.solvers.margin.smo import StoredEngine, answer
 
 _ENTRIES = 1e9  # of K or of the features that steps may read: about a second
+_STEPS = 1_000_000  # on a K of few rows, where a step takes longer than to read it
 _FEWEST = 10  # passes over the features, however many those are
 _EPOCHS = 300
 
@@ -41,7 +42,7 @@ def fall_back(
     """
     if _can_store(problem):
         base = problem.unwrapped.base
-        steps = int(_ENTRIES / base.shape[0])
+        steps = int(min(_STEPS, _ENTRIES / base.shape[0]))
         engine = StoredEngine(choose_backend().stored(base.dense()), watch, most or steps)
         part = begin(engine, problem, b)
         answer(engine, [part], criterion, tol)
