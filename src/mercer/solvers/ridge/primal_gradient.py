@@ -19,15 +19,13 @@ from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
 from mercer.resources import within_budget
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.ridge.card_equations import CardEquations
+from mercer.solvers.ridge.normal_equations import CardEquations, NormalEquations, centred_targets
 from mercer.solvers.ridge.normal_matrix import NormalMatrix, Preconditioner, is_mixed_late
 from mercer.solvers.ridge.primal import Primal
 
-_EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
 _STEPS = 80  # with one preconditioner; a better one costs less than many more
 _GROWTH = 4  # times the rows of a sample that did not serve
-_NOTHING = 64 * _EPS  # of sums before they cancel: right-hand sides that are rounding
 _RESTARTS = 8  # each must halve the true residual
 # Nanoseconds on one core: an entry of a row b read from memory in a pass, or evaluated (Gaussian),
 # and a row of the preconditioner over m^2, twice that where it is mixed first. A sample of 6 rows
@@ -195,97 +193,6 @@ def _is_held(gram: FactoredGram) -> bool:
 def _fits(gram: Any, dtype: Any) -> bool:
     needed = _HELD * np.dtype(dtype).itemsize * gram.shape[0] * gram.width
     return bool(gram.on_card or within_budget(needed))
-
-
-# --- the equations -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class NormalEquations:
-    """(G'SG + penalty) w = G'S y: all that is asked of the rows are round trips.
-
-    Attributes
-    ----------
-    quick : FactoredGram
-        K = F F', for products; it may be rounded to float32.
-    problem : LinearSystem
-        Weights, targets and penalties, and K itself.
-    mean : (m,) array
-        The weighted mean of F, zero without a bias; G = F - 1 mean'.
-    centre : (t,) array
-        The weighted mean of the targets, zero without a bias.
-    right : (m, t) array
-        G'S (y - centre).
-    """
-
-    quick: FactoredGram
-    problem: LinearSystem
-    mean: Array
-    centre: Array
-    right: Array
-
-    @classmethod
-    def of(cls, gram: FactoredGram, problem: LinearSystem) -> NormalEquations:
-        """Find means and the right-hand side in one pass."""
-        centre, pulled = centred_targets(problem)
-        sums = gram.pull(np.column_stack([pulled, problem.row_weights]))
-        return cls.from_sums(gram, problem, centre, pulled, sums)
-
-    @classmethod
-    def from_sums(
-        cls, gram: FactoredGram, problem: LinearSystem, centre: Array, pulled: Array, sums: Array
-    ) -> NormalEquations:
-        """Take F'(pulled, s) that a pass has found."""
-        s, y = problem.row_weights, problem.targets
-        mean = sums[:, -1] / s.sum() if problem.bias else np.zeros(len(sums))
-        right = sums[:, :-1] - np.outer(mean, pulled.sum(axis=0))
-        most = np.linalg.norm(gram.absolute_pull(np.abs(s[:, None] * y)), axis=0)
-        right[:, np.linalg.norm(right, axis=0) <= _NOTHING * most] = 0.0  # rounding, no target
-        return cls(gram, problem, mean, centre, right)
-
-    @property
-    def is_rough(self) -> bool:
-        """Whether products are those of rows rounded to float32."""
-        return isinstance(self.quick, StreamedGram) and self.quick.is_rounded
-
-    def product(self, W: Array) -> Array:
-        """Return (G'SG + penalty) W."""
-        s, level = self.problem.row_weights[:, None], self.mean @ W
-        held = np.empty((len(s), W.shape[1]))  # by rows: a card without room begins anew
-
-        def weigh(rows: slice, values: Array) -> Array:
-            held[rows] = s[rows] * (values - level)
-            return held[rows]
-
-        pulled = self.quick.round_trip(W, weigh) - np.outer(self.mean, held.sum(axis=0))
-        return np.asarray(pulled + self.problem.penalties * W)
-
-    def residual(self, W: Array) -> Array:
-        """Return G'S (y - centre - G W) - penalty W, differences taken row by row."""
-        s, level = self.problem.row_weights[:, None], self.mean @ W
-        y, held = self.problem.targets, np.empty((len(s), W.shape[1]))
-
-        def left(rows: slice, values: Array) -> Array:
-            held[rows] = s[rows] * ((y[rows] - self.centre) - (values - level))
-            return held[rows]
-
-        gram: Any = self.problem.gram if self.is_rough else self.quick
-        pulled = gram.round_trip(W, left) - np.outer(self.mean, held.sum(axis=0))
-        return np.asarray(pulled - self.problem.penalties * W)
-
-    def intercept(self, W: Array) -> Array:
-        """Return the biases."""
-        return np.asarray(self.centre - self.mean @ W)
-
-
-# --- descent -------------------------------------------------------------------------------------
-
-
-def centred_targets(problem: LinearSystem) -> tuple[Array, Array]:
-    """Return the weighted mean of the targets, zero without a bias, and S (y - mean)."""
-    s, y = problem.row_weights, problem.targets
-    centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
-    return centre, s[:, None] * (y - centre)
 
 
 class _Descent:

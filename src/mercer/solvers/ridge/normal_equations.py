@@ -1,7 +1,8 @@
-"""Normal equations of landmarks on a card: only what has the size of the landmarks comes here."""
+"""Normal equations of ridge regression on features, with rows on the host or on a card."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.landmark_rows import LandmarkRows
 from mercer.backends.stored import Factor
-from mercer.gram import StreamedGram
+from mercer.gram import FactoredGram, StreamedGram
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.problems import LinearSystem
 
@@ -18,7 +19,98 @@ from mercer.problems import LinearSystem
 # about 40 passes more.
 _WHOLE = 4000
 _FEW = 4  # rows for each landmark of which a factor is made first
-_NOTHING = 1e-5  # of sums before they cancel: right-hand sides that float32 may have made up
+_MADE_UP = 1e-5  # of sums before they cancel: right-hand sides that float32 may have made up
+_NOTHING = 64 * float(
+    np.finfo(float).eps
+)  # of sums before they cancel: right-hand sides that are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """(G'SG + penalty) w = G'S y: all that is asked of the rows are round trips.
+
+    Attributes
+    ----------
+    quick : FactoredGram
+        K = F F', for products; it may be rounded to float32.
+    problem : LinearSystem
+        Weights, targets and penalties, and K itself.
+    mean : (m,) array
+        The weighted mean of F, zero without a bias; G = F - 1 mean'.
+    centre : (t,) array
+        The weighted mean of the targets, zero without a bias.
+    right : (m, t) array
+        G'S (y - centre).
+    """
+
+    quick: FactoredGram
+    problem: LinearSystem
+    mean: Array
+    centre: Array
+    right: Array
+
+    @classmethod
+    def of(cls, gram: FactoredGram, problem: LinearSystem) -> NormalEquations:
+        """Find means and the right-hand side in one pass."""
+        centre, pulled = centred_targets(problem)
+        sums = gram.pull(np.column_stack([pulled, problem.row_weights]))
+        return cls.from_sums(gram, problem, centre, pulled, sums)
+
+    @classmethod
+    def from_sums(
+        cls, gram: FactoredGram, problem: LinearSystem, centre: Array, pulled: Array, sums: Array
+    ) -> NormalEquations:
+        """Take F'(pulled, s) that a pass has found."""
+        s, y = problem.row_weights, problem.targets
+        mean = sums[:, -1] / s.sum() if problem.bias else np.zeros(len(sums))
+        right = sums[:, :-1] - np.outer(mean, pulled.sum(axis=0))
+        most = np.linalg.norm(gram.absolute_pull(np.abs(s[:, None] * y)), axis=0)
+        right[:, np.linalg.norm(right, axis=0) <= _NOTHING * most] = 0.0  # rounding, no target
+        return cls(gram, problem, mean, centre, right)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether products are those of rows rounded to float32."""
+        return isinstance(self.quick, StreamedGram) and self.quick.is_rounded
+
+    def product(self, W: Array) -> Array:
+        """Return (G'SG + penalty) W."""
+        s, level = self.problem.row_weights[:, None], self.mean @ W
+        held = np.empty((len(s), W.shape[1]))  # by rows: a card without room begins anew
+
+        def weigh(rows: slice, values: Array) -> Array:
+            held[rows] = s[rows] * (values - level)
+            return held[rows]
+
+        pulled = self.quick.round_trip(W, weigh) - np.outer(self.mean, held.sum(axis=0))
+        return np.asarray(pulled + self.problem.penalties * W)
+
+    def residual(self, W: Array) -> Array:
+        """Return G'S (y - centre - G W) - penalty W, differences taken row by row."""
+        s, level = self.problem.row_weights[:, None], self.mean @ W
+        y, held = self.problem.targets, np.empty((len(s), W.shape[1]))
+
+        def left(rows: slice, values: Array) -> Array:
+            held[rows] = s[rows] * ((y[rows] - self.centre) - (values - level))
+            return held[rows]
+
+        gram: Any = self.problem.gram if self.is_rough else self.quick
+        pulled = gram.round_trip(W, left) - np.outer(self.mean, held.sum(axis=0))
+        return np.asarray(pulled - self.problem.penalties * W)
+
+    def intercept(self, W: Array) -> Array:
+        """Return the biases."""
+        return np.asarray(self.centre - self.mean @ W)
+
+
+# --- descent -------------------------------------------------------------------------------------
+
+
+def centred_targets(problem: LinearSystem) -> tuple[Array, Array]:
+    """Return the weighted mean of the targets, zero without a bias, and S (y - mean)."""
+    s, y = problem.row_weights, problem.targets
+    centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
+    return centre, s[:, None] * (y - centre)
 
 
 class CardEquations:
@@ -63,7 +155,7 @@ class CardEquations:
         centre = s @ y / s.sum() if problem.bias else np.zeros(y.shape[1])
         found = cls(problem, bound(s, y - centre, problem.bias), centre)
         most = gram.absolute_pull(np.abs(s[:, None] * y))[0]
-        made_up = np.linalg.norm(found.right, axis=0) <= _NOTHING * most
+        made_up = np.linalg.norm(found.right, axis=0) <= _MADE_UP * most
         return None if made_up.any() else found
 
     def first_sample(self) -> int:
