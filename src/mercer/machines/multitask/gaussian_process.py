@@ -30,7 +30,8 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
 from mercer.machines.multitask.learning import learnt_names, task_problem
-from mercer.machines.multitask.spread import TaskVariances, spread_of
+from mercer.machines.multitask.spread import spread_of
+from mercer.machines.process.latent import LatentSpread
 from mercer.machines.process.learning import (
     check_learning,
     given_variance,
@@ -302,7 +303,7 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
     def _keep(self, problem: TaskRegression, value: TaskPosterior, rows: Array, y: Array) -> None:
         B = problem.tasks
         self._expansion = RKHSFunction(problem.gram, value.coef @ B, value.weights).expand()
-        self._spread: TaskVariances = spread_of(problem, value, len(y), rows)
+        self._spread: LatentSpread = spread_of(problem, value, len(y), rows)
         full = np.zeros((len(y), value.coef.shape[1]))
         full[rows] = value.coef
         self.dual_coef_ = full.reshape(y.shape)

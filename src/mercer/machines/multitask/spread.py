@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from mercer.backends import choose_backend
 from mercer.gram import Source
 from mercer.gram.storage.factored import FeatureFunction
 from mercer.gram.storage.precomputed import rectangle
+from mercer.machines.process.latent import LatentSpread
 from mercer.points import is_objects, row_count, take, to_dense
 from mercer.problems.multitask.regression import TaskPosterior, TaskRegression, task_root
 from mercer.resources import rows_at_once
@@ -22,24 +22,8 @@ from mercer.resources import rows_at_once
 _ROWS_AT_ONCE = 512  # new rows: one product or solve between two chances to hear Ctrl-C
 
 
-class TaskVariances(ABC):
-    """Variances of f_t at new rows."""
-
-    @abstractmethod
-    def variance(self, Z: Points, prior: Array | None) -> Array:
-        """Return the variances at new rows: (m, T).
-
-        Parameters
-        ----------
-        Z : Points
-            New rows.
-        prior : (m,) array or None
-            Their k(z, z), where they do not follow from the rows.
-        """
-
-
 @dataclass(frozen=True, eq=False)
-class TaskSpread(TaskVariances):
+class TaskSpread(LatentSpread):
     """Variances of f_t at new rows, from what the fit decomposed.
 
     Attributes
@@ -107,7 +91,7 @@ class TaskSpread(TaskVariances):
 
 
 @dataclass(frozen=True, eq=False)
-class TaskFeatureSpread(TaskVariances):
+class TaskFeatureSpread(LatentSpread):
     """The same from features, of which nothing is taken off: noise |L^-1 (R_t (x) phi(z))|^2.
 
     Attributes
@@ -178,7 +162,7 @@ def squares_times(H: Array, shares: Array) -> Array:
 
 def spread_of(
     problem: TaskRegression, value: TaskPosterior, given: int, rows: Array
-) -> TaskVariances:
+) -> LatentSpread:
     """Return the variances at new rows.
 
     Parameters

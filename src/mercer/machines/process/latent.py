@@ -27,7 +27,7 @@ class LatentSpread(ABC):
 
     @abstractmethod
     def variance(self, Z: Points, prior: Array | None) -> Array:
-        """Return the variances at new rows: (m, c).
+        """Return the variances at new rows: (m, c), a column for each function.
 
         Parameters
         ----------
