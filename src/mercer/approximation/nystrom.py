@@ -89,10 +89,12 @@ class Nystrom(Approximation):
     def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> NystromFeatures:
         """Draw landmarks among the rows, and factor the kernel between them."""
         source = Source(kernel.expression(), X)
-        most = min(self.n_components, row_count(X))
+        return NystromFeatures.at(source.expression, take(X, self.drawn(source, weights)))
+
+    def drawn(self, source: Source, weights: Array | None = None) -> Array:
+        """Return the numbers of the rows that are landmarks."""
         rng = np.random.default_rng(self.random_state)
-        drawn = RULES[self.sampling](source, most, weights, rng)
-        return NystromFeatures.at(source.expression, take(X, drawn))
+        return RULES[self.sampling](source, min(self.n_components, source.n), weights, rng)
 
     def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
         """Return the share of the trace that is left out: exact from the diagonal, or a sample."""
