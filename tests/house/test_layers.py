@@ -38,6 +38,7 @@ LAYERS = [
         "points",
         "sparse_format",
         "array_types",
+        "card_rows",
         "resources",
         "deadline",
         "row_chunks",

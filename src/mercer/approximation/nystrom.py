@@ -27,7 +27,7 @@ from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
-from mercer.points import as_points, row_count, take
+from mercer.points import as_points, row_count, take, to_host
 from mercer.resources import rows_at_once, thread_limit
 from mercer.row_chunks import chunked, slices
 
@@ -92,7 +92,7 @@ class Nystrom(Approximation):
         most = min(self.n_components, row_count(X))
         rng = np.random.default_rng(self.random_state)
         drawn = RULES[self.sampling](source, most, weights, rng)
-        return NystromFeatures.at(source.expression, take(X, drawn))
+        return NystromFeatures.at(source.expression, to_host(take(X, drawn)))
 
     def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
         """Return the share of the trace that is left out: exact from the diagonal, or a sample."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -22,6 +23,9 @@ _HOST_ENTRIES = 1 << 20  # of a block: stays near the caches of a processor
 _LEAST_ENTRIES = 1 << 14  # a card that has no room for so few has room for nothing
 _COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
 _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
+_STAGED = 1 << 25  # bytes from which arrays are sent in stages
+_STAGE = 1 << 24  # bytes of a stage: pinned in a few milliseconds, copied in one
+_STAGES = 4  # of them at a time: one is written while others travel
 _TYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
 
@@ -49,7 +53,11 @@ class Device:
         if not array.flags.writeable or min(array.strides, default=0) < 0:
             array = np.array(array, order="C")
         tensor = torch.from_numpy(array)
-        return tensor.to(self.name) if self.is_card else tensor
+        if not self.is_card:
+            return tensor
+        if tensor.nbytes < _STAGED or not self.name.startswith("cuda"):
+            return tensor.to(self.name)
+        return _sent_in_stages(tensor, self.name)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> torch.Tensor:
         """Return an uninitialised tensor there."""
@@ -58,8 +66,11 @@ class Device:
     def free(self) -> int:
         """Return the bytes that are free, with those that torch keeps for later."""
         unused, _ = torch.cuda.mem_get_info(self.name)
-        kept = torch.cuda.memory_reserved(self.name) - torch.cuda.memory_allocated(self.name)
-        return int(unused + kept)
+        # the plain words for both, `memory_reserved` and `memory_allocated`, sort 200 numbers each
+        kept = torch.cuda.memory_stats_as_nested_dict(self.name)
+        both = [kept.get(f"{kind}_bytes", {}).get("all", {}) for kind in ("reserved", "allocated")]
+        reserved, taken = (part.get("current", 0) for part in both)
+        return int(unused + reserved - taken)
 
     def has_room(self, size: float) -> bool:
         """Return whether rows of so many bytes may stay there."""
@@ -99,6 +110,37 @@ class Device:
                     ) from error
                 entries = max(_LEAST_ENTRIES, entries // 4)
             torch.cuda.empty_cache()
+
+
+def _sent_in_stages(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    """Copy to a card by pinned memory: all cores write a stage while the one before travels.
+
+    Plain memory is copied by one core, and sent only when that is done: 4 to 6 GB/s.
+    """
+    there = torch.empty(tensor.shape, dtype=tensor.dtype, device=name)
+    source, target = tensor.reshape(-1).view(torch.uint8), there.reshape(-1).view(torch.uint8)
+    with _STAGING, torch.cuda.device(name):
+        free: list[Any] = [None] * _STAGES
+        for number, start in enumerate(range(0, source.numel(), _STAGE)):
+            slot, part = number % _STAGES, slice(start, start + _STAGE)
+            stage = _stages()[slot][: len(source[part])]
+            if free[slot] is not None:
+                free[slot].synchronize()
+            stage.copy_(source[part])
+            target[part].copy_(stage, non_blocking=True)
+            free[slot] = torch.cuda.Event()
+            free[slot].record()
+        torch.cuda.current_stream().synchronize()  # stages are the next array's
+    return there
+
+
+@cache
+def _stages() -> list[torch.Tensor]:
+    """Take pinned memory, once: it takes longer than sending what it holds."""
+    return [torch.empty(_STAGE, dtype=torch.uint8, pin_memory=True) for _ in range(_STAGES)]
+
+
+_STAGING = Lock()  # one array after the other
 
 
 def to_host(tensor: torch.Tensor) -> Array:
