@@ -26,6 +26,7 @@ _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
 _STAGED = 1 << 25  # bytes from which arrays are sent in stages
 _STAGE = 1 << 24  # bytes of a stage: pinned in a few milliseconds, copied in one
 _STAGES = 4  # of them at a time: one is written while others travel
+_FLOAT64_CORES = ((8, 0), (9, 0), (10, 0))  # compute capabilities: A100, H100 and H200, B200
 _TYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
 
@@ -45,6 +46,13 @@ class Device:
     def is_card(self) -> bool:
         """Whether it is not the processor that Python runs on."""
         return not self.name.startswith("cpu")
+
+    @property
+    def has_float64_cores(self) -> bool:
+        """Whether tensor cores multiply float64: ten times and more what other cards do."""
+        if not self.name.startswith("cuda"):
+            return False
+        return torch.cuda.get_device_capability(self.name) in _FLOAT64_CORES
 
     def put(self, array: Array, dtype: Any = None) -> torch.Tensor:
         """Copy an array there."""
