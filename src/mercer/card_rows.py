@@ -66,7 +66,9 @@ class CardRows:
     def on_host(self) -> Array:
         """Return the rows in the memory of the processor, brought there once."""
         if self._host is None:
-            self._host = np.asarray(self.tensor.cpu().numpy())
+            from mercer.staging import bring  # noqa: PLC0415  needs torch, which is there
+
+            self._host = np.asarray(bring(self.tensor).numpy())
         return self._host
 
     def __getitem__(self, index: Any) -> Any:

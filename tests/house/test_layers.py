@@ -37,6 +37,7 @@ LAYERS = [
         "places",
         "points",
         "sparse_format",
+        "staging",
         "array_types",
         "card_rows",
         "resources",

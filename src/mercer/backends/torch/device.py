@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -15,17 +14,15 @@ import torch
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.resources import MemoryBudgetError, format_bytes, rows_at_once
+from mercer.staging import bring, send
 
 T = TypeVar("T")
 
-_CARD_ENTRIES = 1 << 27  # of a block: 1 GB in float64, enough to fill any card
+_CARD_ENTRIES = 1 << 28  # of a block: 2 GB in float64, enough to fill any card
 _HOST_ENTRIES = 1 << 20  # of a block: stays near the caches of a processor
 _LEAST_ENTRIES = 1 << 14  # a card that has no room for so few has room for nothing
 _COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
 _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
-_STAGED = 1 << 25  # bytes from which arrays are sent in stages
-_STAGE = 1 << 24  # bytes of a stage: pinned in a few milliseconds, copied in one
-_STAGES = 4  # of them at a time: one is written while others travel
 _FLOAT64_CORES = ((8, 0), (9, 0), (10, 0))  # compute capabilities: A100, H100 and H200, B200
 _TYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
@@ -61,11 +58,7 @@ class Device:
         if not array.flags.writeable or min(array.strides, default=0) < 0:
             array = np.array(array, order="C")
         tensor = torch.from_numpy(array)
-        if not self.is_card:
-            return tensor
-        if tensor.nbytes < _STAGED or not self.name.startswith("cuda"):
-            return tensor.to(self.name)
-        return _sent_in_stages(tensor, self.name)
+        return send(tensor, self.name) if self.is_card else tensor
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> torch.Tensor:
         """Return an uninitialised tensor there."""
@@ -120,40 +113,9 @@ class Device:
             torch.cuda.empty_cache()
 
 
-def _sent_in_stages(tensor: torch.Tensor, name: str) -> torch.Tensor:
-    """Copy to a card by pinned memory: all cores write a stage while the one before travels.
-
-    Plain memory is copied by one core, and sent only when that is done: 4 to 6 GB/s.
-    """
-    there = torch.empty(tensor.shape, dtype=tensor.dtype, device=name)
-    source, target = tensor.reshape(-1).view(torch.uint8), there.reshape(-1).view(torch.uint8)
-    with _STAGING, torch.cuda.device(name):
-        free: list[Any] = [None] * _STAGES
-        for number, start in enumerate(range(0, source.numel(), _STAGE)):
-            slot, part = number % _STAGES, slice(start, start + _STAGE)
-            stage = _stages()[slot][: len(source[part])]
-            if free[slot] is not None:
-                free[slot].synchronize()
-            stage.copy_(source[part])
-            target[part].copy_(stage, non_blocking=True)
-            free[slot] = torch.cuda.Event()
-            free[slot].record()
-        torch.cuda.current_stream().synchronize()  # stages are the next array's
-    return there
-
-
-@cache
-def _stages() -> list[torch.Tensor]:
-    """Take pinned memory, once: it takes longer than sending what it holds."""
-    return [torch.empty(_STAGE, dtype=torch.uint8, pin_memory=True) for _ in range(_STAGES)]
-
-
-_STAGING = Lock()  # one array after the other
-
-
 def to_host(tensor: torch.Tensor) -> Array:
     """Return a NumPy array."""
-    return np.asarray(tensor.cpu().numpy())
+    return np.asarray(bring(tensor).numpy())
 
 
 def tensor_type(dtype: Any) -> Any:

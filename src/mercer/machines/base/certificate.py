@@ -24,6 +24,7 @@ from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words
+from mercer.places import where_rows_are
 from mercer.points import is_objects, is_sparse
 from mercer.solvers import Solution, Solver, Status
 
@@ -62,8 +63,9 @@ class LazyPointsCertificate:
         return self.source.n
 
     def compute(self) -> Certificate:
-        """Evaluate the kernel anew in float64, and judge."""
-        return self.judge(self.question(exact(self.source)), self.value)
+        """Evaluate the kernel anew in float64, where the rows are, and judge."""
+        with where_rows_are(self.source.X):
+            return self.judge(self.question(exact(self.source)), self.value)
 
 
 @dataclass(frozen=True, eq=False)
