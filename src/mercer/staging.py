@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-_STAGED = 1 << 25  # bytes from which arrays are sent in stages
+_STAGED = 1 << 22  # bytes from which arrays go in stages
 _STAGE = 1 << 24  # bytes of a stage: pinned in a few milliseconds, copied in one
 _STAGES = 4  # of them at a time: one is written while others travel
 _STAGING = Lock()  # one array after the other

@@ -22,6 +22,7 @@ Tensor: TypeAlias = torch.Tensor
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
 _SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels
+_STRIP = 2048  # rows of a square at a time: high enough for full speed
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
@@ -185,12 +186,13 @@ class DeviceLandmarkRows(LandmarkRows):
 
         def add_up(entries: int) -> Tensor:
             G = (rows.lower - mean) * lone**0.5  # the features of landmarks are L
-            matrix = G.T @ G
+            matrix = torch.zeros_like(G)
+            _add_square(matrix, G.T)
             del G
             for part in parts(len(index), entries // (_MATRICES * max(1, m))):
                 B = rows.exact.block(index[part], slice(0, m))
                 G = (rows.half(B.T) - mean[:, None]) * s[part].sqrt()
-                matrix.addmm_(G, G.T)
+                _add_square(matrix, G)
             return matrix
 
         matrix = device.in_blocks(add_up, f"a block of features of {m} landmarks")
@@ -198,6 +200,12 @@ class DeviceLandmarkRows(LandmarkRows):
 
     def _turned(self, W: Array) -> Tensor:
         return self._rows.half(self._rows.device.put(W, np.float64), transposed=True)
+
+
+def _add_square(matrix: Tensor, G: Tensor) -> None:
+    """Add G G' to what is on and below the diagonal, all that a factor reads."""
+    for part in parts(len(G), _STRIP):
+        matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
 
 
 def _definite(matrix: Tensor, penalty: float, device: Device) -> DeviceFactor:

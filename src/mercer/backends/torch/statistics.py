@@ -57,7 +57,8 @@ def _(s: SqDist, X: Tensor, Y: Tensor) -> Tensor:
     rows = (~(D.amin(dim=1) >= _NEAR * (x + y.amax()))).nonzero()[:, 0]
     if not len(rows):
         return D
-    columns = (~(D.amin(dim=0) >= _NEAR * (x.amax() + y))).nonzero()[:, 0]
+    among = D if 2 * len(rows) > len(X) else D[rows]
+    columns = (~(among.amin(dim=0) >= _NEAR * (x.amax() + y))).nonzero()[:, 0]
     if 2 * len(rows) * len(columns) > D.numel():
         put_differences(D, X, Y, ~(D >= _NEAR * (x[:, None] + y)))
     else:
