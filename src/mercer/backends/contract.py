@@ -35,6 +35,7 @@ from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
+from mercer.points import to_host
 
 _TRIP = 1 << 21  # entries of a block of rows: 16 MB
 
@@ -281,6 +282,10 @@ class Backend(ABC):
     @abstractmethod
     def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
         """Bind an expression to points; Y is None for the square, symmetric case."""
+
+    def placed(self, X: Points) -> Points:
+        """Return rows of a fit where all of its work with them is done: on a card, or here."""
+        return to_host(X)
 
     @abstractmethod
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from mercer.array_types import Array, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
@@ -43,9 +44,13 @@ from mercer.backends.torch.matrices import (
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.backends.torch.several import SharedPairs
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.points import is_objects, is_sparse
 from mercer.resources import get_config
+
+_SENT = 1 << 18  # numbers of rows that are sent for a fit: fewer are looked at here as soon
+_COPIES = 2  # of such rows on the card: as they are, and in the order of their merging
 
 
 class Torch(Backend):
@@ -76,6 +81,21 @@ class Torch(Backend):
         if len(self.devices) > 1:
             return SharedPairs(expression, X, Y, dtype, self.devices, self._fused, halves)
         return TorchPairs(expression, X, Y, dtype, self.device, self._fused, halves)
+
+    def placed(self, X: Points) -> Points:
+        """Send dense rows to the card, once for all that a fit does with them."""
+        if isinstance(X, CardRows):
+            here = len(self.devices) == 1 and str(X.tensor.device) == self.device.name
+            return X if here else X.on_host()
+        plain = type(X) is np.ndarray and X.ndim == 2 and X.size >= _SENT
+        if not plain or len(self.devices) > 1 or not self.device.is_card:
+            return X
+        if not self.device.has_room(_COPIES * X.nbytes):
+            return X
+        try:
+            return CardRows(self.device.put(X), X)
+        except torch.cuda.OutOfMemoryError:
+            return X
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Run the flat program on vectors of the host: it is less work than sending the rows."""

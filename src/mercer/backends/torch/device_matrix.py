@@ -183,16 +183,20 @@ class _Products:
 
 def multiply(K: Tensor, V: Array, device: Device) -> Array:
     """Return K V in float64."""
-    right = device.put(V, np.float64)
+    return to_host(product(K, device.put(V, np.float64)))
+
+
+def product(K: Tensor, right: Tensor, columns: int = _FLOAT32_COLUMNS) -> Tensor:
+    """Return K right in float64; so many columns of a float32 K are added up in float32."""
     scales = torch.ones(right.shape[1], dtype=torch.float64, device=right.device)
     if K.dtype is torch.float32:
         right, scales = into_float32_range(right)
-    width = _FLOAT32_COLUMNS if K.dtype is torch.float32 else max(1, K.shape[1])
+    width = columns if K.dtype is torch.float32 else max(1, K.shape[1])
     out = torch.zeros((len(K), right.shape[1]), dtype=torch.float64, device=right.device)
     with full_float32():
         for across in parts(K.shape[1], width):
             out += K[:, across] @ right[across]
-    return to_host(out * scales)
+    return out * scales
 
 
 class DeviceFactor(Factor):

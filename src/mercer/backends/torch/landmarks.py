@@ -13,13 +13,16 @@ from mercer.array_types import Array, Points
 from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.backends.torch.device_matrix import DeviceFactor, factored
+from mercer.backends.torch.device_matrix import DeviceFactor, factored, product
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
+from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
+_SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels
+_STRIP = 2048  # rows of a square at a time: high enough for full speed
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
@@ -57,12 +60,13 @@ class DeviceRows(BoundRows):
         self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused, halves)
 
     @cached_property
-    def quick(self) -> TorchPairs:
-        """Rows in float32, by generated kernels."""
-        return self.exact.rounded()
+    def quick(self) -> TorchPairs | StoredRows:
+        """Rows in float32: stored where the card has room, or evaluated in each pass."""
+        pairs = self.exact.rounded()
+        return StoredRows.of(pairs, self.device) or pairs
 
     @cached_property
-    def back(self) -> TorchPairs:
+    def back(self) -> TorchPairs | StoredRows:
         """The transpose of these."""
         return self.quick.transposed()
 
@@ -85,6 +89,45 @@ class DeviceRows(BoundRows):
         return DeviceLandmarkRows(
             self, put(weights, np.float64)[:, None], put(targets, np.float64), bias
         )
+
+
+class StoredRows:
+    """Rows at landmarks in float32, which a pass reads: sooner done than to evaluate them.
+
+    Parameters
+    ----------
+    K : (n, m) or (m, n) float32 tensor
+        The rows, or their transpose.
+    """
+
+    def __init__(self, K: Tensor) -> None:
+        self._K = K
+
+    @classmethod
+    def of(cls, pairs: TorchPairs, device: Device) -> StoredRows | None:
+        """Evaluate all rows; None where they take more than half of what is free."""
+        n, m = pairs.shape
+        if not device.has_room(4.0 * n * m):
+            return None
+
+        def fill(entries: int) -> Tensor:
+            K = device.empty((n, m), torch.float32)
+            for part in parts(n, entries // max(1, m)):
+                K[part] = pairs.block(part, slice(0, m))
+            return K
+
+        try:
+            return cls(device.in_blocks(fill, f"rows at {m} landmarks"))
+        except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
+            return None
+
+    def transposed(self) -> StoredRows:
+        """Return the same numbers, seen from the other side."""
+        return StoredRows(self._K.T)
+
+    def times(self, right: Tensor) -> Tensor:
+        """Multiply float64 columns; long sums of float32 products are carried in float64."""
+        return product(self._K, right, _SPAN)
 
 
 class DeviceLandmarkRows(LandmarkRows):
@@ -143,12 +186,13 @@ class DeviceLandmarkRows(LandmarkRows):
 
         def add_up(entries: int) -> Tensor:
             G = (rows.lower - mean) * lone**0.5  # the features of landmarks are L
-            matrix = G.T @ G
+            matrix = torch.zeros_like(G)
+            _add_square(matrix, G.T)
             del G
             for part in parts(len(index), entries // (_MATRICES * max(1, m))):
                 B = rows.exact.block(index[part], slice(0, m))
                 G = (rows.half(B.T) - mean[:, None]) * s[part].sqrt()
-                matrix.addmm_(G, G.T)
+                _add_square(matrix, G)
             return matrix
 
         matrix = device.in_blocks(add_up, f"a block of features of {m} landmarks")
@@ -156,6 +200,12 @@ class DeviceLandmarkRows(LandmarkRows):
 
     def _turned(self, W: Array) -> Tensor:
         return self._rows.half(self._rows.device.put(W, np.float64), transposed=True)
+
+
+def _add_square(matrix: Tensor, G: Tensor) -> None:
+    """Add G G' to what is on and below the diagonal, all that a factor reads."""
+    for part in parts(len(G), _STRIP):
+        matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
 
 
 def _definite(matrix: Tensor, penalty: float, device: Device) -> DeviceFactor:

@@ -34,7 +34,7 @@ from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.parameters import refuse
 from mercer.machines.base.targets import distinct_rows
-from mercer.points import is_objects, row_count, take
+from mercer.points import is_objects, row_count, take, to_host
 from mercer.resources import MemoryBudgetError, format_bytes, memory_budget, within_budget
 
 # Bytes for each row and landmark: the features, and what fits copy of them (centred, weighted,
@@ -219,7 +219,7 @@ def landmarks_for(
         others = np.setdiff1d(np.arange(len(rows.first)), drawn)
         rng = np.random.default_rng(chosen.random_state)
         drawn = np.concatenate([drawn, rng.choice(others, lacking, replace=False)])
-    return take(among, drawn)
+    return to_host(take(among, drawn))
 
 
 # --- past the limit of the exact kernel ----------------------------------------------------------
