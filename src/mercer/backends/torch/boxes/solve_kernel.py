@@ -53,12 +53,12 @@ __device__ __forceinline__ float bent(float both, float entry) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
-    const float *K, int ld, const int *active, const int *begin, const int *rows,
-    const double *lowers, const double *uppers, const double *epsilons, const int *sums,
-    const double *shifts, double *coefficients, double *gradients, int *finished, int *counts,
-    int *moved_rows, double *moves, const double *values, const int *numbers, int *members,
-    int *sizes, int *steps, double *violations, int width, double tol, double share,
-    int inner, int limit) {
+    const unsigned long long *matrices, const int *strides, const int *active, const int *begin,
+    const int *rows, const double *lowers, const double *uppers, const double *epsilons,
+    const int *sums, const double *shifts, double *coefficients, double *gradients,
+    int *finished, int *counts, int *moved_rows, double *moves, const double *values,
+    const int *numbers, int *members, int *sizes, int *steps, double *violations, int width,
+    const double *tols, double share, int inner, int limit) {
   extern __shared__ float between[];
   __shared__ double best[2 * SUMS][GROUPS], edges[2 * SUMS];
   __shared__ int who[2 * SUMS][GROUPS], lifted[GROUPS], chosen[2 * SUMS + 2], made;
@@ -67,6 +67,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
   __shared__ int member[SET], last[SET], row[SET], own_sum[SET];
   const int p = active[blockIdx.x], first = begin[p], m = begin[p + 1] - first;
   if (finished[p]) return;
+  const float *K = (const float *)matrices[p];
+  const long long ld = strides[p];
+  const double tol = tols[p];
   const int groups = (m + width - 1) / width, t = threadIdx.x;
   for (int q = t; q < 2 * SUMS * groups; q += THREADS) {
     const int e = q / groups, place = (2 * SUMS * p + e) * GROUPS + q % groups;
@@ -147,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
   __syncthreads();
   // K between them, from half of its entries; rows of an odd length meet no bank twice
   for (int a = t / LANES; a < size; a += WARPS) {
-    const float *from = K + (long long)row[a] * ld;
+    const float *from = K + row[a] * ld;
     float q[PER];
 #pragma unroll
     for (int r = 0; r < PER; ++r) {
