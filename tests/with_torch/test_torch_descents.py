@@ -225,7 +225,7 @@ def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert descents.can_descend(boxes) == can
 
 
-@pytest.mark.parametrize(("room", "size"), [(232448, 192), (101376, 128), (49152, 64)])
+@pytest.mark.parametrize(("room", "size"), [(232448, 128), (101376, 128), (49152, 64)])
 def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, size):
     class Card:
         shared_memory_per_block_optin = room

@@ -27,8 +27,8 @@ from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
 Tensor: TypeAlias = torch.Tensor
 
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
-_SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
-_FIXED = 32 << 10  # bytes of shared memory beside K between the variables of a set
+_SETS = (128, 64)  # variables of a set: the first that the card has room for, twice over
+_FIXED = 34 << 10  # bytes of shared memory beside K between the variables of a set
 _SHARE = 0.3  # of the present violation: what a set is solved to; less takes more steps in all
 _INNER = 1024  # pair steps in a set at most
 _FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
