@@ -165,6 +165,20 @@ def test_targets_with_a_large_mean_keep_their_digits(on_cpu):
     assert objective(svr, found.b) <= best + 1e-4 * abs(best)
 
 
+def test_wide_tubes_about_large_targets_keep_their_digits(on_cpu):
+    wide = replace(
+        svr,
+        gradient=1e5 * TARGET,
+        lower=np.full(120, -1e6),
+        upper=np.full(120, 1e6),
+        epsilon=np.full(120, 3e4),
+    )
+    (found,) = descend([wide], 1e-3, 10**6)  # float32 has steps of 2e-3 at epsilon
+    assert found.violation <= 1e-3
+    best = objective(wide, on_stored(K, wide, 1e-3, 10**6, None).b)
+    assert objective(wide, found.b) <= best + 1e-6 * abs(best)
+
+
 @pytest.mark.parametrize("tube", [False, True])
 def test_nvrtc_takes_the_texts(tube):
     utils = pytest.importorskip("torch.cuda._utils")

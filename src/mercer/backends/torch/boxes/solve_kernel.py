@@ -20,8 +20,9 @@ _SOLVE = r"""
 #define KEYS (GROUPS / LANES)
 #define WARPS (THREADS / LANES)
 #define STRIDE (SET + 1 - SET % 2)
-#define PRICE_UP(c, e) ((c) & RISES ? (TUBE ? UP(e, c) : 0.f) : (float)-INF)
-#define PRICE_LOW(c, e) ((c) & FALLS ? (TUBE ? LOW(e, c) : 0.f) : (float)INF)
+// beside F from which the price of a variable's own side is taken: of the other side, twice that
+#define PRICE_UP(c, a) ((c) & RISES ? (TUBE ? UP(epsilon[a], c) + side[a] : 0.f) : (float)-INF)
+#define PRICE_LOW(c, a) ((c) & FALLS ? (TUBE ? LOW(epsilon[a], c) + side[a] : 0.f) : (float)INF)
 
 // how far a coefficient may go on its way up and down: to a bound, or to zero, where prices change
 #define ROOM_UP(x, a) (float)((TUBE && (x) < 0 && epsilon[a] > 0 ? 0.0 : upper[a]) - (x))
@@ -104,9 +105,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     const double *tols, double share, int inner, int limit) {
   extern __shared__ float between[];
   __shared__ double best[2 * SUMS][GROUPS], edges[2 * SUMS];
-  __shared__ int who[2 * SUMS][GROUPS], picked[2 * SUMS][SET / (2 * SUMS)], chosen[2 * SUMS + 2], made;
+  __shared__ int who[2 * SUMS][GROUPS], picked[2 * SUMS][SET / (2 * SUMS)];
+  __shared__ int chosen[2 * SUMS + 2], made;
   __shared__ double b[SET], old[SET], lower[SET], upper[SET];
-  __shared__ float epsilon[SET], diagonal[SET], F[SET], rise[SET], fall[SET];
+  __shared__ float epsilon[SET], side[SET], diagonal[SET], F[SET], rise[SET], fall[SET];
   __shared__ int member[SET], last[SET], row[SET], own_sum[SET];
   const int p = active[blockIdx.x], first = begin[p], m = begin[p + 1] - first;
   if (finished[p]) return;
@@ -195,9 +197,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     rise[a] = ROOM_UP(b[a], a); fall[a] = ROOM_LOW(b[a], a);
     const int g = SUMS > 1 ? sums[k] : 0;
     own_sum[a] = g;
-    // a level is taken off F: float32 then resolves the rest
+    // a level is taken off F, and the price of the side it is on: float32 then resolves the rest
     const double high = edges[2 * g], low = -edges[2 * g + 1];
-    F[a] = (float)(gradients[k] - (fabs(high - low) < INF ? 0.5 * (high + low) : 0.0));
+    const double rest = gradients[k] - (fabs(high - low) < INF ? 0.5 * (high + low) : 0.0);
+    const double price = TUBE ? epsilons[k] : 0.0;
+    const bool upper_side = b[a] > 0 || (b[a] == 0 && rest > 0);
+    side[a] = upper_side ? (float)price : (float)-price;
+    F[a] = (float)(upper_side ? rest - price : rest + price);
   }
   __syncthreads();
   // K between them, from half of its entries; rows of an odd length meet no bank twice
@@ -233,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       const bool in = a < size;
       const int c = in ? flags(b[a], lower[a], upper[a]) : 0;
       f[q] = in ? F[a] : 0.f; own[q] = in ? diagonal[a] : 1.f; mine[q] = in ? own_sum[a] : 0;
-      up[q] = PRICE_UP(c, epsilon[a]); low[q] = PRICE_LOW(c, epsilon[a]);
+      up[q] = PRICE_UP(c, a); low[q] = PRICE_LOW(c, a);
     }
     const float least = (float)-INF, aim = (float)fmax(0.5 * tol, share * gap);
     const int most = min(inner, limit - steps[p]);
@@ -288,8 +294,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 #else
       const int ci = FALLS | (meets ? 0 : RISES), cj = RISES | (met ? 0 : FALLS);
 #endif
-      const float ui = PRICE_UP(ci, epsilon[i]), li = PRICE_LOW(ci, epsilon[i]);
-      const float uj = PRICE_UP(cj, epsilon[j]), lj = PRICE_LOW(cj, epsilon[j]);
+      const float ui = PRICE_UP(ci, i), li = PRICE_LOW(ci, i);
+      const float uj = PRICE_UP(cj, j), lj = PRICE_LOW(cj, j);
       __syncwarp();
       if (!t) {
         b[i] = ni; b[j] = nj;
