@@ -330,6 +330,18 @@ class Backend(ABC):
         """
         return False
 
+    def descends_on_several(self, variables: int, dtype: Any) -> bool:
+        """Return whether box programmes on several stored matrices run side by side.
+
+        Parameters
+        ----------
+        variables : int
+            Of the largest programme.
+        dtype : numpy dtype
+            Type of the matrices.
+        """
+        return False
+
     @abstractmethod
     def cholesky_factor(self, A: Array) -> Factor | None:
         """Factor the C-ordered float64 A = L L'; None if it is not positive definite. Destroys A.

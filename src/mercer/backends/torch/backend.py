@@ -25,7 +25,7 @@ from mercer.backends.lowering.diagonal import diagonal
 from mercer.backends.lowering.lower import lower
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
-from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
+from mercer.backends.torch.boxes.descents import LEAST, can_descend, is_compiled, solve_boxes
 from mercer.backends.torch.device import choose_devices
 from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.features import TorchFeatures
@@ -132,6 +132,11 @@ class Torch(Backend):
     def keeps(self, size: float) -> bool:
         """Ask the card."""
         return self.device.is_card and self.device.has_room(size)
+
+    def descends_on_several(self, variables: int, dtype: Any) -> bool:
+        """Descend on a card, unless programmes are so small that the host is done first."""
+        large = variables >= LEAST and np.dtype(dtype) == np.float32
+        return self.device.is_card and large and is_compiled()
 
     def cholesky_factor(self, A: Array) -> Factor | None:
         """Factor on the device, where the factor stays."""

@@ -128,7 +128,9 @@ class TorchPairs(Pairs):
     def stored(self) -> StoredMatrix:
         """Keep the matrix on the device; on the host where it has no room."""
         there = self._evaluated()
-        return HostMatrix(self.dense()) if there is None else DeviceMatrix(there, self._device)
+        if there is None:
+            return HostMatrix(self.dense())
+        return DeviceMatrix(there, self._device, exact=self._in_float64())
 
     def _evaluated(self) -> Tensor | None:
         """Evaluate the symmetric matrix on the device; None where it has no room for it."""
@@ -221,6 +223,13 @@ class TorchPairs(Pairs):
         other.__dict__.pop("_fused", None)
         other.dtype, other._type = np.dtype(np.float32), torch.float32
         other._may_fuse = self._fuses
+        return other
+
+    def _in_float64(self) -> TorchPairs:
+        """Return the same in float64, of the same operands."""
+        other = copy(self)
+        other.__dict__.pop("_fused", None)
+        other.dtype, other._type, other._may_fuse = np.dtype(np.float64), torch.float64, False
         return other
 
     def product(self, right: Tensor, entries: int) -> Tensor:
