@@ -125,7 +125,8 @@ class PrimalConjugateGradient(Solver):
         system = CardEquations.of(problem)
         if system is None:
             return None
-        n, rows = problem.gram.shape[0], self.sample or system.first_sample()
+        n = problem.gram.shape[0]
+        rows = self.sample or system.first_sample()
         W = np.zeros_like(system.right) if weights is None else weights / scales
         descent = _Descent(self, system, watch, W)
         while True:
@@ -133,7 +134,7 @@ class PrimalConjugateGradient(Solver):
             ended = descent.run(precondition, is_whole=False)
             if ended is not Status.INACCURATE or rows >= n or descent.steps >= self.max_iter:
                 break
-            rows = min(n, _GROWTH * rows)
+            rows = system.larger_sample(rows)
         if ended is Status.INACCURATE:
             return None
         found, intercept = scales * descent.W, scales * system.intercept(descent.W)
