@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import deadline
@@ -16,7 +17,7 @@ from mercer.solvers import PrimalConjugateGradient, Status
 from mercer.solvers.ridge import normal_equations
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import backend, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import backend, landmarks, pairs  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.factors import packed  # noqa: E402
 from mercer.backends.torch.factors.packed import (  # noqa: E402
@@ -166,3 +167,21 @@ def test_a_card_that_is_full_says_so_and_the_process_goes_on(card, monkeypatch):
     machine = mercer.KernelRidge(1e-1, Gaussian(1.0), approximation=Nystrom(70))
     with pytest.raises(MemoryBudgetError, match=r"70 points needs .* on the device .* are free"):
         machine.fit(X, X[:, 0])
+
+
+def test_an_answer_is_kept_where_the_time_is_over_during_a_look(card, monkeypatch):
+    """The residual of all rows in float64 takes as long as many steps."""
+    looked = []
+
+    def late(self, W, level):
+        looked.append(1)
+        raise TimeLimitError("over")
+
+    X = rng.standard_normal((600, 3))
+    machine = mercer.KernelRidge(1e-1, Gaussian(1.0), approximation=Nystrom(70))
+    wanted = machine.fit(X, np.sin(X[:, 0])).predict(X)
+    monkeypatch.setattr(landmarks.DeviceLandmarkRows, "residual", late)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        machine.fit(X, np.sin(X[:, 0]))
+    assert looked and machine.solution_.status is Status.TIME_LIMIT
+    np.testing.assert_allclose(machine.predict(X), wanted, atol=1e-3)  # of steps in float32

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from mercer.array_types import Array, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
@@ -106,7 +107,11 @@ class Torch(Backend):
         """Send it to the device; keep it on the host where that has no room."""
         if not self.device.has_room(K.nbytes):
             return HostMatrix(K)
-        there = self.device.put(K)
+        try:
+            there = self.device.put(K)
+        except torch.cuda.OutOfMemoryError:  # others may have taken it since
+            torch.cuda.empty_cache()
+            return HostMatrix(K)
         K.setflags(write=False)
         return DeviceMatrix(there, self.device, K)
 

@@ -101,9 +101,13 @@ class TorchPairs(Pairs):
     def _fused(self) -> FusedPairs | None:
         if not self._may_fuse:
             return None
-        return fuse(
-            self._program, self.leaves, self._row_terms, self.shape, self._device, self._halves
-        )
+        try:
+            return fuse(
+                self._program, self.leaves, self._row_terms, self.shape, self._device, self._halves
+            )
+        except torch.cuda.OutOfMemoryError:  # blocks need less than operands of all rows
+            torch.cuda.empty_cache()
+            return None
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""

@@ -218,7 +218,9 @@ class _Descent:
             return ended
         before = np.inf
         for _ in range(_RESTARTS):
-            R, worst = self._look(precondition, sizes)
+            R, worst = self._look_in_time(precondition, sizes)
+            if R is None:
+                return Status.TIME_LIMIT
             if not np.isfinite(worst):
                 return Status.NOT_FINITE
             if worst <= self.solver.tol:
@@ -233,6 +235,15 @@ class _Descent:
             if ended is not Status.SOLVED:
                 return ended
         return Status.INACCURATE
+
+    def _look_in_time(
+        self, precondition: Preconditioner, sizes: Array
+    ) -> tuple[Array | None, float]:
+        """Look; None where the time was over before, and there is an answer to be kept."""
+        R, worst = None, np.inf
+        with self.watch.keeping(lambda: bool(np.any(self.W))):
+            R, worst = self._look(precondition, sizes)
+        return R, worst
 
     def _look(self, precondition: Preconditioner, sizes: Array) -> tuple[Array, float]:
         """Return the true residual, and the largest of its sizes."""
