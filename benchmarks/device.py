@@ -75,6 +75,7 @@ ROWS = {
     "large_programme": alone(40, machines.large_programme),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),
+    "centres": alone(110, machines.centres),
     "tensors": alone(20, machines.tensors),
     "process": alone(20, machines.process),
     "projections": alone(25, machines.projections),

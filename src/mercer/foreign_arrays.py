@@ -36,6 +36,7 @@ METHODS = (
 _PROCESSOR, _CUDA, _PINNED = 1, 2, 3  # numbers of devices in DLPack
 _DENSE = ("", "torch.strided")  # layouts
 _ANSWERED = "answers_in_kind"  # marks a method that has been wrapped
+_WITHOUT_NUMPY = ("bfloat16", "float8", "float4")  # numbers of torch that float32 holds
 _NUMBERS = "biuf"  # kinds of NumPy's types that other libraries have, too
 
 
@@ -80,8 +81,13 @@ def on_host(X: Any) -> Array:
             "scipy.sparse"
         )
     if hasattr(X, "detach") and hasattr(X, "cpu"):  # torch: gradients do not travel
-        X = X.detach().cpu().resolve_conj().resolve_neg()
-        if "bfloat16" in str(X.dtype):
+        X = X.detach().cpu()
+        if getattr(X, "is_quantized", False):
+            raise TypeError(
+                f"a quantized tensor ({X.dtype}) is not read; pass its numbers, X.dequantize()"
+            )
+        X = X.resolve_conj().resolve_neg()
+        if any(name in str(X.dtype) for name in _WITHOUT_NUMPY):
             X = X.float()
         return np.asarray(X.numpy())
     if device_name(X) == "cpu":
@@ -195,7 +201,8 @@ def _one_device(name: str, given: dict[str, Any]) -> tuple[Any, str]:
             f"on {device!r}; bring them together, e.g. by {first}.cpu()"
         )
     asked = get_config().device
-    if asked is not None and device != "cpu" and device not in (asked, f"{asked}:0"):
+    those = asked.split(",") if asked else []  # of several, each may hold rows
+    if those and device != "cpu" and device not in [*those, *(f"{one}:0" for one in those)]:
         raise ValueError(
             f"{name}: {first} is on {device!r}, but config(device={asked!r}) is in force; leave "
             "device=None, and the arrays decide"

@@ -23,23 +23,24 @@ class Place:
     device : str
         As in `mercer.config(device=...)`.
     kept : dict
-        By the number of an array of the machine: the array, and what a backend made of it there.
+        By the number of an array of the machine, and a word for what a backend made of it there:
+        the array, and that.
     """
 
     device: str
-    kept: dict[int, tuple[ref[Array], Any]] = field(default_factory=dict)
+    kept: dict[tuple[int, Any], tuple[ref[Array], Any]] = field(default_factory=dict)
 
-    def known(self, array: Array) -> Any:
+    def known(self, array: Array, what: Any) -> Any:
         """Return what was made of an array; None if nothing was."""
-        for number, (known, _) in list(self.kept.items()):  # threads may look at the same time
+        for key, (known, _) in list(self.kept.items()):  # threads may look at the same time
             if known() is None:
-                self.kept.pop(number, None)
-        owner, made = self.kept.get(id(array), (None, None))
+                self.kept.pop(key, None)
+        owner, made = self.kept.get((id(array), what), (None, None))
         return made if owner is not None and owner() is array else None
 
-    def keep(self, array: Array, made: Any) -> None:
+    def keep(self, array: Array, what: Any, made: Any) -> None:
         """Keep what was made of an array, as long as the array lives."""
-        self.kept[id(array)] = ref(array), made
+        self.kept[id(array), what] = ref(array), made
 
 
 _PLACES: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()

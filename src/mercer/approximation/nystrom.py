@@ -28,7 +28,7 @@ from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take, to_host
-from mercer.resources import rows_at_once, thread_limit
+from mercer.resources import require_memory, rows_at_once, thread_limit
 from mercer.row_chunks import chunked, slices
 
 # Pivots below this share of the largest entry are rounding: what they would add is divided by their
@@ -40,6 +40,7 @@ _OPERATIONS = 1 << 30
 _ALONE = 4000  # landmarks up to which threads of BLAS wait for one another longer than they work
 _SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
+_SQUARES = 2  # of landmarks on the host: what is solved for, and the inverse
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
 
 
@@ -138,7 +139,13 @@ class NystromFeatures(Features):
     def inverse(self) -> Array:
         """L^-1, lower triangular."""
         assert self.factor is not None
-        return self.factor.half_solve(np.eye(row_count(self.landmarks)))
+        m = row_count(self.landmarks)
+        require_memory(
+            _SQUARES * 8 * m * m,
+            f"the features at {m} landmarks, brought from a card",
+            "Use fewer landmarks, or a larger budget with mercer.config(memory=...).",
+        )
+        return self.factor.half_solve(np.eye(m))
 
     @classmethod
     def at(cls, expression: Expression, landmarks: Points) -> NystromFeatures:
@@ -146,10 +153,12 @@ class NystromFeatures(Features):
         backend, m = choose_backend(), row_count(landmarks)
         pairs = backend.pairs(expression, landmarks, None, np.float64)
         if backend.keeps(_MATRICES * 8.0 * m * m):
-            matrix = pairs.stored()
-            size = float(np.abs(matrix.diagonal()).max(initial=0.0))
-            factor = matrix.cholesky(np.zeros(m))
-            if factor is not None and (np.square(factor.diagonal()) > _ROUNDING * size).all():
+            factor = pairs.stored().cholesky(np.zeros(m))
+        else:
+            factor = pairs.packed_factor()
+        if factor is not None:
+            size = float(np.abs(backend.diagonal(expression, landmarks, np.float64)).max(initial=0))
+            if (np.square(factor.diagonal()) > _ROUNDING * size).all():
                 return cls(expression, landmarks, factor=factor)
         return cls._pivoted(expression, landmarks, pairs.dense())
 

@@ -16,9 +16,11 @@ from functools import cache
 from typing import Any
 
 from mercer.backends.contract import Backend, Band, Pairs, RowParts
-from mercer.resources import get_config, limit_idle
+from mercer.resources import PRODUCTS, get_config, limit_idle
 
 __all__ = ["Backend", "Band", "Pairs", "RowParts", "available_backends", "choose_backend"]
+
+_ON_PROCESSORS = ("native", "reference")  # the faster first
 
 
 def choose_backend() -> Backend:
@@ -31,6 +33,11 @@ def choose_backend() -> Backend:
             f"device={settings.device!r} is for the torch backend; say "
             f"config(backend='torch', device={settings.device!r}), or leave device=None"
         )
+    if settings.products != PRODUCTS[0] and name in _ON_PROCESSORS:
+        raise ValueError(
+            f"products={settings.products!r} is for the torch backend: backend={name!r} has no "
+            f"such products; leave products={PRODUCTS[0]!r}"
+        )
     return _load(name, settings.device) if name else _default()
 
 
@@ -42,7 +49,7 @@ def available_backends() -> list[str]:
     >>> "reference" in available_backends()
     True
     """
-    found = [name for name in ("native", "reference") if _try(name, None) is not None]
+    found = [name for name in _ON_PROCESSORS if _try(name, None) is not None]
     # looked for only: to import torch takes seconds
     return [*found, "torch"] if importlib.util.find_spec("torch") else found
 

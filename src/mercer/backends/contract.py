@@ -87,6 +87,14 @@ class Pairs(ABC):
     def stored(self) -> StoredMatrix:
         """Evaluate the whole matrix of Y that is X, where the backend works with it."""
 
+    def packed_factor(self) -> Factor | None:
+        """Factor the matrix of Y that is X, in float64, where a backend holds its triangle alone.
+
+        For matrices too large for `stored`. None where it has no room, knows no such way, or the
+        matrix is not positive definite.
+        """
+        return None
+
     @abstractmethod
     def matmul(self, V: Array) -> Array:
         """Multiply by V (m, k) without storing the matrix; float64 result (n, k)."""

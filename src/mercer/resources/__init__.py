@@ -16,6 +16,7 @@ from mercer.resources.memory import (
 )
 from mercer.resources.settings import (
     BACKENDS,
+    PRODUCTS,
     Config,
     config,
     get_config,
@@ -28,6 +29,7 @@ __all__ = [
     "BACKENDS",
     "Config",
     "MemoryBudgetError",
+    "PRODUCTS",
     "available_memory",
     "call_threads",
     "config",

@@ -13,7 +13,7 @@ from typing import Any
 
 BACKENDS = ("native", "reference", "torch")
 PRODUCTS = ("float32", "float16")
-_DEVICE = re.compile(r"cpu|cuda(:\d+)?|cuda:\d+(,cuda:\d+)+")
+_DEVICE = re.compile(r"cpu(,cpu)*|cuda(:\d+)?|cuda:\d+(,cuda:\d+)+")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 

@@ -28,6 +28,7 @@ from mercer.backends.stored import Factor, StoredMatrix
 from mercer.backends.torch.boxes.descents import LEAST, can_descend, is_compiled, solve_boxes
 from mercer.backends.torch.device import choose_devices
 from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
+from mercer.backends.torch.factors.packed import PackedFactor
 from mercer.backends.torch.features import TorchFeatures
 from mercer.backends.torch.fusing.fused import is_available
 from mercer.backends.torch.landmarks import DeviceRows
@@ -125,7 +126,11 @@ class Torch(Backend):
         """Send it to the device; keep it on the host where that has no room."""
         if not self.device.has_room(K.nbytes):
             return HostMatrix(K)
-        there = self.device.put(K)
+        try:
+            there = self.device.put(K)
+        except torch.cuda.OutOfMemoryError:  # others may have taken it since
+            torch.cuda.empty_cache()
+            return HostMatrix(K)
         K.setflags(write=False)
         return DeviceMatrix(there, self.device, K)
 
@@ -194,10 +199,10 @@ class Torch(Backend):
         self, expression: Expression, X: Points, landmarks: Points, factor: Factor
     ) -> DeviceRows | None:
         """Send points and landmarks to a card, where the factor is."""
-        on_card = self.device.is_card and isinstance(factor, DeviceFactor)
+        on_card = self.device.is_card and isinstance(factor, DeviceFactor | PackedFactor)
         if not on_card or is_objects(X) or is_sparse(X) or lower(expression).externals:
             return None
-        assert isinstance(factor, DeviceFactor)
+        assert isinstance(factor, DeviceFactor | PackedFactor)
         halves = get_config().products == "float16"
         return DeviceRows(expression, X, landmarks, factor, self.device, self._fused, halves)
 

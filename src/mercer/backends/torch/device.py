@@ -112,6 +112,33 @@ class Device:
                 entries = max(_LEAST_ENTRIES, entries // 4)
             torch.cuda.empty_cache()
 
+    def once(self, work: Callable[[], T], size: float, what: str) -> T:
+        """Return work() of something that cannot be had in blocks; say so where it has no room.
+
+        Parameters
+        ----------
+        work : callable
+            Takes the memory; what it took is let go when it fails.
+        size : float
+            Bytes that it takes.
+        what : str
+            What they are for.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the card has no room. The process goes on.
+        """
+        try:
+            return work()
+        except torch.cuda.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
+            raise MemoryBudgetError(
+                f"{what} needs {format_bytes(size)} on the device {self.name!r}, where "
+                f"{format_bytes(self.free())} are free. Let go of tensors that are held there, or "
+                "take another device."
+            ) from error
+
 
 def to_host(tensor: torch.Tensor) -> Array:
     """Return a NumPy array."""

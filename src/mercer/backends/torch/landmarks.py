@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import TypeAlias
 
@@ -13,16 +12,15 @@ from mercer.array_types import Array, Points
 from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.backends.torch.device_matrix import DeviceFactor, factored, product
+from mercer.backends.torch.device_matrix import DeviceFactor, product
+from mercer.backends.torch.factors.packed import PackedFactor
+from mercer.backends.torch.factors.squares import Squares, squares
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
 from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
-_EPS = float(np.finfo(float).eps)
-_TINY = float(np.finfo(float).tiny)
 _SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels
-_STRIP = 2048  # rows of a square at a time: high enough for full speed
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
@@ -35,7 +33,7 @@ class DeviceRows(BoundRows):
         The kernel.
     X, landmarks : Points
         Rows, and those that they are compared with.
-    factor : DeviceFactor
+    factor : DeviceFactor or PackedFactor
         Of the kernel between landmarks.
     device : Device
         Where.
@@ -50,13 +48,12 @@ class DeviceRows(BoundRows):
         expression: Expression,
         X: Points,
         landmarks: Points,
-        factor: DeviceFactor,
+        factor: DeviceFactor | PackedFactor,
         device: Device,
         fused: bool,
         halves: bool = False,
     ) -> None:
-        self.device, self.half = device, factor.half
-        self.lower = factor.tensor
+        self.device, self.factor, self.half = device, factor, factor.half
         self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused, halves)
 
     @cached_property
@@ -75,7 +72,7 @@ class DeviceRows(BoundRows):
         n, m = self.exact.shape
 
         def add_up(entries: int) -> Tensor:
-            found = torch.empty(n, dtype=torch.float64, device=self.lower.device)
+            found = torch.empty(n, dtype=torch.float64, device=self.device.name)
             for part in parts(n, entries // (_MATRICES * max(1, m))):
                 B = self.exact.block(part, slice(0, m))
                 found[part] = self.half(B.T).square_().sum(dim=0)
@@ -178,45 +175,30 @@ class DeviceLandmarkRows(LandmarkRows):
         """Add up blocks of features, and factor, all on the card."""
         rows, device = self._rows, self._rows.device
         s, m = device.put(share, np.float64), rows.exact.shape[1]
-        mean = torch.zeros(m, dtype=torch.float64, device=s.device)
-        if self._bias:
-            every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
-            every.index_add_(0, device.put(index), s)
-            mean = rows.half(rows.back.times(every[:, None]))[:, 0] / s.sum()
+        mean = self._mean(index, s)
 
-        def add_up(entries: int) -> Tensor:
-            G = (rows.lower - mean) * lone**0.5  # the features of landmarks are L
-            matrix = torch.zeros_like(G)
-            _add_square(matrix, G.T)
-            del G
+        def add_up(entries: int) -> Squares:
+            total = squares(rows.factor, mean, lone, device)
             for part in parts(len(index), entries // (_MATRICES * max(1, m))):
                 B = rows.exact.block(index[part], slice(0, m))
-                G = (rows.half(B.T) - mean[:, None]) * s[part].sqrt()
-                _add_square(matrix, G)
-            return matrix
+                G = rows.half(B.T)
+                G -= 0.0 if mean is None else mean[:, None]
+                total.add(G * s[part].sqrt())
+            return total
 
-        matrix = device.in_blocks(add_up, f"a block of features of {m} landmarks")
-        return _definite(matrix, penalty, device)
+        found = device.in_blocks(add_up, f"a block of features of {m} landmarks")
+        return found.factor(penalty)
+
+    def _mean(self, index: Array, s: Tensor) -> Tensor | None:
+        """Return the mean of features by weights of some points; None for that of landmarks."""
+        rows = self._rows
+        if not self._bias:
+            return torch.zeros(rows.exact.shape[1], dtype=torch.float64, device=s.device)
+        if not len(index):
+            return None
+        every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
+        every.index_add_(0, rows.device.put(index), s)
+        return rows.half(rows.back.times(every[:, None]))[:, 0] / s.sum()
 
     def _turned(self, W: Array) -> Tensor:
         return self._rows.half(self._rows.device.put(W, np.float64), transposed=True)
-
-
-def _add_square(matrix: Tensor, G: Tensor) -> None:
-    """Add G G' to what is on and below the diagonal, all that a factor reads."""
-    for part in parts(len(G), _STRIP):
-        matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
-
-
-def _definite(matrix: Tensor, penalty: float, device: Device) -> DeviceFactor:
-    """Factor; what is not positive definite for rounding gets more on its diagonal."""
-    floor = len(matrix) * _EPS * float(matrix.trace())
-    shift = penalty
-    while math.isfinite(shift):
-        A = matrix.clone()
-        A.diagonal().add_(shift)
-        L, info = factored(A, device)
-        if info == 0:
-            return DeviceFactor(L, device)
-        shift = max(10 * shift, floor, _TINY)
-    return DeviceFactor(torch.full_like(matrix, torch.nan), device)  # of numbers that are none

@@ -114,11 +114,12 @@ def _columns(columns: Points, centred: bool, device: Device) -> tuple[Array | No
     """Return the centre, and columns about it; those of a machine that was moved here stay."""
     place = current_place()
     stays = place is not None and isinstance(columns, np.ndarray)
-    if place is not None and stays and (found := place.known(columns)) is not None:
-        if found[0] == (centred, device):
-            return found[1], found[2]
+    if place is not None and stays:
+        found: tuple[Array | None, Rows] | None = place.known(columns, (centred, device))
+        if found is not None:
+            return found
     centre = _centre(columns) if centred else None
     there = Rows(columns, centre, device)
     if place is not None and stays and there.is_resident:
-        place.keep(columns, ((centred, device), centre, there))
+        place.keep(columns, (centred, device), (centre, there))
     return centre, there

@@ -28,6 +28,7 @@ from mercer.backends.torch.device import (
 )
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.externals import External
+from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind
 from mercer.backends.torch.program import Block, run
@@ -37,6 +38,9 @@ from mercer.points import row_count
 from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
+# Triangles that a packed factor is made for (it, and a preconditioner made of it), and their share
+# of what is free: the rest is for rows, and blocks of features.
+PACKED, PACKED_SHARE = 2, 0.8
 _WIDTH = 1 << 15  # columns of a block in products: rows of it fill the rest
 
 
@@ -97,9 +101,13 @@ class TorchPairs(Pairs):
     def _fused(self) -> FusedPairs | None:
         if not self._may_fuse:
             return None
-        return fuse(
-            self._program, self.leaves, self._row_terms, self.shape, self._device, self._halves
-        )
+        try:
+            return fuse(
+                self._program, self.leaves, self._row_terms, self.shape, self._device, self._halves
+            )
+        except torch.cuda.OutOfMemoryError:  # blocks need less than operands of all rows
+            torch.cuda.empty_cache()
+            return None
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
@@ -131,6 +139,26 @@ class TorchPairs(Pairs):
         if there is None:
             return HostMatrix(self.dense())
         return DeviceMatrix(there, self._device, exact=self._in_float64())
+
+    def packed_factor(self) -> PackedFactor | None:
+        """Factor the symmetric matrix as a triangle, each panel evaluated where it stays."""
+        n, needed = self.shape[0], PACKED * packed_bytes(self.shape[0])
+        if not self._device.is_card or needed > PACKED_SHARE * self._device.free():
+            return None
+
+        def panel(part: slice) -> Tensor:
+            mine = self._device.empty((n - part.start, part.stop - part.start), torch.float64)
+
+            def fill(entries: int) -> None:
+                for some in parts(len(mine), entries // (part.stop - part.start)):
+                    rows = slice(part.start + some.start, part.start + some.stop)
+                    mine[some] = self.block(rows, part)
+
+            self._device.in_blocks(fill, f"a panel of the kernel matrix of {n} points")
+            return mine
+
+        what = f"the factor of the kernel matrix of {n} points"
+        return self._device.once(lambda: packed_cholesky(n, panel, self._device), needed, what)
 
     def _evaluated(self) -> Tensor | None:
         """Evaluate the symmetric matrix on the device; None where it has no room for it."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
 from mercer.points import take
+
+_HEARD = 0.1  # seconds between two looks at the clock, and at the signals
 
 
 class SharedPairs(TorchPairs):
@@ -85,10 +88,18 @@ class SharedPairs(TorchPairs):
         return np.asarray(sum(self._on_all(on_one)))
 
     def _on_all(self, work: Callable[[slice, TorchPairs], Array]) -> list[Array]:
+        """Work on all devices at once; Ctrl-C and time limits are heard while they do."""
         shares = [(part, pairs) for part, pairs in self._shares if part.stop > part.start]
-        with ThreadPoolExecutor(len(shares) or 1) as pool:  # time limits hold in all of them
+        pool = ThreadPoolExecutor(len(shares) or 1)
+        try:
             waiting = [
                 pool.submit(copy_context().run, partial(work, part, pairs))
                 for part, pairs in shares
             ]
+            while wait(waiting, timeout=_HEARD, return_when=FIRST_EXCEPTION).not_done:
+                if any(found.done() and found.exception() for found in waiting):
+                    break
+                deadline.check()
             return [found.result() for found in waiting]
+        finally:  # what is left of an interrupted product ends by itself, and is dropped
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -18,7 +18,10 @@ from mercer.problems import LinearSystem
 # takes 2 m^2 operations at 6e13 a second, a pass 2 m values at 6e11, and one of some rows needs
 # about 40 passes more.
 _WHOLE = 4000
-_FEW = 4  # rows for each landmark of which a factor is made first
+_FEW = 4  # rows for each landmark of which a factor is made first, and how many more are next
+# Seconds of a row of a factor over m^2, and of a value of a pass; passes that rows beside the
+# landmarks save. With more landmarks than these allow for, the landmarks alone make a factor.
+_ROW, _VALUE, _SAVED = 2 / 6e13, 2 / 6e11, 20
 _MADE_UP = 1e-5  # of sums before they cancel: right-hand sides that float32 may have made up
 _NOTHING = 64 * float(
     np.finfo(float).eps
@@ -159,16 +162,25 @@ class CardEquations:
         return None if made_up.any() else found
 
     def first_sample(self) -> int:
-        """Return how many rows a factor is made of first."""
+        """Return how many rows a factor is made of first; 0 for the landmarks alone."""
         n, m = self.problem.gram.shape[0], len(self.right)
-        return int(n) if m <= _WHOLE else min(n, _FEW * m)
+        if m <= _WHOLE:
+            return int(n)
+        few = min(n, _FEW * m)
+        return few if few * m * _ROW <= _SAVED * n * _VALUE else 0
+
+    def larger_sample(self, rows: int) -> int:
+        """Return how many to take after a factor that did not serve."""
+        return min(self.problem.gram.shape[0], _FEW * max(rows, len(self.right)))
 
     def factors(self, count: int, seed: int) -> list[tuple[Array, Factor]]:
         """Factor G'SG + penalty of some rows, for the targets of each penalty."""
         s = self.problem.row_weights
         n, total = len(s), self._weight
         index, share, lone = np.arange(n), s, 0.0
-        if count < n:
+        if not count:
+            index, share, lone = index[:0], s[:0], total / len(self.right)
+        elif count < n:
             rng, even = np.random.default_rng(seed), bool((s == s[0]).all())
             index = np.sort(rng.choice(n, count, replace=not even, p=None if even else s / total))
             share, lone = np.full(count, total / count), total / n

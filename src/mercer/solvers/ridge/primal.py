@@ -76,7 +76,10 @@ def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Arra
     """Solve by singular values: of all best fits, that of least norm; and whether it was alone."""
     root = np.sqrt(design.s)[:, None]
     E = root * design.dense()
-    U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
+    try:
+        U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
+    except np.linalg.LinAlgError:  # of numbers that are none, or too far apart for any answer
+        return np.full((E.shape[1], y.shape[1]), np.nan), False
     kept = sigma > max(E.shape) * _EPS * sigma.max(initial=0.0)
     shrink = sigma[kept] / (sigma[kept] ** 2 + penalty)
     w = Vt[kept].T @ (shrink[:, None] * (U[:, kept].T @ (root * design.center(y))))

@@ -126,7 +126,8 @@ class PrimalConjugateGradient(Solver):
         system = CardEquations.of(problem)
         if system is None:
             return None
-        n, rows = problem.gram.shape[0], self.sample or system.first_sample()
+        n = problem.gram.shape[0]
+        rows = self.sample or system.first_sample()
         W = np.zeros_like(system.right) if weights is None else weights / scales
         descent = _Descent(self, system, watch, W)
         while True:
@@ -134,7 +135,7 @@ class PrimalConjugateGradient(Solver):
             ended = descent.run(precondition, is_whole=False)
             if ended is not Status.INACCURATE or rows >= n or descent.steps >= self.max_iter:
                 break
-            rows = min(n, _GROWTH * rows)
+            rows = system.larger_sample(rows)
         if ended is Status.INACCURATE:
             return None
         found, intercept = scales * descent.W, scales * system.intercept(descent.W)
@@ -218,7 +219,9 @@ class _Descent:
             return ended
         before = np.inf
         for _ in range(_RESTARTS):
-            R, worst = self._look(precondition, sizes)
+            R, worst = self._look_in_time(precondition, sizes)
+            if R is None:
+                return Status.TIME_LIMIT
             if not np.isfinite(worst):
                 return Status.NOT_FINITE
             if worst <= self.solver.tol:
@@ -233,6 +236,15 @@ class _Descent:
             if ended is not Status.SOLVED:
                 return ended
         return Status.INACCURATE
+
+    def _look_in_time(
+        self, precondition: Preconditioner, sizes: Array
+    ) -> tuple[Array | None, float]:
+        """Look; None where the time was over before, and there is an answer to be kept."""
+        R, worst = None, np.inf
+        with self.watch.keeping(lambda: bool(np.any(self.W))):
+            R, worst = self._look(precondition, sizes)
+        return R, worst
 
     def _look(self, precondition: Preconditioner, sizes: Array) -> tuple[Array, float]:
         """Return the true residual, and the largest of its sizes."""

@@ -38,7 +38,7 @@ def kernel(
     number = tl.zeros((BM, BN), tl.int32)
     for start in range(0, m, BN):
         columns = start + lanes
-        y = tl.load(Y + columns[None, :] * D + inner[:, None])
+        y = tl.load(Y + columns.to(tl.int64)[None, :] * D + inner[:, None])
         score = tl.load(HY + columns)[None, :] - tl.dot(x, y)
         number = tl.where(score < best, start, number)
         second = tl.minimum(second, tl.maximum(score, best))
