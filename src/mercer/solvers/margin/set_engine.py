@@ -167,11 +167,11 @@ class Sets(Engine):
             return
         if _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
             few, some = self._solved_among(parts, small, loose)
-            if share_in_use(few, self.source.n) > LEAST_USED:
-                if self._in_clusters(parts, some, loose, products):
-                    return
-                if whole and self._stores(parts, few, _MANY_OF_FEW):
-                    return
+            many = share_in_use(few, self.source.n) > LEAST_USED and not self.watch.stopped
+            if many and self._in_clusters(parts, some, loose, products):
+                return
+            if whole and self._stores(parts, few, _MANY_OF_FEW):
+                return
         few, some = self._solved_among(parts, fair, loose)
         if not (whole and self._stores(parts, few, _MANY)):
             self._adopt(parts, some, products)
