@@ -299,7 +299,7 @@ class TorchPairs(Pairs):
         externals = [e.block(index, part) for e in self._externals]
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
         like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
-        return run(self._program, Block(leaves, terms, externals, like)).to(self._type)
+        return run(self._program, Block(leaves, terms, externals, like), self._type)
 
 
 def _plain_index(index: Index, n: int) -> Index:

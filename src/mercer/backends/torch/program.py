@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 import torch
 
@@ -35,12 +37,28 @@ class Block:
     like: Tensor
 
 
-def run(program: Program, block: Block) -> Tensor:
-    """Evaluate all operations; return register 0."""
+def run(program: Program, block: Block, dtype: Any = None) -> Tensor:
+    """Evaluate all operations; return register 0, in a type that may be asked for."""
     registers = [*block.leaves, *[block.like] * (program.registers - len(block.leaves))]
-    for op in program.ops:
+    for op in program.ops[:-1]:
         registers[op.out] = _VERBS[Code(op.code)](op, registers, program, block)
-    return registers[0]
+    for op in program.ops[-1:]:
+        if Code(op.code) is Code.EXP and op.out == 0 and _takes_one_pass(registers[op.a]):
+            from mercer.backends.torch.fusing.exponentials import exponential  # noqa: PLC0415  imports Triton
+
+            argument = registers[op.a]
+            return exponential(argument, op.c0, op.c1, dtype or argument.dtype)
+        registers[op.out] = _VERBS[Code(op.code)](op, registers, program, block)
+    return registers[0] if dtype is None else registers[0].to(dtype)
+
+
+def _takes_one_pass(x: Tensor) -> bool:
+    return x.is_cuda and x.dtype is torch.float64 and x.is_contiguous() and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 _Verb = Callable[[Op, list[Tensor], Program, Block], Tensor]
