@@ -239,13 +239,38 @@ def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert descents.can_descend(boxes) == can
 
 
-@pytest.mark.parametrize(("room", "size"), [(232448, 128), (101376, 128), (49152, 64)])
-def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, size):
+@pytest.mark.parametrize(
+    ("room", "running", "size"),
+    [(232448, 1, 192), (232448, 132, 192), (232448, 133, 128), (101376, 1, 128), (49152, 1, 64)],
+)
+def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, running, size):
     class Card:
         shared_memory_per_block_optin = room
+        multi_processor_count = 132
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    assert descents._size_of_sets("cuda:0") == size
+    assert descents._size_of_sets("cuda:0", running) == size
+
+
+def test_the_last_programmes_go_on_with_larger_sets(on_cpu, monkeypatch):
+    boxes, sizes = [svc, svr, ridge, pair], []
+
+    def size_of(device, running):
+        sizes.append(running)
+        return 8 if running > 2 else 40
+
+    monkeypatch.setattr(descents, "_FIRST", 1)
+    monkeypatch.setattr(descents, "_ROUNDS", 1)
+    monkeypatch.setattr(descents, "_size_of_sets", size_of)
+    for box, answer in zip(boxes, descend(boxes, 1e-4, 10**6), strict=True):
+        best = objective(box, on_stored(K, box, 1e-4, 10**6, None).b)
+        assert answer.violation <= 1e-4 and abs(answer.b.sum()) < 1e-9
+        assert objective(box, answer.b) <= best + 1e-5 * max(1.0, abs(best))
+        rows = np.arange(120) if box.rows is None else box.rows
+        F = box.gradient - K[np.ix_(rows, rows)].astype(float) @ answer.b
+        F -= 0.0 if box.shift is None else box.shift * answer.b
+        np.testing.assert_allclose(answer.gradient, F, atol=1e-9)
+    assert min(sizes) <= 2 < max(sizes)
 
 
 # --- paths ---------------------------------------------------------------------------------------
