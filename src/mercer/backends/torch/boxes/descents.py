@@ -23,6 +23,8 @@ from mercer.backends.torch.boxes.kernel_parts import GROUPS
 from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
+from mercer.backends.torch.boxes.turns import in_turns
+from mercer.backends.torch.device import Device
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -41,6 +43,7 @@ _PATIENCE = (
 _FALLEN = 0.99  # of the least violation: what counts as a new one
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
+_VARIABLE = 4 * 2 + 8 * 6  # bytes: its row and its sum, and what a programme says of it
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
@@ -60,14 +63,24 @@ def can_descend(boxes: Sequence[Box]) -> bool:
 
 
 def solve_boxes(
-    K: Tensor, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    K: Tensor,
+    boxes: Sequence[Box],
+    tol: float,
+    max_iter: int,
+    poll: Poll | None,
+    device: Device,
 ) -> list[BoxAnswer]:
-    """Solve programmes side by side; see `Backend.box_qps`.
+    """Solve programmes side by side, as far as the card has room; see `Backend.box_qps`.
 
     Parameters are those of `descend`, but for the programmes, which are on the host.
     """
-    programmes = on_device(K, boxes)
-    return programmes.answers(*descend([K], programmes, tol, max_iter, poll))
+
+    def solve(some: Sequence[Box]) -> list[BoxAnswer]:
+        programmes = on_device(K, some)
+        return programmes.answers(*descend([K], programmes, tol, max_iter, poll))
+
+    needed = _VARIABLE * float(sum(len(box.gradient) for box in boxes))
+    return in_turns(boxes, solve, needed, device, "a box programme")
 
 
 def descend(
