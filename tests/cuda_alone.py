@@ -77,7 +77,7 @@ def compiled(folder, size):
 
 def descend_alone(monkeypatch, size, follow, solve):
     """Let descents run by these, in narrow groups, on any device."""
-    monkeypatch.setattr(descents, "_size_of_sets", lambda device: size)
+    monkeypatch.setattr(descents, "_size_of_sets", lambda device, running: size)
     monkeypatch.setattr(descents, "_NARROWEST", 4)
     monkeypatch.setattr(descents, "_follow_kernel", follow)
     monkeypatch.setattr(descents, "_solve_kernel", solve)

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import mercer
 from mercer.backends.boxes import Box, BoxPath, PathStep, multiplier
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.smo import low, on_stored, up
+from mercer.gram.sizes import descents_at_once
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import compiled, descend_alone  # noqa: E402
@@ -18,6 +20,7 @@ from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - after the skip
 from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
+from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
@@ -75,7 +78,7 @@ def descend(boxes, tol, limit, poll=None):
         )
         for box in boxes
     ]
-    return descents.solve_boxes(torch.from_numpy(K), both, tol, limit, poll)
+    return descents.solve_boxes(torch.from_numpy(K), both, tol, limit, poll, Device("cpu"))
 
 
 def objective(box, b):
@@ -239,13 +242,59 @@ def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert descents.can_descend(boxes) == can
 
 
-@pytest.mark.parametrize(("room", "size"), [(232448, 128), (101376, 128), (49152, 64)])
-def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, size):
+@pytest.mark.parametrize(
+    ("room", "running", "size"),
+    [(232448, 1, 192), (232448, 132, 192), (232448, 133, 128), (101376, 1, 128), (49152, 1, 64)],
+)
+def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, running, size):
     class Card:
         shared_memory_per_block_optin = room
+        multi_processor_count = 132
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    assert descents._size_of_sets("cuda:0") == size
+    assert descents._size_of_sets("cuda:0", running) == size
+
+
+def test_the_last_programmes_go_on_with_larger_sets(on_cpu, monkeypatch):
+    boxes, sizes = [svc, svr, ridge, pair], []
+
+    def size_of(device, running):
+        sizes.append(running)
+        return 8 if running > 2 else 40
+
+    monkeypatch.setattr(descents, "_FIRST", 1)
+    monkeypatch.setattr(descents, "_ROUNDS", 1)
+    monkeypatch.setattr(descents, "_size_of_sets", size_of)
+    for box, answer in zip(boxes, descend(boxes, 1e-4, 10**6), strict=True):
+        best = objective(box, on_stored(K, box, 1e-4, 10**6, None).b)
+        assert answer.violation <= 1e-4 and abs(answer.b.sum()) < 1e-9
+        assert objective(box, answer.b) <= best + 1e-5 * max(1.0, abs(best))
+        rows = np.arange(120) if box.rows is None else box.rows
+        F = box.gradient - K[np.ix_(rows, rows)].astype(float) @ answer.b
+        F -= 0.0 if box.shift is None else box.shift * answer.b
+        np.testing.assert_allclose(answer.gradient, F, atol=1e-9)
+    assert min(sizes) <= 2 < max(sizes)
+
+
+def test_programmes_that_do_not_fit_at_once_take_turns(on_cpu, monkeypatch):
+    def full(K, boxes):
+        if len(boxes) > 1:
+            raise torch.cuda.OutOfMemoryError
+        return on_device(K, boxes)
+
+    wanted = descend([svc, pair, svr], 1e-4, 10**6)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(descents, "on_device", full)
+    for one, other in zip(descend([svc, pair, svr], 1e-4, 10**6), wanted, strict=True):
+        np.testing.assert_allclose(one.b, other.b, atol=1e-12)
+
+
+def test_descents_on_a_card_take_none_of_the_hosts_memory(monkeypatch):
+    matrix = DeviceMatrix(torch.from_numpy(K), Device("cpu"))
+    with mercer.config(memory=1000):
+        assert descents_at_once(matrix, 120) == 1
+        matrix.descends_elsewhere = True
+        assert descents_at_once(matrix, 120) > 1000
 
 
 # --- paths ---------------------------------------------------------------------------------------

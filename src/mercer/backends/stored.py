@@ -58,10 +58,13 @@ class StoredMatrix(ABC):
         (n, n).
     dtype : numpy dtype
         Type of the entries.
+    descends_elsewhere : bool
+        Whether descents on it take the memory of a device, which looks after that itself.
     """
 
     shape: tuple[int, int]
     dtype: Any
+    descends_elsewhere: bool = False
 
     @property
     @abstractmethod

@@ -166,7 +166,7 @@ class Torch(Backend):
         if K.dtype == np.float32 and self.device.is_card and can_descend(boxes):
             held = kept_on_device(K, self.device)
             if held is not None:
-                return solve_boxes(held, boxes, tol, max_iter, poll)
+                return solve_boxes(held, boxes, tol, max_iter, poll, self.device)
         return self._host.box_qps(K, boxes, tol, max_iter, poll)
 
     def box_paths(

@@ -60,6 +60,7 @@ class DeviceMatrix(StoredMatrix):
         self.tensor, self._device, self._exact = K, device, exact
         self.shape = (len(K), len(K))
         self.dtype = np.dtype(str(K.dtype).removeprefix("torch."))
+        self.descends_elsewhere = device.is_card and self.dtype == np.float32
         if array is not None:
             self.__dict__["_array"] = array
 
@@ -131,7 +132,7 @@ class DeviceMatrix(StoredMatrix):
     ) -> list[BoxAnswer]:
         """Descend on the card, all programmes at once, where it can; else on the host."""
         if self._descends(boxes):
-            return solve_boxes(self.tensor, boxes, tol, max_iter, poll)
+            return solve_boxes(self.tensor, boxes, tol, max_iter, poll, self._device)
         rows, some = [box.rows for box in boxes if box.rows is not None], np.zeros(0, np.int64)
         if "_array" not in self.__dict__ and len(rows) == len(boxes) > 0:
             some = np.unique(np.concatenate(rows))
@@ -153,7 +154,7 @@ class DeviceMatrix(StoredMatrix):
                 return self.box_paths_on_several([(self, paths)], tol, max_iter, poll)[0]
 
             def side_by_side(boxes: Sequence[Box], asked: Poll | None) -> list[BoxAnswer]:
-                return solve_boxes(self.tensor, boxes, tol, max_iter, asked)
+                return solve_boxes(self.tensor, boxes, tol, max_iter, asked, self._device)
 
             at_rows = partial(values_at, self.tensor, device=self._device)
             return solve_paths(self, paths, side_by_side, poll, at_rows)

@@ -23,11 +23,14 @@ from mercer.backends.torch.boxes.kernel_parts import GROUPS
 from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
+from mercer.backends.torch.boxes.turns import in_turns
+from mercer.backends.torch.device import Device
 
 Tensor: TypeAlias = torch.Tensor
 
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
-_SETS = (128, 64)  # variables of a set: the first that the card has room for, twice over
+_SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
+_SHARED = 128  # variables of a set where two programmes share a multiprocessor
 _FIXED = 34 << 10  # bytes of shared memory beside K between the variables of a set
 _SHARE = 0.3  # of the present violation: what a set is solved to; less takes more steps in all
 _INNER = 1024  # pair steps in a set at most
@@ -40,6 +43,7 @@ _PATIENCE = (
 _FALLEN = 0.99  # of the least violation: what counts as a new one
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
+_VARIABLE = 4 * 2 + 8 * 6  # bytes: its row and its sum, and what a programme says of it
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
@@ -59,14 +63,24 @@ def can_descend(boxes: Sequence[Box]) -> bool:
 
 
 def solve_boxes(
-    K: Tensor, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    K: Tensor,
+    boxes: Sequence[Box],
+    tol: float,
+    max_iter: int,
+    poll: Poll | None,
+    device: Device,
 ) -> list[BoxAnswer]:
-    """Solve programmes side by side; see `Backend.box_qps`.
+    """Solve programmes side by side, as far as the card has room; see `Backend.box_qps`.
 
     Parameters are those of `descend`, but for the programmes, which are on the host.
     """
-    programmes = on_device(K, boxes)
-    return programmes.answers(*descend([K], programmes, tol, max_iter, poll))
+
+    def solve(some: Sequence[Box]) -> list[BoxAnswer]:
+        programmes = on_device(K, some)
+        return programmes.answers(*descend([K], programmes, tol, max_iter, poll))
+
+    needed = _VARIABLE * float(sum(len(box.gradient) for box in boxes))
+    return in_turns(boxes, solve, needed, device, "a box programme")
 
 
 def descend(
@@ -107,7 +121,8 @@ def _descend(
     only: Array | None,
 ) -> tuple[Array, Array]:
     limit = min(max_iter, INT32)
-    rounds, progress = Rounds(matrices, programmes, tol, limit), _Progress()
+    progress, running = _Progress(), len(programmes.sizes) if only is None else len(only)
+    rounds = Rounds(matrices, programmes, tol, limit, running)
     if only is not None:
         rounds.only(only)
     seen: _Look | None = None
@@ -124,6 +139,8 @@ def _descend(
         asked = poll is not None and poll(int(found.steps.sum()), float(found.violations.max()))
         if asked or not len(going):
             break
+        if rounds.has_larger_sets(len(going)):
+            rounds, seen = rounds.carried_on(len(going)), None
         rounds.only(going)
     rounds.close()
     found = rounds.look().read()
@@ -133,7 +150,7 @@ def _descend(
 def measure(matrices: Sequence[Tensor], programmes: Programmes, tol: float | Array) -> Array:
     """Return the violations of all programmes where they stand; see `descend`."""
     with _own_stream(matrices[0]):
-        rounds = Rounds(matrices, programmes, tol, 0)
+        rounds = Rounds(matrices, programmes, tol, 0, len(programmes.sizes))
         rounds.close()
         return rounds.look().read().violations
 
@@ -183,6 +200,8 @@ class Rounds:
         Largest violation at the end, of all or of each.
     limit : int
         Pair steps of each programme.
+    running : int
+        How many programmes move: where they are many, sets are smaller.
     """
 
     def __init__(
@@ -191,9 +210,11 @@ class Rounds:
         programmes: Programmes,
         tol: float | Array,
         limit: int,
+        running: int,
     ) -> None:
         K = self._K = matrices[0]
         self._matrices, self._programmes, self._limit = matrices, programmes, limit
+        self._tol = tol
         number, largest = len(programmes.sizes), max(programmes.sizes)
         own = np.zeros(number, dtype=int) if programmes.matrix is None else programmes.matrix
         addresses = np.array([one.data_ptr() for one in matrices], dtype=np.uint64)[own]
@@ -203,7 +224,7 @@ class Rounds:
         self._tols = torch.from_numpy(np.broadcast_to(tol, number).astype(float)).to(K.device)
         self._width = max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
         self._groups = -(-largest // self._width)
-        size = _size_of_sets(K.device)
+        size = self._size = _size_of_sets(K.device, running)
         tube, shifted = programmes.epsilon is not None, programmes.shift is not None
         sums = 1 if programmes.sums is None else 2
         self._threads = min(self._width, 1024)
@@ -225,6 +246,18 @@ class Rounds:
 
     def _doubles(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.float64, device=self._K.device)
+
+    def has_larger_sets(self, running: int) -> bool:
+        """Return whether so few programmes are left that their sets may be larger."""
+        return _size_of_sets(self._K.device, running) > self._size
+
+    def carried_on(self, running: int) -> Rounds:
+        """Let all programmes go on from where they stand, with sets for so few."""
+        self.close()
+        other = Rounds(self._matrices, self._programmes, self._tol, self._limit, running)
+        for name in ("_steps", "_finished", "_violations"):
+            getattr(other, name).copy_(getattr(self, name))
+        return other
 
     def only(self, going: Array) -> None:
         """Go on with some programmes."""
@@ -302,9 +335,13 @@ def _at(K: Tensor) -> Any:
     return torch.cuda.device(K.device if K.is_cuda else -1)
 
 
-def _size_of_sets(device: Any) -> int:
-    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return next((s for s in _SETS if 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
+def _size_of_sets(device: Any, running: int) -> int:
+    """Return the variables of a set: fewer where programmes are more than multiprocessors."""
+    card = torch.cuda.get_device_properties(device)
+    room, most = card.shared_memory_per_block_optin, _SETS[0]
+    if running > card.multi_processor_count:
+        most = _SHARED
+    return next((s for s in _SETS if s <= most and 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
 
 
 @cache

@@ -20,8 +20,8 @@ from mercer.backends.contract import Poll
 from mercer.backends.torch.boxes.confirmation import Block, Place, Products, confirm, places
 from mercer.backends.torch.boxes.descents import COUNT, INT32, descend
 from mercer.backends.torch.boxes.programmes import Programmes
+from mercer.backends.torch.boxes.turns import in_turns
 from mercer.backends.torch.device import Device, to_host
-from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -69,22 +69,17 @@ def solve_grids(
     device : Device
         Where the matrices are.
     """
-    whole, paths = _bytes(blocks), sum(len(block.paths) for block in blocks)
-    free = device.free() if device.is_card else whole
-    turns = min(paths, max(1, -(-int(whole) // max(1, int(free)))))
-    while True:
-        try:
-            return _in_turns(blocks, turns, tol, max_iter, poll, device)
-        except torch.cuda.OutOfMemoryError as error:
-            torch.cuda.empty_cache()
-            if turns >= paths:
-                raise MemoryBudgetError(
-                    f"one of {paths} paths of box programmes needs "
-                    f"{format_bytes(whole / max(1, paths))} on the device {device.name!r} beside "
-                    f"its kernel matrix, where {format_bytes(device.free())} are free. Let go of "
-                    "tensors that are held there, or use backend='native'."
-                ) from error
-        turns = min(paths, 4 * turns)
+    waiting = [(k, path) for k, block in enumerate(blocks) for path in block.paths]
+
+    def solve(some: Sequence[tuple[int, BoxPath]]) -> list[tuple[int, BoxPathAnswer]]:
+        used = sorted({k for k, _ in some})
+        taken = [blocks[k]._replace(paths=[path for j, path in some if j == k]) for k in used]
+        found = _solve(taken, tol, max_iter, poll, device)
+        return [(k, one) for k, own in zip(used, found, strict=True) for one in own]
+
+    whole = _bytes(blocks)
+    found = in_turns(waiting, solve, whole, device, "a path of box programmes")
+    return [[one for j, one in found if j == k] for k in range(len(blocks))]
 
 
 def _bytes(blocks: Sequence[Block]) -> float:
@@ -95,27 +90,6 @@ def _bytes(blocks: Sequence[Block]) -> float:
         columns = sum(len(path.steps) for path in paths)
         found += _VARIABLE * variables + _COLUMN * columns * len(K)
     return found
-
-
-def _in_turns(
-    blocks: Sequence[Block],
-    turns: int,
-    tol: float,
-    max_iter: int,
-    poll: Poll | None,
-    device: Device,
-) -> list[list[BoxPathAnswer]]:
-    """Solve some of the paths of each matrix after others."""
-    answers: list[list[BoxPathAnswer]] = [[] for _ in blocks]
-    each = -(-sum(len(block.paths) for block in blocks) // turns)
-    waiting = [(k, path) for k, block in enumerate(blocks) for path in block.paths]
-    for first in range(0, len(waiting), each):
-        some = waiting[first : first + each]
-        used = sorted({k for k, _ in some})
-        taken = [blocks[k]._replace(paths=[path for j, path in some if j == k]) for k in used]
-        for k, found in zip(used, _solve(taken, tol, max_iter, poll, device), strict=True):
-            answers[k] += found
-    return answers
 
 
 def _solve(
