@@ -106,8 +106,8 @@ def in_place(X: Any) -> Any:
     import torch  # noqa: PLC0415  a card without torch has no backend here
 
     tensor = X.detach() if torch.is_tensor(X) else torch.from_dlpack(X)
-    if tensor.is_complex():
-        return on_host(X)
+    if not tensor.is_floating_point():
+        return on_host(X)  # integers are counts to some machines, and may be beyond float64
     single = tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
     kind = torch.float32 if single else torch.float64  # as `points.working_dtype` says
     return CardRows(tensor.resolve_neg().to(kind).contiguous())

@@ -191,7 +191,7 @@ def in_place(monkeypatch):
 
 def _noting(brought, verb):
     def noted(self):
-        brought.append(self.shape)
+        brought.extend([self.shape] if self._host is None else [])  # once for each
         return verb(self)
 
     return noted
@@ -235,4 +235,26 @@ def test_rows_that_change_after_a_fit_change_no_certificate(in_place):
 def test_given_matrices_come_to_the_host(in_place):
     K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 8)
     machine = mercer.SVC(kernel="precomputed").fit(torch.from_numpy(K), torch.from_numpy(LABELS))
+    assert machine.certificate_.ok
+
+
+def test_integers_on_a_card_are_counts(in_place):
+    counts = np.random.default_rng(1).poisson(3.0, (60, 4))
+    labels = (counts[:, 0] > 3).astype(int)
+    machine = mercer.NaiveBayes().fit(torch.from_numpy(counts), torch.from_numpy(labels))
+    found = machine.predict_proba(torch.from_numpy(counts)).numpy()
+    np.testing.assert_allclose(found, machine.fit(counts, labels).predict_proba(counts))
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [mercer.SpectralClustering(3, neighbors=8), mercer.LabelPropagation(), mercer.Perceptron()],
+    ids=lambda m: type(m).__name__,
+)
+def test_machines_have_rows_of_their_own(in_place, machine):
+    rows = torch.from_numpy(X.copy())
+    machine.fit(rows, torch.from_numpy((X[:, 0] > 0).astype(int)))
+    before = machine.predict(Z)
+    rows *= 7.0
+    np.testing.assert_array_equal(machine.predict(Z), before)
     assert machine.certificate_.ok
