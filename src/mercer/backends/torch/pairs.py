@@ -183,13 +183,21 @@ class TorchPairs(Pairs):
                 else:
                     block = self.block(part, slice(part.start, n))
                 K[part, part.start :] = block
-                K[part.start :, part] = block.T
+                self._mirror(block, K[part.start :, part])
                 square = K[part, part]
                 square.copy_(square.triu() + square.triu(1).T)
             if self._fused is not None:  # of products: not exactly what a row has with itself
                 K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
 
         self._device.in_blocks(fill, f"the kernel matrix of {n} points")
+
+    def _mirror(self, block: Tensor, out: Tensor) -> None:
+        if not (block.is_cuda and out.is_cuda and self._fuses and block.stride(1) == 1):
+            out.copy_(block.T)
+            return
+        from mercer.backends.torch.fusing.mirrors import write_mirrored  # noqa: PLC0415  imports Triton
+
+        write_mirrored(block, out)
 
     def _diagonal(self) -> Array:
         with np.errstate(all="ignore"):
