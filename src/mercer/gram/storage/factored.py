@@ -48,6 +48,7 @@ class FactoredGram(Gram):
         self.features, self.factor = features, factor
         self.shape = (factor.shape[0], factor.shape[0])
         self.dtype = np.dtype(np.float64)
+        self._diag: Array | None = None
 
     @property
     def rank(self) -> int:
@@ -55,8 +56,11 @@ class FactoredGram(Gram):
         return int(self.factor.shape[1])
 
     def diag(self) -> Array:
-        """Return the squared lengths of the features."""
-        return squared_lengths(self.factor)
+        """Return the squared lengths of the features, added up once."""
+        if self._diag is None:
+            self._diag = squared_lengths(self.factor)
+            self._diag.setflags(write=False)  # handed out again and again
+        return self._diag
 
     def rows(self, index: Index) -> Array:
         """Multiply out rows."""
