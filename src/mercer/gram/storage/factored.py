@@ -33,6 +33,7 @@ class FactoredGram(Gram):
 
     valid = True
     features: FeatureFunction
+    _diag: Array | None = None
 
     def __init__(self, features: FeatureFunction, X: Points) -> None:
         self._hold(features, features_of(features, X))  # judged by `refuse_overflow`
@@ -48,7 +49,6 @@ class FactoredGram(Gram):
         self.features, self.factor = features, factor
         self.shape = (factor.shape[0], factor.shape[0])
         self.dtype = np.dtype(np.float64)
-        self._diag: Array | None = None
 
     @property
     def rank(self) -> int:
