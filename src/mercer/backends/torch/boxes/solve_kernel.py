@@ -24,10 +24,6 @@ _SOLVE = r"""
 #define PRICE_UP(c, a) ((c) & RISES ? (TUBE ? UP(epsilon[a], c) + side[a] : 0.f) : (float)-INF)
 #define PRICE_LOW(c, a) ((c) & FALLS ? (TUBE ? LOW(epsilon[a], c) + side[a] : 0.f) : (float)INF)
 
-// how far a coefficient may go on its way up and down: to a bound, or to zero, where prices change
-#define ROOM_UP(x, a) (float)((TUBE && (x) < 0 && epsilon[a] > 0 ? 0.0 : upper[a]) - (x))
-#define ROOM_LOW(x, a) (float)((x) - (TUBE && (x) > 0 && epsilon[a] > 0 ? 0.0 : lower[a]))
-
 // the largest of a warp, and one lane that has it: integers in the order of the numbers
 __device__ __forceinline__ float largest(float v, int &lane) {
 #if LANES == 1
@@ -108,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
   __shared__ int who[2 * SUMS][GROUPS], picked[2 * SUMS][SET / (2 * SUMS)];
   __shared__ int chosen[2 * SUMS + 2], made;
   __shared__ double b[SET], old[SET], lower[SET], upper[SET];
-  __shared__ float epsilon[SET], side[SET], diagonal[SET], F[SET], rise[SET], fall[SET];
+  __shared__ float epsilon[SET], side[SET], diagonal[SET], F[SET];
   __shared__ int member[SET], last[SET], row[SET], own_sum[SET];
   const int p = active[blockIdx.x], first = begin[p], m = begin[p + 1] - first;
   if (finished[p]) return;
@@ -194,7 +190,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     b[a] = old[a] = coefficients[k];
     lower[a] = lowers[k]; upper[a] = uppers[k];
     epsilon[a] = TUBE ? (float)epsilons[k] : 0.f;
-    rise[a] = ROOM_UP(b[a], a); fall[a] = ROOM_LOW(b[a], a);
     const int g = SUMS > 1 ? sums[k] : 0;
     own_sum[a] = g;
     // a level is taken off F, and the price of the side it is on: float32 then resolves the rest
@@ -278,30 +273,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       if (!(largest(gain, lane) > 0.f)) break;
       j = __shfl_sync(ALL, j, lane);
       const float *Kj = between + j * STRIDE;
-      // float32 decides whether a bound is met, and what comes next; float64 keeps to the bounds
-      const float above = rise[i], below = fall[j];
-      const float by = fminf(__shfl_sync(ALL, __fdividef(down, bend), lane), fminf(above, below));
-      const bool meets = by == above, met = by == below;
+      double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
       const double bi = b[i], bj = b[j];
       const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
       const double lowest = TUBE && bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
-      const double most_up = highest - bi, most_down = bj - lowest;
-      const double step = fmin(meets || met ? INF : (double)by, fmin(most_up, most_down));
-      const double ni = step == most_up ? highest : bi + step;
-      const double nj = step == most_down ? lowest : bj - step;
-#if TUBE
+      step = fmin(step, fmin(highest - bi, bj - lowest));
+      const double ni = step == highest - bi ? highest : bi + step;
+      const double nj = step == bj - lowest ? lowest : bj - step;
       const int ci = flags(ni, lower[i], upper[i]), cj = flags(nj, lower[j], upper[j]);
-#else
-      const int ci = FALLS | (meets ? 0 : RISES), cj = RISES | (met ? 0 : FALLS);
-#endif
       const float ui = PRICE_UP(ci, i), li = PRICE_LOW(ci, i);
       const float uj = PRICE_UP(cj, j), lj = PRICE_LOW(cj, j);
       __syncwarp();
-      if (!t) {
-        b[i] = ni; b[j] = nj;
-        rise[i] = ROOM_UP(ni, i); fall[i] = ROOM_LOW(ni, i);
-        rise[j] = ROOM_UP(nj, j); fall[j] = ROOM_LOW(nj, j);
-      }
+      if (!t) { b[i] = ni; b[j] = nj; }
+      const float by = (float)step;
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
