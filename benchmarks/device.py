@@ -73,6 +73,7 @@ ROWS = {
     "programmes": alone(25, programmes.programmes),
     "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),
+    "nystrom_tuned": alone(60, programmes.nystrom_tuned),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),
     "centres": alone(110, machines.centres),

@@ -1,8 +1,8 @@
 """Arrays of other libraries (torch, CuPy, JAX): read here, and answered in their kind and place.
 
 Arrays decide where work is done: rows on a card are worked with by the torch backend on that card,
-and answers are arrays of the same library, on the same device. Rows travel once through the memory
-of the processor, where they are checked as all rows are.
+and answers are arrays of the same library, on the same device. Such rows stay there; what is asked
+of them is answered there, and they come to the memory of the processor only for what runs there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows import CardRows
 from mercer.places import at_its_place, place_of
 from mercer.resources import config, get_config
 
@@ -33,6 +34,7 @@ METHODS = (
     "score_samples",
 )
 _PROCESSOR, _CUDA, _PINNED = 1, 2, 3  # numbers of devices in DLPack
+_DENSE = ("", "torch.strided")  # layouts
 _ANSWERED = "answers_in_kind"  # marks a method that has been wrapped
 _WITHOUT_NUMPY = ("bfloat16", "float8", "float4")  # numbers of torch that float32 holds
 _NUMBERS = "biuf"  # kinds of NumPy's types that other libraries have, too
@@ -97,6 +99,20 @@ def on_host(X: Any) -> Array:
     return np.asarray(torch.from_dlpack(X).cpu().numpy())
 
 
+def in_place(X: Any) -> Any:
+    """Return rows on a card as they are, where they are rows of numbers; else on the host."""
+    if len(X.shape) != 2 or 0 in X.shape or str(getattr(X, "layout", "")) not in _DENSE:
+        return on_host(X)
+    import torch  # noqa: PLC0415  a card without torch has no backend here
+
+    tensor = X.detach() if torch.is_tensor(X) else torch.from_dlpack(X)
+    if tensor.is_complex():
+        return on_host(X)
+    single = tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
+    kind = torch.float32 if single else torch.float64  # as `points.working_dtype` says
+    return CardRows(tensor.resolve_neg().to(kind).contiguous())
+
+
 def in_kind(answer: Any, like: Any) -> Any:
     """Return NumPy's numbers as arrays of the library of `like`, on its device; others as is."""
     if isinstance(answer, tuple):
@@ -151,8 +167,15 @@ def call_in_kind(
             f"{name}: the rows are on {device!r}, but the machine was moved to {place.device!r}; "
             f"bring them together, e.g. by mercer.to_device(machine, {device!r})"
         )
-    host = [on_host(value) if is_foreign(value) else value for value in args]
-    named = {key: on_host(v) if is_foreign(v) else v for key, v in kwargs.items()}
+    rows = next(iter(given.values()))
+    known = [(rows, in_place(rows))] if device != "cpu" and is_foreign(rows) else []
+
+    def read(value: Any) -> Any:
+        if not is_foreign(value):
+            return value
+        return known[0][1] if known and known[0][0] is value else on_host(value)
+
+    host, named = [read(value) for value in args], {key: read(v) for key, v in kwargs.items()}
     settings = {"backend": "torch", "device": device} if device != "cpu" else {}
     learns = "fit" in method.__name__
     with config(**settings), at_its_place(machine, learning=learns):

@@ -10,7 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from mercer.array_types import Array
-from mercer.resources import config
+from mercer.card_rows import CardRows
+from mercer.resources import config, get_config
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,16 @@ def put(machine: Any, device: str | None) -> None:
 def current_place() -> Place | None:
     """Return the place of the machine whose method is running."""
     return _current.get()
+
+
+@contextmanager
+def where_rows_are(X: Any) -> Iterator[None]:
+    """Run what follows on the card that rows lie on, if they do and no backend is asked for."""
+    if not isinstance(X, CardRows) or get_config().backend is not None:
+        yield
+        return
+    with config(backend="torch", device=str(X.tensor.device)):
+        yield
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 Everything above this file may assume one of three shapes of `X`: a C-contiguous float32/float64
 array, a canonical CSR array of those, or a one-dimensional object array. Sparsity is a property of
-the points; only backends look at it.
+the points; only backends look at it. Dense rows may lie on a card, where they answer as arrays do.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array, Index, Points
+from mercer.card_rows import CardRows
 from mercer.sparse_format import refuse_broken_sparse
 
 
@@ -36,6 +37,8 @@ def as_points(X: Any) -> Points:
     >>> as_points(["spam", "ham"]).shape
     (2,)
     """
+    if isinstance(X, CardRows):
+        return X
     if is_sparse(X):
         return _csr(X)
     if is_sequence_data(X):
@@ -68,6 +71,11 @@ def row_count(X: Points) -> int:
 def take(X: Points, index: Index) -> Points:
     """Select rows, keeping the kind of points."""
     return X[index]
+
+
+def to_host(X: Points) -> Points:
+    """Return points in the memory of the processor: what is kept after a fit."""
+    return X.on_host() if isinstance(X, CardRows) else X
 
 
 def is_sparse(X: Any) -> bool:

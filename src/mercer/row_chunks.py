@@ -12,7 +12,7 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.points import row_count, take
-from mercer.resources import rows_at_once, thread_limit
+from mercer.resources import config, rows_at_once, thread_limit
 
 T = TypeVar("T")
 
@@ -34,16 +34,23 @@ def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
     Chunks have at least so many rows as `least` says.
 
     NumPy lets go of the interpreter's lock while it computes. Its linear algebra must be kept to
-    one thread meanwhile (`backends.blas.one_blas_thread`).
+    one thread meanwhile (`backends.blas.one_blas_thread`); what the work calls of ours has the
+    threads that are left.
     """
     chunks = list(slices(0, n, max(least, -(-n // _MOST))))
-    threads = min(thread_limit(), len(chunks)) if len(chunks) > 1 else 1
+    allowed = thread_limit() if len(chunks) > 1 else 1
+    threads = min(allowed, len(chunks))
     if threads < 2:
         return [work(chunk) for chunk in chunks]
+
+    def beside_others(chunk: slice) -> T:
+        with config(threads=allowed // threads):
+            return work(chunk)
+
     pool = ThreadPoolExecutor(threads)
     try:
         # each in a copy of this context, in which the deadline is found
-        tasks = [pool.submit(copy_context().run, work, chunk) for chunk in chunks]
+        tasks = [pool.submit(copy_context().run, beside_others, chunk) for chunk in chunks]
         return [task.result() for task in tasks]
     finally:  # Ctrl-C waits for the chunks that have begun, not for all
         pool.shutdown(wait=True, cancel_futures=True)

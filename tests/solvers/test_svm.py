@@ -29,7 +29,7 @@ from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
 from mercer.solvers.choose import choose
-from mercer.solvers.margin import choose_set
+from mercer.solvers.margin import choose_set, divide
 from mercer.solvers.margin import set_engine as sets
 from mercer.solvers.margin.descent import Violation
 from mercer.solvers.margin.newton import newton
@@ -341,9 +341,20 @@ ROUTES = {
         "_MANY_OF_FEW": 0.0,
         "_PROBE": 1,
     },
+    "clusters apart, then together": {
+        "_LEAST_SAMPLED": 8,
+        "_ENTRIES_PER_PART": 0.0,
+        "_AT_ONCE": 24,
+        "_PROBE": 1,
+        "LEAST_USED": -1.0,
+    },
     "all of K stored after some sets": {"_LEAST_SAMPLED": 1000, "_LOOKS": 0, "_ENOUGH": 0.3},
 }
-UNSTORED = ("a sample, then rows that are near", "few points at once")
+UNSTORED = (
+    "a sample, then rows that are near",
+    "few points at once",
+    "clusters apart, then together",
+)
 
 
 @pytest.fixture(params=list(ROUTES))
@@ -354,6 +365,8 @@ def small_sets(request, monkeypatch):
         monkeypatch.setattr(choose_set, name, size)
     for name, value in ({"_AT_ONCE": 1} | ROUTES[request.param]).items():
         monkeypatch.setattr(sets, name, value)
+    for name, value in {"_ROWS": 8, "_SEEN": 2, "LEAST_BETWEEN": -np.inf}.items():
+        monkeypatch.setattr(divide, name, value)
     if request.param in UNSTORED:
         monkeypatch.setattr(sets.Sets, "_fits", lambda self, parts: False)
 

@@ -8,7 +8,9 @@ from mercer import foreign_arrays
 from mercer.kernels import Gaussian
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch.device import full_float32  # noqa: E402 - after the skip
+from mercer.backends.torch import backend  # noqa: E402 - after the skip
+from mercer.backends.torch.device import Device, full_float32  # noqa: E402
+from mercer.card_rows import CardRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((80, 4)), rng.standard_normal((9, 4))
@@ -119,6 +121,7 @@ def card(monkeypatch):
         return mercer.config()
 
     monkeypatch.setattr(foreign_arrays, "config", config)
+    monkeypatch.setattr(foreign_arrays, "in_place", foreign_arrays.on_host)  # there is no card
     return seen
 
 
@@ -165,3 +168,71 @@ def test_full_products_in_two_threads_at_a_time():
     assert getattr(settings, name) == inside
     second.__exit__(None, None, None)
     assert getattr(settings, name) == before
+
+
+# --- tensors on a card: rows stay where they are ------------------------------------------------
+
+
+@pytest.fixture
+def in_place(monkeypatch):
+    """Let tensors of the CPU be those of a card; count rows that are brought from there."""
+    brought = []
+    monkeypatch.setattr(foreign_arrays, "device_name", lambda X: "cuda:0")
+    monkeypatch.setattr(foreign_arrays, "config", lambda **_: mercer.config())
+    monkeypatch.setattr(Device, "is_card", True)
+    monkeypatch.setattr(Device, "free", lambda self: 10**9)
+    monkeypatch.setattr(backend, "is_available", lambda: False)
+    monkeypatch.setattr(CardRows, "on_host", _noting(brought, CardRows.on_host))
+    mercer.backends._try.cache_clear()
+    with mercer.config(backend="torch"):  # without a card the CPU
+        yield brought
+    mercer.backends._try.cache_clear()
+
+
+def _noting(brought, verb):
+    def noted(self):
+        brought.append(self.shape)
+        return verb(self)
+
+    return noted
+
+
+@pytest.mark.parametrize(("machine", "target", "verbs"), MACHINES, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
+def test_rows_stay_on_the_card(in_place, machine, target, verbs, dtype):
+    rows, new = (torch.from_numpy(4.0 * part).to(dtype) for part in (X, Z))
+    given = () if target is None else (torch.from_numpy(target),)
+    machine.fit(rows, *given)
+    found = {verb: getattr(machine, verb)(new) for verb in verbs}
+    whole = [shape for shape in in_place if shape[0] >= len(X) and "support_" not in vars(machine)]
+    with mercer.config(backend=None, device=None):
+        machine.fit(rows.numpy(), *([] if target is None else [target]))
+        for verb, answer in found.items():
+            assert torch.is_tensor(answer)
+            wanted = np.abs(getattr(machine, verb)(new.numpy()))
+            np.testing.assert_allclose(np.abs(answer.numpy()), wanted, atol=2e-3)
+    assert len(whole) <= 1  # points of the expansion, which a machine keeps
+
+
+def test_undefined_entries_on_a_card_are_named(in_place):
+    rows = torch.from_numpy(X.copy())
+    rows[7, 2] = torch.nan
+    machine = mercer.KernelRidge(kernel=Gaussian(2.0))
+    with pytest.raises(ValueError, match=r"NaN: 1 bad value.*row 7, column 2"):
+        machine.fit(rows, torch.from_numpy(y))
+    machine.fit(torch.from_numpy(X), torch.from_numpy(y))
+    with pytest.raises(ValueError, match=r"NaN: 1 bad value.*row 7, column 2"):
+        machine.predict(rows)
+
+
+def test_rows_that_change_after_a_fit_change_no_certificate(in_place):
+    rows = torch.from_numpy(X.copy())
+    machine = mercer.SVC(kernel=Gaussian(2.0)).fit(rows, torch.from_numpy(LABELS))
+    rows += 5.0
+    assert machine.certificate_.ok
+
+
+def test_given_matrices_come_to_the_host(in_place):
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 8)
+    machine = mercer.SVC(kernel="precomputed").fit(torch.from_numpy(K), torch.from_numpy(LABELS))
+    assert machine.certificate_.ok

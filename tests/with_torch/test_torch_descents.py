@@ -1,23 +1,26 @@
 """Pair steps on a card: the CUDA text, compiled for a card and run as C++ by a thread alone."""
 
-import ctypes
 import shutil
-import subprocess
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 
+import mercer
 from mercer.backends.boxes import Box, BoxPath, PathStep, multiplier
 from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.reference.box_paths import solve_path
 from mercer.backends.reference.smo import low, on_stored, up
+from mercer.gram.sizes import descents_at_once
 
 torch = pytest.importorskip("torch", reason="make test-torch")
+from cuda_alone import compiled, descend_alone  # noqa: E402
+
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
+from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
@@ -28,31 +31,6 @@ K = np.exp(-0.5 * np.square(X[:, None] - X).sum(axis=2)).astype(np.float32)
 SIGN = np.where(X[:, 0] + 0.3 * rng.standard_normal(120) > 0, 1.0, -1.0)
 TARGET = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(120)
 ZERO = np.zeros(120)
-
-# what CUDA means with one thread: nobody to wait for, and nobody to hear from
-SHIM = r"""
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#define __device__
-#define __global__
-#define __shared__ static
-#define __forceinline__ inline
-#define __launch_bounds__(...)
-#define __syncthreads()
-#define __syncwarp()
-#define __ldg(p) (*(p))
-#define __fdividef(a, b) ((a) / (b))
-#define __shfl_xor_sync(mask, x, o) (x)
-#define __shfl_sync(mask, x, o) (x)
-static struct { int x; } threadIdx;
-static struct { int x, y; } blockIdx;
-static float between[1 << 12];
-static double __longlong_as_double(long long i) { double f; std::memcpy(&f, &i, 8); return f; }
-static int atomicAdd(int *p, int by) { int old = *p; *p += by; return old; }
-using std::fmax; using std::fmin; using std::min;
-extern "C" void place(int x, int y) { blockIdx.x = x; blockIdx.y = y; }
-"""
 
 svc = Box(SIGN, ZERO, np.minimum(2.0 * SIGN, 0.0), np.maximum(2.0 * SIGN, 0.0))
 svr = Box(TARGET, ZERO, np.full(120, -2.0), np.full(120, 2.0), epsilon=np.full(120, 0.1))
@@ -78,54 +56,16 @@ one_sided = replace(
 stuck = Box(SIGN, ZERO, ZERO, ZERO)  # nothing can move
 
 
-class Alone:
-    """A kernel whose blocks run one after another, each by one thread."""
-
-    def __init__(self, folder, name, kind, text):
-        source, library = folder / f"{name}{kind}.cpp", folder / f"{name}{kind}.so"
-        source.write_text(SHIM + text.replace("extern __shared__ float between[];", ""))
-        command = ["g++", "-O1", "-w", "-shared", "-fPIC", "-o", library, source]
-        subprocess.run(command, check=True)
-        self.library = ctypes.CDLL(str(library))
-        self.run = getattr(self.library, name)
-
-    def __call__(self, grid, block, args, shared_mem=0):
-        kinds = {int: ctypes.c_int, float: ctypes.c_double}
-        given = [
-            ctypes.c_void_p(a.data_ptr()) if torch.is_tensor(a) else kinds[type(a)](a) for a in args
-        ]
-        for y in range(grid[1]):
-            for x in range(grid[0]):
-                self.library.place(x, y)
-                self.run(*given)
-
-
 @pytest.fixture(scope="module", params=[8, 40])
 def kernels(request, tmp_path_factory):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    size, folder = request.param, tmp_path_factory.mktemp("descent")
-
-    @cache
-    def follow(threads, size, sums, tube, card):
-        text = follow_text(1, 1, size=size, sums=sums, tube=tube, loads=4)
-        return Alone(folder, FOLLOW, f"{sums}{tube}", text)
-
-    @cache
-    def solve(size, sums, tube, shifted, card):
-        text = solve_text(1, 1, size=size, sums=sums, tube=tube, shifted=shifted)
-        return Alone(folder, SOLVE, f"{sums}{tube}{shifted}", text)
-
-    return size, follow, solve
+    return compiled(tmp_path_factory.mktemp("descent"), request.param)
 
 
 @pytest.fixture
 def on_cpu(kernels, monkeypatch):
-    size, follow, solve = kernels
-    monkeypatch.setattr(descents, "_size_of_sets", lambda device: size)
-    monkeypatch.setattr(descents, "_NARROWEST", 4)
-    monkeypatch.setattr(descents, "_follow_kernel", follow)
-    monkeypatch.setattr(descents, "_solve_kernel", solve)
+    descend_alone(monkeypatch, *kernels)
 
 
 def descend(boxes, tol, limit, poll=None):
@@ -138,7 +78,7 @@ def descend(boxes, tol, limit, poll=None):
         )
         for box in boxes
     ]
-    return descents.solve_boxes(torch.from_numpy(K), both, tol, limit, poll)
+    return descents.solve_boxes(torch.from_numpy(K), both, tol, limit, poll, Device("cpu"))
 
 
 def objective(box, b):
@@ -228,6 +168,20 @@ def test_targets_with_a_large_mean_keep_their_digits(on_cpu):
     assert objective(svr, found.b) <= best + 1e-4 * abs(best)
 
 
+def test_wide_tubes_about_large_targets_keep_their_digits(on_cpu):
+    wide = replace(
+        svr,
+        gradient=1e5 * TARGET,
+        lower=np.full(120, -1e6),
+        upper=np.full(120, 1e6),
+        epsilon=np.full(120, 3e4),
+    )
+    (found,) = descend([wide], 1e-3, 10**6)  # float32 has steps of 2e-3 at epsilon
+    assert found.violation <= 1e-3
+    best = objective(wide, on_stored(K, wide, 1e-3, 10**6, None).b)
+    assert objective(wide, found.b) <= best + 1e-6 * abs(best)
+
+
 @pytest.mark.parametrize("tube", [False, True])
 def test_nvrtc_takes_the_texts(tube):
     utils = pytest.importorskip("torch.cuda._utils")
@@ -288,13 +242,59 @@ def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert descents.can_descend(boxes) == can
 
 
-@pytest.mark.parametrize(("room", "size"), [(232448, 192), (101376, 128), (49152, 64)])
-def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, size):
+@pytest.mark.parametrize(
+    ("room", "running", "size"),
+    [(232448, 1, 192), (232448, 132, 192), (232448, 133, 128), (101376, 1, 128), (49152, 1, 64)],
+)
+def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, running, size):
     class Card:
         shared_memory_per_block_optin = room
+        multi_processor_count = 132
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    assert descents._size_of_sets("cuda:0") == size
+    assert descents._size_of_sets("cuda:0", running) == size
+
+
+def test_the_last_programmes_go_on_with_larger_sets(on_cpu, monkeypatch):
+    boxes, sizes = [svc, svr, ridge, pair], []
+
+    def size_of(device, running):
+        sizes.append(running)
+        return 8 if running > 2 else 40
+
+    monkeypatch.setattr(descents, "_FIRST", 1)
+    monkeypatch.setattr(descents, "_ROUNDS", 1)
+    monkeypatch.setattr(descents, "_size_of_sets", size_of)
+    for box, answer in zip(boxes, descend(boxes, 1e-4, 10**6), strict=True):
+        best = objective(box, on_stored(K, box, 1e-4, 10**6, None).b)
+        assert answer.violation <= 1e-4 and abs(answer.b.sum()) < 1e-9
+        assert objective(box, answer.b) <= best + 1e-5 * max(1.0, abs(best))
+        rows = np.arange(120) if box.rows is None else box.rows
+        F = box.gradient - K[np.ix_(rows, rows)].astype(float) @ answer.b
+        F -= 0.0 if box.shift is None else box.shift * answer.b
+        np.testing.assert_allclose(answer.gradient, F, atol=1e-9)
+    assert min(sizes) <= 2 < max(sizes)
+
+
+def test_programmes_that_do_not_fit_at_once_take_turns(on_cpu, monkeypatch):
+    def full(K, boxes):
+        if len(boxes) > 1:
+            raise torch.cuda.OutOfMemoryError
+        return on_device(K, boxes)
+
+    wanted = descend([svc, pair, svr], 1e-4, 10**6)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(descents, "on_device", full)
+    for one, other in zip(descend([svc, pair, svr], 1e-4, 10**6), wanted, strict=True):
+        np.testing.assert_allclose(one.b, other.b, atol=1e-12)
+
+
+def test_descents_on_a_card_take_none_of_the_hosts_memory(monkeypatch):
+    matrix = DeviceMatrix(torch.from_numpy(K), Device("cpu"))
+    with mercer.config(memory=1000):
+        assert descents_at_once(matrix, 120) == 1
+        matrix.descends_elsewhere = True
+        assert descents_at_once(matrix, 120) > 1000
 
 
 # --- paths ---------------------------------------------------------------------------------------
@@ -337,7 +337,9 @@ def test_a_grid_is_made_and_solved_where_K_is(on_cpu):
         BoxPath(replace(svc, epsilon=0.0 * ones, shift=ZERO), np.zeros(1), steps[:2], seen),
     ]
     assert grids.begin_at_zero(given)
-    found = grids.solve_grid(torch.from_numpy(K), given, 1e-4, 10**6, None, Device("cpu"))
+    found = grids.solve_grids(
+        [Block(torch.from_numpy(K), given)], 1e-4, 10**6, None, Device("cpu")
+    )[0]
     for path, answer in zip(given, found, strict=True):
         wanted = solve_path(K, path, 1e-4, 10**6, None)
         assert (answer.violation <= 1e-4).all() and (answer.iterations > 0).all()
@@ -345,7 +347,9 @@ def test_a_grid_is_made_and_solved_where_K_is(on_cpu):
         np.testing.assert_allclose(answer.gradient, wanted.gradient, atol=2e-3)
         np.testing.assert_allclose(answer.values, wanted.values, atol=2e-3)
         np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
-    told = grids.solve_grid(torch.from_numpy(K), given, 1e-4, 10**6, lambda *_: True, Device("cpu"))
+    told = grids.solve_grids(
+        [Block(torch.from_numpy(K), given)], 1e-4, 10**6, lambda *_: True, Device("cpu")
+    )[0]
     assert all(np.isinf(answer.violation).all() for answer in told)
 
 

@@ -62,3 +62,15 @@ def test_what_the_user_asks_torch_for_is_left_alone(asked):
         assert torch.get_float32_matmul_precision() == asked
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 300), (33, 65)])
+def test_exponentials_in_one_pass(dtype, shape):
+    exponentials = pytest.importorskip("mercer.backends.torch.fusing.exponentials")
+    x = 30.0 * torch.rand(shape, dtype=torch.float64)
+    found = exponentials.exponential(x, -0.1234567890123, 0.5, dtype)
+    assert found.dtype is dtype and found.shape == x.shape
+    wanted = np.exp(-0.1234567890123 * x.numpy() + 0.5)
+    eps = torch.finfo(dtype).eps
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=8 * eps)

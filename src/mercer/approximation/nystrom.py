@@ -27,7 +27,7 @@ from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
-from mercer.points import as_points, row_count, take
+from mercer.points import as_points, row_count, take, to_host
 from mercer.resources import require_memory, rows_at_once, thread_limit
 from mercer.row_chunks import chunked, slices
 
@@ -90,10 +90,13 @@ class Nystrom(Approximation):
     def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> NystromFeatures:
         """Draw landmarks among the rows, and factor the kernel between them."""
         source = Source(kernel.expression(), X)
-        most = min(self.n_components, row_count(X))
+        drawn = take(X, self.drawn(source, weights))
+        return NystromFeatures.at(source.expression, to_host(drawn))
+
+    def drawn(self, source: Source, weights: Array | None = None) -> Array:
+        """Return the numbers of the rows that are landmarks."""
         rng = np.random.default_rng(self.random_state)
-        drawn = RULES[self.sampling](source, most, weights, rng)
-        return NystromFeatures.at(source.expression, take(X, drawn))
+        return RULES[self.sampling](source, min(self.n_components, source.n), weights, rng)
 
     def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
         """Return the share of the trace that is left out: exact from the diagonal, or a sample."""

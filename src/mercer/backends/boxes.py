@@ -133,6 +133,8 @@ class BoxPathAnswer:
         Pair steps.
     violation : (steps,) float64
         As in `BoxAnswer`; infinite where a step was not finished because the poll said so.
+    confirmed : bool
+        Whether violations and values hold in float64 for the K that a stored one is rounded from.
     """
 
     b: Array
@@ -141,6 +143,7 @@ class BoxPathAnswer:
     values: Array
     iterations: Array
     violation: Array
+    confirmed: bool = False
 
 
 def with_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:

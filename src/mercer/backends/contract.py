@@ -35,6 +35,7 @@ from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Expression
+from mercer.points import to_host
 
 _TRIP = 1 << 21  # entries of a block of rows: 16 MB
 
@@ -297,6 +298,10 @@ class Backend(ABC):
     def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
         """Bind an expression to points; Y is None for the square, symmetric case."""
 
+    def placed(self, X: Points) -> Points:
+        """Return rows of a fit where all of its work with them is done: on a card, or here."""
+        return to_host(X)
+
     @abstractmethod
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Evaluate e(x_i, x_i) for every row: (n,)."""
@@ -337,6 +342,18 @@ class Backend(ABC):
         """Return whether a matrix of so many bytes is soon made, and has room, off the processor.
 
         On a card entries cost so little that all of them are stored before anyone looks at some.
+        """
+        return False
+
+    def descends_on_several(self, variables: int, dtype: Any) -> bool:
+        """Return whether box programmes on several stored matrices run side by side.
+
+        Parameters
+        ----------
+        variables : int
+            Of the largest programme.
+        dtype : numpy dtype
+            Type of the matrices.
         """
         return False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mercer.array_types import Array, Index
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
@@ -45,6 +45,10 @@ class Factor(ABC):
         """Return the diagonal of A^-1; the factor may be overwritten, as by `inverse`."""
 
 
+PathsOn: TypeAlias = "tuple[StoredMatrix, Sequence[BoxPath]]"
+"""A stored matrix, and paths on it."""
+
+
 class StoredMatrix(ABC):
     """A symmetric K, float32 or float64, of which every entry is stored. Nobody writes to it.
 
@@ -54,10 +58,13 @@ class StoredMatrix(ABC):
         (n, n).
     dtype : numpy dtype
         Type of the entries.
+    descends_elsewhere : bool
+        Whether descents on it take the memory of a device, which looks after that itself.
     """
 
     shape: tuple[int, int]
     dtype: Any
+    descends_elsewhere: bool = False
 
     @property
     @abstractmethod
@@ -107,6 +114,15 @@ class StoredMatrix(ABC):
         self, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
     ) -> list[BoxPathAnswer]:
         """Solve paths of box programmes on it; see `Backend.box_paths`."""
+
+    def box_paths_on_several(
+        self, work: Sequence[PathsOn], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[list[BoxPathAnswer]]:
+        """Solve paths on several matrices, of which this is the first.
+
+        One matrix after another, unless a backend has room to work on all of them at once.
+        """
+        return [K.box_paths(paths, tol, max_iter, poll) for K, paths in work]
 
     @abstractmethod
     def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:

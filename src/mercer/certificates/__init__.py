@@ -31,7 +31,7 @@ from mercer.certificates.multitask.regression import TaskQuantities
 from mercer.certificates.neural.autoencoding import AutoencodingQuantities
 from mercer.certificates.neural.variational import VariationalQuantities
 from mercer.certificates.process.classification import LaplaceQuantities
-from mercer.certificates.process.regression import ProcessQuantities
+from mercer.certificates.process.regression import ProcessBoundQuantities, ProcessQuantities
 from mercer.certificates.reduction import ReductionQuantities
 from mercer.certificates.ridge import linear_system, ridge_path
 from mercer.certificates.ridge.folded_path import FoldedPathQuantities
@@ -76,6 +76,7 @@ __all__ = [
     "MarginPathQuantities",
     "MixtureQuantities",
     "PartitionQuantities",
+    "ProcessBoundQuantities",
     "ProcessQuantities",
     "MinimumCutQuantities",
     "ReductionQuantities",

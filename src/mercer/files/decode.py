@@ -19,6 +19,7 @@ from mercer.files.schema.types import Sizes
 from mercer.files.small_nodes import (
     as_type,
     check_ends,
+    check_sparse,
     formula_of,
     function_of,
     items_of,
@@ -271,16 +272,7 @@ class Decoder:
             raise ModelFormatError(f"there is no sparse format {parts['format']!r:.60}")
         lines, across = shape if parts["format"] == "csr" else shape[::-1]
         data, indices, indptr = (self.decode(parts[key]) for key in ("data", "indices", "indptr"))
-        for name, part in (("indices", indices), ("indptr", indptr)):
-            if not isinstance(part, np.ndarray) or part.dtype.kind != "i" or part.ndim != 1:
-                raise ModelFormatError(f"{name} of a sparse array are no list of integers")
-        if not isinstance(data, np.ndarray) or data.shape != indices.shape:
-            raise ModelFormatError("a sparse array has as many numbers as places")
-        if len(indptr) != lines + 1 or indptr[0] != 0:
-            raise ModelFormatError(f"a sparse array of {lines} rows has as many ends")
-        check_ends(indptr[1:], len(data), "rows of a sparse array")
-        if len(indices) and (indices.min() < 0 or indices.max() >= across):
-            raise ModelFormatError(f"a sparse array has places outside of {across} columns")
+        check_sparse(data, indices, indptr, lines, across)
         kinds = (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix)
         kind = kinds[2 * (parts["format"] == "csc") + (parts["matrix"] is True)]
         made = kind((data, indices, indptr), shape=shape)

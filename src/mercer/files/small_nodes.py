@@ -104,6 +104,20 @@ def check_ends(ends: Any, last: int, what: str) -> None:
         raise ModelFormatError(f"the ends of {what} do not end where the last is")
 
 
+def check_sparse(data: Any, indices: Any, indptr: Any, lines: int, across: int) -> None:
+    """Check that three arrays are those of so many rows of a sparse array (columns, if by them)."""
+    for name, part in (("indices", indices), ("indptr", indptr)):
+        if not isinstance(part, np.ndarray) or part.dtype.kind != "i" or part.ndim != 1:
+            raise ModelFormatError(f"{name} of a sparse array are no list of integers")
+    if not isinstance(data, np.ndarray) or data.shape != indices.shape:
+        raise ModelFormatError("a sparse array has as many numbers as places")
+    if len(indptr) != lines + 1 or indptr[0] != 0:
+        raise ModelFormatError(f"a sparse array of {lines} rows has as many ends")
+    check_ends(indptr[1:], len(data), "rows of a sparse array")
+    if len(indices) and (indices.min() < 0 or indices.max() >= across):
+        raise ModelFormatError(f"a sparse array has places outside of {across} columns")
+
+
 def part_of(array: Array, place: dict[str, Any]) -> tuple[int, Array]:
     """Return one of several arrays that are kept in one."""
     if place.keys() != {"name", "start", "shape"} or array.ndim != 1:

@@ -132,9 +132,22 @@ def evaluated_gram(source: Source, K: Array) -> Gram:
     return DenseGram(source, K)
 
 
-def is_kept(source: Source) -> bool:
-    """Return whether the matrix is soon made, and has room, where a backend works off the host."""
-    return choose_backend().keeps(dense_bytes(source.n, source.dtype))
+def is_kept(source: Source, beside: float = 0.0) -> bool:
+    """Return whether the matrix is soon made, and has room, where a backend works off the host.
+
+    Parameters
+    ----------
+    source : Source
+        Kernel and points.
+    beside : float
+        Bytes that are to have room there, too.
+    """
+    return choose_backend().keeps(beside + dense_bytes(source.n, source.dtype))
+
+
+def descends_beside_others(source: Source, variables: int) -> bool:
+    """Return whether programmes of so many variables on several such matrices run side by side."""
+    return choose_backend().descends_on_several(variables, source.dtype)
 
 
 def stored_gram(source: Source) -> Gram:

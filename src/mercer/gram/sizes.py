@@ -79,6 +79,8 @@ def descent_bytes(variables: int, dtype: Any) -> int:
 
 def descents_at_once(K: StoredMatrix, variables: int) -> int:
     """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
+    if K.descends_elsewhere:
+        return sys.maxsize  # not in the memory that the budget is about
     each, threads = descent_bytes(variables, K.dtype), thread_limit()
     if within_budget(K.nbytes + threads * each):
         return sys.maxsize  # threads take the next when they are done with one

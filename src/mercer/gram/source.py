@@ -14,7 +14,7 @@ from mercer.backends import Pairs, choose_backend
 from mercer.backends.stored import Factor
 from mercer.expression import Constant, Dot, Expression, Mapped, walk
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.points import as_points, is_objects, is_sparse, row_count, take
+from mercer.points import as_points, is_objects, is_sparse, row_count, take, to_host
 from mercer.resources import require_memory
 from mercer.row_chunks import in_pieces
 
@@ -71,7 +71,8 @@ class Source:
         coef = columns_of(coef)
         kept = np.flatnonzero(np.any(coef != 0, axis=1))
         offset = np.zeros(coef.shape[1])
-        return KernelExpansion(self.expression, take(self.X, kept), coef[kept], offset)
+        points = to_host(take(self.X, kept))  # a fitted machine may answer anywhere
+        return KernelExpansion(self.expression, points, coef[kept], offset)
 
     def only(self, index: Index) -> Source:
         """Return the same kernel on some of the points."""
@@ -137,7 +138,7 @@ def mapped_once(expression: Expression, points: Points) -> MappedOnce:
     first = steps[0] if steps else None
     if not isinstance(first, Mapped) or not hasattr(first.function, "dimension"):
         return MappedOnce(expression, points)
-    return MappedOnce(Dot(steps[1:]), as_points(first.function(points)), first.function)
+    return MappedOnce(Dot(steps[1:]), as_points(first.function(to_host(points))), first.function)
 
 
 class PairsCross(Cross):

@@ -37,7 +37,7 @@ from mercer.backends.reference.evaluate import self_power
 from mercer.expression import Expression
 from mercer.kernels.columns import column_names
 from mercer.kernels.monomials import set_products, subset_products, symmetric_power
-from mercer.points import as_points, is_objects, row_count
+from mercer.points import as_points, is_objects, row_count, to_host
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def _(e: ex.SymmetricSum, X: Points) -> Any:
 
 def _row_values(row: ex.RowTerm, X: Points) -> Array:
     if isinstance(row, ex.RowFunction):
-        return np.asarray(row.function(apply_steps(row.steps, X)))
+        return np.asarray(row.function(to_host(apply_steps(row.steps, X))))
     return self_power(row, choose_backend().diagonal(row.expression, X, np.float64))
 
 

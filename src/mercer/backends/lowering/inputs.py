@@ -20,7 +20,7 @@ from mercer.expression import (
     Steps,
     Stretch,
 )
-from mercer.points import as_points, is_objects, is_sparse
+from mercer.points import as_points, is_objects, is_sparse, to_host
 
 
 def apply_steps(steps: Steps, X: Points) -> Points:
@@ -91,7 +91,7 @@ def _(step: LinearMap, X: Points) -> Points:
 
 @apply_step.register
 def _(step: Mapped, X: Points) -> Points:
-    mapped = as_points(step.function(X))
+    mapped = as_points(step.function(to_host(X)))
     if mapped.shape[0] != X.shape[0]:
         raise ValueError(
             f"the map {step.function!r} turned {X.shape[0]} rows into {mapped.shape[0]}; "

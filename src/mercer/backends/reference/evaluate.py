@@ -41,7 +41,7 @@ from mercer.expression import (
     SymmetricSum,
     Tanh,
 )
-from mercer.points import row_count, take, to_dense
+from mercer.points import row_count, take, to_dense, to_host
 
 _NOTHING_LEFT = 1e6  # m_nu(r) is zero long before, for any nu that a kernel may have
 
@@ -117,7 +117,7 @@ def _(e: RowSum, X: Points, Y: Points) -> Array:
 @evaluate.register
 def _(e: Opaque, X: Points, Y: Points) -> Array:
     deadline.check()
-    values = e.function(apply_steps(e.steps, X), apply_steps(e.steps, Y))
+    values = e.function(to_host(apply_steps(e.steps, X)), to_host(apply_steps(e.steps, Y)))
     values = to_dense(values)
     if values.shape != (row_count(X), row_count(Y)):
         raise ValueError(
@@ -236,7 +236,7 @@ def _matern_directly(r: Array, nu: float) -> Array:
 def row_values(row: RowTerm, X: Points) -> Array:
     """Return the row term u(x_i) for every row, in float64."""
     if isinstance(row, RowFunction):
-        values = np.asarray(row.function(apply_steps(row.steps, X)), dtype=np.float64)
+        values = np.asarray(row.function(to_host(apply_steps(row.steps, X))), dtype=np.float64)
         if values.shape != (row_count(X),):
             raise ValueError(
                 f"the row function {row.function!r} must return one number per row: "

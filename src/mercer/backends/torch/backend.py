@@ -25,7 +25,7 @@ from mercer.backends.lowering.diagonal import diagonal
 from mercer.backends.lowering.lower import lower
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
-from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
+from mercer.backends.torch.boxes.descents import LEAST, can_descend, is_compiled, solve_boxes
 from mercer.backends.torch.device import choose_devices
 from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.factors.packed import PackedFactor
@@ -45,9 +45,13 @@ from mercer.backends.torch.matrices import (
 from mercer.backends.torch.neighbours import neighbours
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.backends.torch.several import SharedPairs
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.points import is_objects, is_sparse
 from mercer.resources import get_config
+
+_SENT = 1 << 18  # numbers of rows that are sent for a fit: fewer are looked at here as soon
+_COPIES = 2  # of such rows on the card: as they are, and in the order of their merging
 
 
 class Torch(Backend):
@@ -78,6 +82,21 @@ class Torch(Backend):
         if len(self.devices) > 1:
             return SharedPairs(expression, X, Y, dtype, self.devices, self._fused, halves)
         return TorchPairs(expression, X, Y, dtype, self.device, self._fused, halves)
+
+    def placed(self, X: Points) -> Points:
+        """Send dense rows to the card, once for all that a fit does with them."""
+        if isinstance(X, CardRows):
+            here = len(self.devices) == 1 and str(X.tensor.device) == self.device.name
+            return X if here else X.on_host()
+        plain = type(X) is np.ndarray and X.ndim == 2 and X.size >= _SENT
+        if not plain or len(self.devices) > 1 or not self.device.is_card:
+            return X
+        if not self.device.has_room(_COPIES * X.nbytes):
+            return X
+        try:
+            return CardRows(self.device.put(X), X)
+        except torch.cuda.OutOfMemoryError:
+            return X
 
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Run the flat program on vectors of the host: it is less work than sending the rows."""
@@ -119,6 +138,11 @@ class Torch(Backend):
         """Ask the card."""
         return self.device.is_card and self.device.has_room(size)
 
+    def descends_on_several(self, variables: int, dtype: Any) -> bool:
+        """Descend on a card, unless programmes are so small that the host is done first."""
+        large = variables >= LEAST and np.dtype(dtype) == np.float32
+        return self.device.is_card and large and is_compiled()
+
     def cholesky_factor(self, A: Array) -> Factor | None:
         """Factor on the device, where the factor stays."""
         return cholesky_factor(A, self.device)
@@ -142,7 +166,7 @@ class Torch(Backend):
         if K.dtype == np.float32 and self.device.is_card and can_descend(boxes):
             held = kept_on_device(K, self.device)
             if held is not None:
-                return solve_boxes(held, boxes, tol, max_iter, poll)
+                return solve_boxes(held, boxes, tol, max_iter, poll, self.device)
         return self._host.box_qps(K, boxes, tol, max_iter, poll)
 
     def box_paths(

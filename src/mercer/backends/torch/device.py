@@ -14,14 +14,16 @@ import torch
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.resources import MemoryBudgetError, format_bytes, rows_at_once
+from mercer.staging import bring, send
 
 T = TypeVar("T")
 
-_CARD_ENTRIES = 1 << 27  # of a block: 1 GB in float64, enough to fill any card
+_CARD_ENTRIES = 1 << 28  # of a block: 2 GB in float64, enough to fill any card
 _HOST_ENTRIES = 1 << 20  # of a block: stays near the caches of a processor
 _LEAST_ENTRIES = 1 << 14  # a card that has no room for so few has room for nothing
 _COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
 _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
+_FLOAT64_CORES = ((8, 0), (9, 0), (10, 0))  # compute capabilities: A100, H100 and H200, B200
 _TYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
 
@@ -42,6 +44,13 @@ class Device:
         """Whether it is not the processor that Python runs on."""
         return not self.name.startswith("cpu")
 
+    @property
+    def has_float64_cores(self) -> bool:
+        """Whether tensor cores multiply float64: ten times and more what other cards do."""
+        if not self.name.startswith("cuda"):
+            return False
+        return torch.cuda.get_device_capability(self.name) in _FLOAT64_CORES
+
     def put(self, array: Array, dtype: Any = None) -> torch.Tensor:
         """Copy an array there."""
         array = np.ascontiguousarray(array, dtype=dtype)
@@ -49,7 +58,7 @@ class Device:
         if not array.flags.writeable or min(array.strides, default=0) < 0:
             array = np.array(array, order="C")
         tensor = torch.from_numpy(array)
-        return tensor.to(self.name) if self.is_card else tensor
+        return send(tensor, self.name) if self.is_card else tensor
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> torch.Tensor:
         """Return an uninitialised tensor there."""
@@ -58,8 +67,11 @@ class Device:
     def free(self) -> int:
         """Return the bytes that are free, with those that torch keeps for later."""
         unused, _ = torch.cuda.mem_get_info(self.name)
-        kept = torch.cuda.memory_reserved(self.name) - torch.cuda.memory_allocated(self.name)
-        return int(unused + kept)
+        # the plain words for both, `memory_reserved` and `memory_allocated`, sort 200 numbers each
+        kept = torch.cuda.memory_stats_as_nested_dict(self.name)
+        both = [kept.get(f"{kind}_bytes", {}).get("all", {}) for kind in ("reserved", "allocated")]
+        reserved, taken = (part.get("current", 0) for part in both)
+        return int(unused + reserved - taken)
 
     def has_room(self, size: float) -> bool:
         """Return whether rows of so many bytes may stay there."""
@@ -130,7 +142,7 @@ class Device:
 
 def to_host(tensor: torch.Tensor) -> Array:
     """Return a NumPy array."""
-    return np.asarray(tensor.cpu().numpy())
+    return np.asarray(bring(tensor).numpy())
 
 
 def tensor_type(dtype: Any) -> Any:

@@ -16,9 +16,10 @@ from mercer.backends.contract import GroupAnswer, Groups, Poll
 from mercer.backends.host_matrix import HostFactor, HostMatrix
 from mercer.backends.lapack import interruptible
 from mercer.backends.reference.partition import partition
-from mercer.backends.stored import Factor, StoredMatrix
+from mercer.backends.stored import Factor, PathsOn, StoredMatrix
+from mercer.backends.torch.boxes.confirmation import Block, Exact
 from mercer.backends.torch.boxes.descents import can_descend, solve_boxes
-from mercer.backends.torch.boxes.grids import begin_at_zero, solve_grid
+from mercer.backends.torch.boxes.grids import begin_at_zero, solve_grids
 from mercer.backends.torch.boxes.paths import FILLING, solve_paths, values_at
 from mercer.backends.torch.device import (
     Device,
@@ -49,12 +50,17 @@ class DeviceMatrix(StoredMatrix):
         Where it lies.
     array : (n, n) array, optional
         The same on the host, where it is known.
+    exact : Exact, optional
+        What a float32 K is rounded from, where it can be evaluated anew.
     """
 
-    def __init__(self, K: Tensor, device: Device, array: Array | None = None) -> None:
-        self.tensor, self._device = K, device
+    def __init__(
+        self, K: Tensor, device: Device, array: Array | None = None, exact: Exact | None = None
+    ) -> None:
+        self.tensor, self._device, self._exact = K, device, exact
         self.shape = (len(K), len(K))
         self.dtype = np.dtype(str(K.dtype).removeprefix("torch."))
+        self.descends_elsewhere = device.is_card and self.dtype == np.float32
         if array is not None:
             self.__dict__["_array"] = array
 
@@ -126,7 +132,7 @@ class DeviceMatrix(StoredMatrix):
     ) -> list[BoxAnswer]:
         """Descend on the card, all programmes at once, where it can; else on the host."""
         if self._descends(boxes):
-            return solve_boxes(self.tensor, boxes, tol, max_iter, poll)
+            return solve_boxes(self.tensor, boxes, tol, max_iter, poll, self._device)
         rows, some = [box.rows for box in boxes if box.rows is not None], np.zeros(0, np.int64)
         if "_array" not in self.__dict__ and len(rows) == len(boxes) > 0:
             some = np.unique(np.concatenate(rows))
@@ -145,14 +151,29 @@ class DeviceMatrix(StoredMatrix):
         """Descend on the card, all paths and their steps at once, where it can."""
         if self._descends([path.box for path in paths]):
             if len(paths) < FILLING and begin_at_zero(paths):
-                return solve_grid(self.tensor, paths, tol, max_iter, poll, self._device)
+                return self.box_paths_on_several([(self, paths)], tol, max_iter, poll)[0]
 
             def side_by_side(boxes: Sequence[Box], asked: Poll | None) -> list[BoxAnswer]:
-                return solve_boxes(self.tensor, boxes, tol, max_iter, asked)
+                return solve_boxes(self.tensor, boxes, tol, max_iter, asked, self._device)
 
             at_rows = partial(values_at, self.tensor, device=self._device)
             return solve_paths(self, paths, side_by_side, poll, at_rows)
         return HostMatrix(self.dense()).box_paths(paths, tol, max_iter, poll)
+
+    def box_paths_on_several(
+        self, work: Sequence[PathsOn], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[list[BoxPathAnswer]]:
+        """Descend on all matrices that are on this card at once."""
+        blocks = [
+            Block(K.tensor, paths, K._exact)
+            for K, paths in work
+            if isinstance(K, DeviceMatrix)
+            and K._device == self._device
+            and K._descends([path.box for path in paths])
+        ]
+        if len(blocks) < len(work) or not begin_at_zero([p for _, some in work for p in some]):
+            return super().box_paths_on_several(work, tol, max_iter, poll)
+        return solve_grids(blocks, tol, max_iter, poll, self._device)
 
     def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Take the steps of the reference on a card, whose products are made there."""
@@ -183,16 +204,20 @@ class _Products:
 
 def multiply(K: Tensor, V: Array, device: Device) -> Array:
     """Return K V in float64."""
-    right = device.put(V, np.float64)
+    return to_host(product(K, device.put(V, np.float64)))
+
+
+def product(K: Tensor, right: Tensor, columns: int = _FLOAT32_COLUMNS) -> Tensor:
+    """Return K right in float64; so many columns of a float32 K are added up in float32."""
     scales = torch.ones(right.shape[1], dtype=torch.float64, device=right.device)
     if K.dtype is torch.float32:
         right, scales = into_float32_range(right)
-    width = _FLOAT32_COLUMNS if K.dtype is torch.float32 else max(1, K.shape[1])
+    width = columns if K.dtype is torch.float32 else max(1, K.shape[1])
     out = torch.zeros((len(K), right.shape[1]), dtype=torch.float64, device=right.device)
     with full_float32():
         for across in parts(K.shape[1], width):
             out += K[:, across] @ right[across]
-    return to_host(out * scales)
+    return out * scales
 
 
 class DeviceFactor(Factor):

@@ -12,13 +12,15 @@ from mercer.array_types import Array, Points
 from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.backends.torch.device_matrix import DeviceFactor
+from mercer.backends.torch.device_matrix import DeviceFactor, product
 from mercer.backends.torch.factors.packed import PackedFactor
 from mercer.backends.torch.factors.squares import Squares, squares
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
+from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
+_SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
@@ -55,12 +57,13 @@ class DeviceRows(BoundRows):
         self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused, halves)
 
     @cached_property
-    def quick(self) -> TorchPairs:
-        """Rows in float32, by generated kernels."""
-        return self.exact.rounded()
+    def quick(self) -> TorchPairs | StoredRows:
+        """Rows in float32: stored where the card has room, or evaluated in each pass."""
+        pairs = self.exact.rounded()
+        return StoredRows.of(pairs, self.device) or pairs
 
     @cached_property
-    def back(self) -> TorchPairs:
+    def back(self) -> TorchPairs | StoredRows:
         """The transpose of these."""
         return self.quick.transposed()
 
@@ -83,6 +86,45 @@ class DeviceRows(BoundRows):
         return DeviceLandmarkRows(
             self, put(weights, np.float64)[:, None], put(targets, np.float64), bias
         )
+
+
+class StoredRows:
+    """Rows at landmarks in float32, which a pass reads: sooner done than to evaluate them.
+
+    Parameters
+    ----------
+    K : (n, m) or (m, n) float32 tensor
+        The rows, or their transpose.
+    """
+
+    def __init__(self, K: Tensor) -> None:
+        self._K = K
+
+    @classmethod
+    def of(cls, pairs: TorchPairs, device: Device) -> StoredRows | None:
+        """Evaluate all rows; None where they take more than half of what is free."""
+        n, m = pairs.shape
+        if not device.has_room(4.0 * n * m):
+            return None
+
+        def fill(entries: int) -> Tensor:
+            K = device.empty((n, m), torch.float32)
+            for part in parts(n, entries // max(1, m)):
+                K[part] = pairs.block(part, slice(0, m))
+            return K
+
+        try:
+            return cls(device.in_blocks(fill, f"rows at {m} landmarks"))
+        except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
+            return None
+
+    def transposed(self) -> StoredRows:
+        """Return the same numbers, seen from the other side."""
+        return StoredRows(self._K.T)
+
+    def times(self, right: Tensor) -> Tensor:
+        """Multiply float64 columns; long sums of float32 products are carried in float64."""
+        return product(self._K, right, _SPAN)
 
 
 class DeviceLandmarkRows(LandmarkRows):

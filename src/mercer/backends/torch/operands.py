@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from mercer.array_types import Array, Index, Points
 from mercer.backends.lowering.inputs import operand
 from mercer.backends.torch.device import Device
+from mercer.card_rows import CardRows
 from mercer.expression import SqDist, Statistic
 from mercer.places import current_place
 from mercer.points import is_sparse, to_dense
@@ -45,7 +47,9 @@ class Rows:
         self._device = device
         self.centre = None if centre is None else device.put(centre, np.float64)
         self._rows: Any = rows
-        if not is_sparse(rows) and device.has_room(rows.nbytes):
+        if isinstance(rows, CardRows):
+            self._rows = rows.tensor
+        elif not is_sparse(rows) and device.has_room(rows.nbytes):
             self._rows = device.put(rows)
 
     @property
@@ -53,8 +57,9 @@ class Rows:
         """Whether all rows are on the device."""
         return bool(torch.is_tensor(self._rows))
 
+    @cached_property
     def largest(self) -> float:
-        """Return the largest magnitude of an entry, about the centre."""
+        """The largest magnitude of an entry, about the centre."""
         return float(self.block(slice(None)).abs().amax()) if math.prod(self.shape) else 0.0
 
     def taken(self, index: Tensor) -> Rows:

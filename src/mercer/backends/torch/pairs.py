@@ -136,7 +136,9 @@ class TorchPairs(Pairs):
     def stored(self) -> StoredMatrix:
         """Keep the matrix on the device; on the host where it has no room."""
         there = self._evaluated()
-        return HostMatrix(self.dense()) if there is None else DeviceMatrix(there, self._device)
+        if there is None:
+            return HostMatrix(self.dense())
+        return DeviceMatrix(there, self._device, exact=self._in_float64())
 
     def packed_factor(self) -> PackedFactor | None:
         """Factor the symmetric matrix as a triangle, each panel evaluated where it stays."""
@@ -271,6 +273,13 @@ class TorchPairs(Pairs):
         other._may_fuse = self._fuses
         return other
 
+    def _in_float64(self) -> TorchPairs:
+        """Return the same in float64, of the same operands."""
+        other = copy(self)
+        other.__dict__.pop("_fused", None)
+        other.dtype, other._type, other._may_fuse = np.dtype(np.float64), torch.float64, False
+        return other
+
     def product(self, right: Tensor, entries: int) -> Tensor:
         """Return K right in float64, in blocks of so many entries."""
         n, m = self.shape
@@ -310,7 +319,7 @@ class TorchPairs(Pairs):
         externals = [e.block(index, part) for e in self._externals]
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
         like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
-        return run(self._program, Block(leaves, terms, externals, like)).to(self._type)
+        return run(self._program, Block(leaves, terms, externals, like), self._type)
 
 
 def _plain_index(index: Index, n: int) -> Index:

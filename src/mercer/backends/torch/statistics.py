@@ -47,12 +47,25 @@ def _(s: Dot, X: Tensor, Y: Tensor) -> Tensor:
 @compare.register
 def _(s: SqDist, X: Tensor, Y: Tensor) -> Tensor:
     x, y = X.square().sum(dim=1), Y.square().sum(dim=1)
-    D = torch.addmm(y, X, Y.T, alpha=-2.0)
-    D += x[:, None]
-    # few passes over D where nothing is near; infinite and undefined ones count as near, too
-    most = x.amax() if len(x) else 0.0
-    if bool((~(D >= _NEAR * (most + y))).any()):
+    one, other = torch.ones_like(x)[:, None], torch.ones_like(y)[:, None]
+    # lengths are two more features, so that D is written once
+    D = torch.cat([X, x[:, None], one], 1) @ torch.cat([-2.0 * Y, other, y[:, None]], 1).T
+    if not D.numel():
+        return D
+    # rows and columns with something near are mostly few, and found by a pass over D each; infinite
+    # and undefined distances count as near, too
+    rows = (~(D.amin(dim=1) >= _NEAR * (x + y.amax()))).nonzero()[:, 0]
+    if not len(rows):
+        return D
+    among = D if 2 * len(rows) > len(X) else D[rows]
+    columns = (~(among.amin(dim=0) >= _NEAR * (x.amax() + y))).nonzero()[:, 0]
+    if 2 * len(rows) * len(columns) > D.numel():
         put_differences(D, X, Y, ~(D >= _NEAR * (x[:, None] + y)))
+    else:
+        some = D[rows[:, None], columns]
+        near = ~(some >= _NEAR * (x[rows, None] + y[columns]))
+        put_differences(some, X[rows], Y[columns], near)
+        D[rows[:, None], columns] = some
     return D
 
 

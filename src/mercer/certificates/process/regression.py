@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,19 @@ class ProcessQuantities:
     at_upper: int = 0
 
 
+@dataclass(frozen=True)
+class ProcessBoundQuantities(ProcessQuantities):
+    """The same, where landmarks stood for the kernel while its parameters were learnt.
+
+    Attributes
+    ----------
+    lower_bound : float
+        What the logarithm of the marginal likelihood with the kernel itself is at least.
+    """
+
+    lower_bound: float = -np.inf
+
+
 class _Other(NamedTuple):
     """Variances at some rows, by the stored factor and another way, and the likelihood."""
 
@@ -100,9 +113,9 @@ def _measured(
     size = max(float(sizes.max(initial=0.0)), np.finfo(float).tiny)
     error = np.abs(other.stored - other.variance).max(initial=0.0) / size
     apart = abs(likelihood - value.log_likelihood) / (observations(problem.row_weights) * t)
-    steepest, at_lower, at_upper = _flatness(problem.search, value.logs)
+    steepest, at_lower, at_upper, bound = _flatness(problem.search, value.logs)
     found = mean.quantities
-    return ProcessQuantities(
+    known = ProcessQuantities(
         found.relative_residual,
         found.bias_condition,
         found.mismatch,
@@ -115,6 +128,9 @@ def _measured(
         at_lower,
         at_upper,
     )
+    if problem.search is None or problem.search.landmarks is None:
+        return known
+    return ProcessBoundQuantities(**asdict(known), lower_bound=bound)
 
 
 def _likelihood_rounding(problem: ProcessRegression, value: ProcessPosterior) -> float:
@@ -188,18 +204,18 @@ def _by_features(problem: ProcessRegression, value: ProcessPosterior, rows: Arra
     return _Other(stored + extra, variance + extra, log_determinant, squares)
 
 
-def _flatness(search: Evidence | None, logs: Array | None) -> tuple[float, int, int]:
-    """Return the largest slope that does not point out of the bounds, and how many are there."""
+def _flatness(search: Evidence | None, logs: Array | None) -> tuple[float, int, int, float]:
+    """Return the largest slope not out of the bounds, how many are there, and the value."""
     if search is None or logs is None:
-        return 0.0, 0, 0
-    _, slopes = evidence(search, logs)
+        return 0.0, 0, 0, -np.inf
+    value, slopes = evidence(search, logs)
     near = search.at_bounds(logs)
     unit = float(search.row_weights.sum()) * search.targets.shape[1]
     steepest = float(np.abs(search.uphill(near, -slopes)).max(initial=0.0)) / unit
     free = search.lower < search.upper
     at_lower = int(np.sum(free & (near <= search.lower)))
     at_upper = int(np.sum(free & (near >= search.upper)))
-    return (steepest if np.isfinite(steepest) else np.inf), at_lower, at_upper
+    return (steepest if np.isfinite(steepest) else np.inf), at_lower, at_upper, value
 
 
 def _statement(
@@ -213,6 +229,13 @@ def _statement(
         statement += f"; the log-likelihood of a row is known to {q.likelihood_error:.0e} only"
     if problem.search is None:
         learnt = "; that prior and noise are true is assumed"
+    elif isinstance(q, ProcessBoundQuantities):
+        learnt = (
+            f"; with the kernel itself the log-likelihood is at least {q.lower_bound:.6g}, and no "
+            f"parameter has a slope of this bound above {q.stationarity:.1e} for one row: it is at "
+            "a local maximum or a saddle; that the likelihood is, and that prior and noise are "
+            "true, is not proved"
+        )
     else:
         learnt = (
             f"; no parameter has a slope above {q.stationarity:.1e}, so the likelihood is at a "

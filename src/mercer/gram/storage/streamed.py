@@ -26,10 +26,11 @@ from mercer.gram.storage.factored import (
     squared_lengths,
 )
 from mercer.points import is_objects, is_sparse, row_count, take
-from mercer.resources import require_memory, rows_at_once
+from mercer.resources import require_memory, rows_at_once, thread_limit
 from mercer.row_chunks import chunked, slices
 
-_ENTRIES = 1 << 21  # of a block that is evaluated: 16 MB, so that what is done once is soon done
+_ENTRIES = 1 << 20  # of a block that is evaluated: 8 MB, so that what is done once is soon done
+_LEAST = 1024  # rows of a thread
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
 _WRITTEN = 4096  # rows that a thread writes features of at a time
 _ON_CARD = ("_there", "_back")  # what is not pickled
@@ -236,45 +237,62 @@ class StreamedGram(FactoredGram):
         held = np.empty((self.shape[0], self.width), dtype=dtype)
         return StreamedGram(self.features, self.map, self.X, held)
 
-    def parts(self, width: int, entries: int = _ENTRIES) -> Iterator[slice]:
+    def parts(self, width: int) -> Iterator[slice]:
         """Cover all rows by blocks of such a width; time limits and Ctrl-C hold between them."""
         n = self.shape[0]
-        step = rows_at_once(width, max(32, entries // max(1, width)), arrays=2)
+        step = rows_at_once(width, max(32, _ENTRIES // max(1, width)), arrays=2)
         for first in range(0, n, step):
             check()
             yield slice(first, min(first + step, n))
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Return the rows b of all points, block by block."""
-        if self._held is not None and self._filled:
-            for rows in self.parts(self.width, _CACHED // self._held.itemsize):
-                yield rows, self._held[rows]
-            return
-        for rows in self.parts(self.width):
-            B = self.map.raw(take(self.X, rows), np.float64)
+    def _blocks(self, rows: slice, step: int) -> Iterator[tuple[slice, Array]]:
+        """Return the rows b of a chunk, block by block, for one of several threads."""
+        for part in slices(rows.start, rows.stop, step):
+            if self._held is not None and self._filled:
+                yield part, self._held[part]
+                continue
+            B = self.map.raw(take(self.X, part), np.float64)
             if self._held is not None:
-                self._held[rows] = B
-            yield rows, B
-        self._filled = True
+                self._held[part] = B
+            yield part, B
+
+    def _summed(self, work: Callable[[slice, Array], Array]) -> Array:
+        """Add up what the work makes of blocks of rows b, chunks of them in threads."""
+        entries = _ENTRIES
+        if self._held is not None and self._filled:
+            entries = _CACHED // self._held.itemsize
+        most = max(32, entries // max(1, self.width))
+        step = rows_at_once(self.width, most, arrays=2 * thread_limit())
+
+        def chunk(rows: slice) -> Array:
+            blocks = self._blocks(rows, step)
+            total = work(*next(blocks))
+            for part, B in blocks:
+                total = total + work(part, B)
+            return total
+
+        with one_blas_thread():  # thin products, between calls that need all cores
+            first, *others = chunked(chunk, self.shape[0], _LEAST)  # no fit has no rows
+        self._filled = self._held is not None
+        return sum(others, start=first)
 
     def round_trip(self, W: Array, change: Changed) -> Array:
         """Return F'g(F W) in one pass, g given for blocks of rows."""
         if self._first is not None:
             first, self._first = self._first, None
             return first.round_trip(W, change)
-        U, total = self.map.mix(W), None
+        U = self.map.mix(W)
         if self._there is not None and not self.is_rounded:
             return self.map.mix_transposed(self._there.round_trip(U, change))
         if self._there is not None:
             values = self._there.matmul(U) if U.shape[1] else np.empty((self.shape[0], 0))
             total = self._back.matmul(change(slice(0, self.shape[0]), values))
             return self.map.mix_transposed(total)
-        with one_blas_thread():  # thin products, between calls that need all cores
-            for rows, B in self.blocks():
-                part = _product(B.T, change(rows, _product(B, U)))
-                total = part if total is None else total + part
-        assert total is not None  # no fit has no rows
-        return self.map.mix_transposed(total)
+
+        def there_and_back(rows: slice, B: Array) -> Array:
+            return _product(B.T, change(rows, _product(B, U)))
+
+        return self.map.mix_transposed(self._summed(there_and_back))
 
     def push(self, W: Array) -> Array:
         """Return F W."""
@@ -282,9 +300,12 @@ class StreamedGram(FactoredGram):
         U, out = self.map.mix(W), np.empty((self.shape[0], W.shape[1]))
         if self._there is not None and W.shape[1]:
             return self._there.matmul(U)
-        with one_blas_thread():
-            for rows, B in self.blocks():
-                out[rows] = _product(B, U)
+
+        def there(rows: slice, B: Array) -> Array:
+            out[rows] = _product(B, U)
+            return np.zeros(0)  # nothing to add up
+
+        self._summed(there)
         return out
 
     def absolute_pull(self, V: Array) -> Array:

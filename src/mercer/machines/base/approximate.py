@@ -34,7 +34,7 @@ from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.parameters import refuse
 from mercer.machines.base.targets import distinct_rows
-from mercer.points import is_objects, row_count, take
+from mercer.points import is_objects, row_count, take, to_host
 from mercer.resources import MemoryBudgetError, format_bytes, memory_budget, within_budget
 
 # Bytes for each row and landmark: the features, and what fits copy of them (centred, weighted,
@@ -176,6 +176,50 @@ def refuse_features(machine: Any, wish: str) -> None:
     if isinstance(given, Approximation):
         must = f"be None beside {wish}, which follows the kernel itself; learn the parameters from "
         refuse(machine, "approximation", given, f"{must}fewer rows, and pass that kernel")
+
+
+def landmarks_for(
+    machine: Any,
+    kernel: Kernel,
+    X: Points,
+    weights: Array,
+    names: Sequence[str] | None,
+    wish: str,
+) -> Points | None:
+    """Return the landmarks that stand for a kernel while its parameters change; None for none.
+
+    As many as were asked for: where the kernel has a small rank as it is given, others are drawn
+    at random, since it may have a larger one later.
+
+    Parameters
+    ----------
+    machine, kernel, X, weights, names
+        As in `used_kernel`; weights are positive.
+    wish : str
+        What asks for them, for refusals.
+    """
+    chosen = approximation_of(machine)
+    if chosen == "auto":
+        refusal = machine.__dict__.get(_REFUSED)
+        chosen, _ = _automatic(machine, kernel, X, names)
+        if refusal is not None:  # it is asked for once more, with the kernel that was learnt
+            machine.__dict__[_REFUSED] = refusal
+    if not isinstance(chosen, Approximation) or isinstance(kernel, ApproximateKernel):
+        return None
+    if not isinstance(chosen, Nystrom):
+        must = f"be None or Nystrom(m) beside {wish}; other features do not follow a kernel whose "
+        refuse(machine, "approximation", chosen, f"{must}parameters change")
+        return None
+    rows = distinct_rows(X, np.zeros(len(weights), dtype=np.intp), weights)
+    among = take(X, rows.first)
+    bound = bind_columns(kernel.expression(), None if names is None else list(names))
+    drawn = chosen.drawn(Source(bound, among), rows.weight)
+    lacking = min(chosen.n_components, len(rows.first)) - len(drawn)
+    if lacking > 0:
+        others = np.setdiff1d(np.arange(len(rows.first)), drawn)
+        rng = np.random.default_rng(chosen.random_state)
+        drawn = np.concatenate([drawn, rng.choice(others, lacking, replace=False)])
+    return to_host(take(among, drawn))
 
 
 # --- past the limit of the exact kernel ----------------------------------------------------------

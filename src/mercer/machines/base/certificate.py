@@ -24,7 +24,8 @@ from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words
-from mercer.points import is_sparse
+from mercer.places import where_rows_are
+from mercer.points import is_objects, is_sparse
 from mercer.solvers import Solution, Solver, Status
 
 Judge = Callable[[Any, Any], Certificate]
@@ -62,8 +63,9 @@ class LazyPointsCertificate:
         return self.source.n
 
     def compute(self) -> Certificate:
-        """Evaluate the kernel anew in float64, and judge."""
-        return self.judge(self.question(exact(self.source)), self.value)
+        """Evaluate the kernel anew in float64, where the rows are, and judge."""
+        with where_rows_are(self.source.X):
+            return self.judge(self.question(exact(self.source)), self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,7 @@ def _even(weights: Array | None, size: float) -> bool:
 
 def _near(X: Points) -> bool:
     """Return whether rows are not farther from the origin than their spread leaves digits for."""
-    if is_sparse(X) or not isinstance(X, np.ndarray) or X.dtype.kind != "f" or X.size == 0:
+    if is_sparse(X) or is_objects(X) or X.dtype.kind != "f" or X.size == 0:
         return True  # zeros in most places, or no numbers
     low, high = X.min(axis=0), X.max(axis=0)  # not abs(X), which would copy X
     spread = float((high - low).max())

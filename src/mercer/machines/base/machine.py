@@ -42,6 +42,7 @@ from mercer.machines.base.parameters import is_real, plain
 from mercer.machines.base.reuse import Store
 from mercer.machines.base.similarity import is_trying_settings
 from mercer.places import at_its_place
+from mercer.points import to_host
 from mercer.progress import shown
 from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
 from mercer.solvers import Callback, Progress
@@ -100,6 +101,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
                 if work is not method or not _may_go_on(method, twin, error):
                     raise
                 method(twin, *args, **kwargs)
+        twin.__dict__.update({name: to_host(value) for name, value in vars(twin).items()})
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
 from mercer.array_types import Array, Points
+from mercer.card_rows import CardRows
 from mercer.machines.base.parameters import is_real, refuse
 from mercer.points import is_objects, is_sparse, take
 
@@ -290,6 +291,8 @@ def _projection(X: Points) -> Array:
     direction = _direction(X.shape[1])
     if is_sparse(X):
         return np.asarray(np.nan_to_num(X @ direction))
+    if isinstance(X, CardRows):
+        return np.nan_to_num(X.projected(direction))
     key, height = np.empty(len(X)), max(1, _CACHED // max(1, X.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(0, len(X), height):  # row by row: a product may round equal rows apart

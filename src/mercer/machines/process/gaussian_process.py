@@ -17,7 +17,7 @@ from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.approximate import refuse_features
+from mercer.machines.base.approximate import landmarks_for
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
 from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
@@ -99,6 +99,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         are learnt by maximising the marginal likelihood; a list names those that are, as
         `kernel.get_params` does, and "noise". The search starts from the parameters given; where
         noise and kernel are learnt up to a common factor, that makes prior and targets of one size.
+        With landmarks in place of the kernel a lower bound of the likelihood is maximised.
     bounds : pair of float, default=(1e-6, 1e6)
         How far a parameter may go, as multiples of where it starts; variances may also go so far
         from the mean square of the targets.
@@ -344,6 +345,8 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     ) -> Any:
         """Compute how likely targets are under the parameters `kernel` and `noise` as they are set.
 
+        With landmarks, what they bound that by from below (Titsias 2009).
+
         Parameters
         ----------
         X, y, sample_weight : array-like
@@ -365,9 +368,9 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         rows, names = np.flatnonzero(weights), other._column_names()
         kernel = kernel_of(self.kernel, X, weights, names)
         seen = (take(X, rows), y.reshape(len(y), -1)[rows], weights[rows])
-        refuse_features(other, "its evidence as a function of the parameters")
+        z = landmarks_for(other, kernel, seen[0], seen[2], names, "its evidence")
         learnt = names_to_learn(other, kernel)
-        problem = evidence_problem(other, kernel, seen, names, learnt)
+        problem = evidence_problem(other, kernel, seen, names, learnt, landmarks=z)
         given = np.append(problem.kernel.logs, np.log(problem.noise))
         value, gradient = evidence(problem, given)
         if not eval_gradient:
@@ -418,11 +421,11 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         """Maximise the evidence, if that is asked for."""
         if self.optimize is False:
             return None, None
-        refuse_features(self, f"optimize={self.optimize!r}")
-        seen = (take(X, rows), targets, weights)
-        learnt = names_to_learn(self, kernel)
-        seed = seed_of(self.random_state)
-        problem = evidence_problem(self, kernel, seen, self._column_names(), learnt, seed)
+        seen, names = (take(X, rows), targets, weights), self._column_names()
+        wish = f"optimize={self.optimize!r}"
+        z = landmarks_for(self, kernel, seen[0], weights, names, wish)
+        learnt, seed = names_to_learn(self, kernel), seed_of(self.random_state)
+        problem = evidence_problem(self, kernel, seen, names, learnt, seed, z)
         solver = EvidenceAscent(tol=float(self.tol), max_iter=int(self.max_iter))
         limit = None if self.time_limit is None else _SEARCH * float(self.time_limit)
         return problem, solve(problem, solver, callback=self.callback, time_limit=limit)

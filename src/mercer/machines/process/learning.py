@@ -16,6 +16,7 @@ from mercer.kernels.parameter_slopes import parameters
 from mercer.kernels.slopes import NoSlopeError
 from mercer.machines.base.machine import is_precomputed
 from mercer.machines.base.parameters import refuse
+from mercer.points import row_count
 from mercer.problems.kernel_learning.bounded import FLAT
 from mercer.problems.process.classification import LaplaceEvidence
 from mercer.problems.process.evidence import Evidence
@@ -152,6 +153,7 @@ def evidence_problem(
     names: list[str] | None,
     learnt: tuple[str, ...],
     seed: int = 0,
+    landmarks: Points | None = None,
 ) -> Evidence:
     """Return the search for parameters of a regression.
 
@@ -169,9 +171,11 @@ def evidence_problem(
         What is learnt.
     seed : int
         Of the further starts.
+    landmarks : Points, optional
+        Rows that stand for the kernel.
     """
     X, targets, weights = rows
-    require_matrices(machine, len(targets))
+    require_matrices(machine, len(targets) if landmarks is None else row_count(landmarks))
     check_targets(machine, targets)
     inner = KernelParameters(kernel, tuple(name for name in learnt if name != NOISE), names)
     learns_noise = NOISE in learnt
@@ -198,6 +202,7 @@ def evidence_problem(
         found.upper,
         found.starts,
         flat_at(machine),
+        landmarks,
     )
 
 
@@ -235,8 +240,8 @@ def require_matrices(machine: Any, n: int) -> None:
     require_memory(
         _COPIES * 8 * n * n,
         f"{type(machine).__name__} learning parameters from {n} rows",
-        "Alternatives: learn them from some of the rows, and fit all with optimize=False; or a "
-        "larger budget with mercer.config(memory=...).",
+        "Alternatives: (fewer) landmarks, approximation=Nystrom(m); learn from some of the rows, "
+        "and fit all with optimize=False; or a larger budget with mercer.config(memory=...).",
     )
 
 

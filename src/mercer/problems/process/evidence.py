@@ -6,6 +6,11 @@ With C = K + noise S^-1 (S the row weights), n rows of total weight N and t targ
 
 which is the likelihood of the repeated rows. A bias of flat prior adds t log 1'C^-1 1, takes one
 log 2 pi off, and puts G = C^-1 - u u'/1'u, u = C^-1 1, in the place of C^-1.
+
+With m landmarks z the kernel of their features, Q = K(X, z) K(z, z)^-1 K(z, X), stands for K, and
+t tr S(K - Q) / (2 noise) is taken off: the variational bound of Titsias (2009), which is never
+above log p(Y) with K itself. Without that term the search would prefer parameters of which the
+landmarks explain nothing.
 """
 
 from __future__ import annotations
@@ -59,6 +64,8 @@ class Evidence(BoundedSearch):
         Logarithms to start from.
     flat : float
         The slope of the log-likelihood of one row that counts as none.
+    landmarks : Points or None
+        Rows whose features stand for the kernel; the likelihood is then bounded from below.
     """
 
     X: Points
@@ -72,6 +79,7 @@ class Evidence(BoundedSearch):
     upper: Array
     starts: Array
     flat: float = FLAT
+    landmarks: Points | None = None
 
     def kernel_at(self, logs: Array) -> Kernel:
         """Return the kernel with these parameters."""

@@ -54,11 +54,12 @@ def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statist
     return finite_slopes(slope(expression, leaf), problem.X)
 
 
-def finite_slopes(bent: Expression, X: Points) -> Array:
+def finite_slopes(bent: Expression, X: Points, Y: Points | None = None) -> Array:
     """Evaluate dk/dD, or D dk/dD; zero where D is: slopes of square roots are not finite there."""
-    values = choose_backend().pairs(bent, X, None, np.float64).dense()
+    values = choose_backend().pairs(bent, X, Y, np.float64).dense()
     values = np.where(np.abs(values) < _LARGE, values, 0.0)
-    np.fill_diagonal(values, 0.0)
+    if Y is None:
+        np.fill_diagonal(values, 0.0)
     return values
 
 
@@ -84,19 +85,38 @@ def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverte
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
 
 
-def by_scales(A: Array, raw: Array, scales: Array, leaf: Statistic) -> Array:
-    """Sum A_ij dD_ij over all pairs, for the logarithm of each scale."""
+def by_scales(
+    A: Array, raw: Array, scales: Array, leaf: Statistic, other: Array | None = None
+) -> Array:
+    """Sum A_ij dD_ij over all pairs, for the logarithm of each scale.
+
+    Parameters
+    ----------
+    A : (n, m) array
+        What slopes are multiplied by.
+    raw : (n, d) array
+        Columns that the distance looks at.
+    scales : (d,) array
+        Scales.
+    leaf : Statistic
+        The distance D.
+    other : (m, d) array, optional
+        Columns of the other rows; `raw` by default.
+    """
+    other = raw if other is None else other
     if isinstance(leaf, AbsDist):
-        return np.array([-_absolute(A, raw[:, j]) / scales[j] for j in range(len(scales))])
-    z = raw - raw.mean(axis=0)  # distances do not see it, rounding does
-    squares = A.sum(axis=1) @ z**2 - np.sum(z * (A @ z), axis=0)
-    return np.asarray(-4.0 * squares / scales**2)
+        pairs = zip(raw.T, other.T, scales, strict=True)
+        return np.array([-_absolute(A, x, y) / scale for x, y, scale in pairs])
+    middle = raw.mean(axis=0)  # distances do not see it, rounding does
+    x, y = raw - middle, other - middle
+    squares = A.sum(axis=1) @ x**2 + A.sum(axis=0) @ y**2 - 2.0 * np.sum(x * (A @ y), axis=0)
+    return np.asarray(-2.0 * squares / scales**2)
 
 
-def _absolute(A: Array, x: Array) -> float:
-    """Sum A_ij |x_i - x_j|."""
+def _absolute(A: Array, x: Array, y: Array) -> float:
+    """Sum A_ij |x_i - y_j|."""
     total = 0.0
     for first in range(0, len(x), _PANEL):
         rows = slice(first, first + _PANEL)
-        total += float(np.sum(A[rows] * np.abs(x[rows][:, None] - x)))
+        total += float(np.sum(A[rows] * np.abs(x[rows][:, None] - y)))
     return total

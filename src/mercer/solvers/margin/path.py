@@ -64,22 +64,91 @@ class SMOPath(Solver):
 
     def run(self, problem: Any, watch: Watch, start: Any = None) -> Solution:
         """Descend along the settings in the order of their warm starts."""
+        return self.run_all([problem], watch)[0]
+
+    def run_all(self, problems: Sequence[MarginPath], watch: Watch) -> list[Solution]:
+        """Answer several paths, side by side where their matrices lie together on a card.
+
+        Parameters
+        ----------
+        problems : sequence of MarginPath
+            Paths that this solver does not refuse; on one Gram, or on several.
+        watch : Watch
+            Told the steps of all.
+        """
         if watch.tick(0, np.inf):  # compiled loops are done with small problems before they ask
-            return report(self, _unsolved(problem), Status.STOPPED, 0, watch)
-        settings, starts, place = warm_starts(problem)
-        limit = self.max_iter or limit_of(problem.problems)
-        engine = StoredEngine(problem.base.stored, watch, limit)
-        aim = self.tol * min([1.0, *(one.scale for one in problem.problems if one.scale)])
-        ends = _descend(engine, problem, settings, starts, SHARE * aim)
-        state = PathState(problem, settings, ends, self.tol)
+            return [report(self, _unsolved(p), Status.STOPPED, 0, watch) for p in problems]
+        runs = [_Run(self, problem, watch) for problem in problems]
+        _descend_together(runs)
+        return [run.conclude(watch) for run in runs]
+
+
+class _Run:
+    """A path on its way: where it is solved, and in which order.
+
+    Parameters
+    ----------
+    solver : SMOPath
+        Whose tolerances hold.
+    problem : MarginPath
+        What is asked.
+    watch : Watch
+        Told the steps.
+    """
+
+    def __init__(self, solver: SMOPath, problem: MarginPath, watch: Watch) -> None:
+        self.solver, self.problem = solver, problem
+        self.settings, self.starts, self.place = warm_starts(problem)
+        limit = solver.max_iter or limit_of(problem.problems)
+        stored: Any = problem.base
+        self.engine = StoredEngine(stored.stored, watch, limit)
+        scales = [one.scale for one in problem.problems if one.scale]
+        self.tol = SHARE * solver.tol * min([1.0, *scales])
+        self.ends: Sequence[BoxPathAnswer] = ()
+
+    def paths(self) -> list[BoxPath]:
+        """Write the programmes as backends see them."""
+        steps = [
+            PathStep(setting.bound, setting.epsilon, setting.shift, setting.total, start)
+            for setting, start in zip(self.settings, self.starts, strict=True)
+        ]
+        rows = self.problem.evaluation_rows
+        return [
+            BoxPath(_begun(self.engine, one).box(), one.totals, steps, rows)
+            for one in self.problem.problems
+        ]
+
+    def conclude(self, watch: Watch) -> Solution:
+        """Check what the descent found, and mend what float32 could have spoilt."""
+        state = PathState(self.problem, self.settings, self.ends, self.solver.tol)
         if watch.stopped:
             state.solved[:] = False
         else:
-            matrix = _matrix_of(engine, self.float64)
-            mend(engine, state, inaccurate(engine, state, matrix), matrix)
-        steps = int(sum(end.iterations.sum() for end in ends))
-        status, seen = _ending(problem, state, watch)
-        return report(self, _answer(state, place), status, steps, watch, seen)
+            matrix = _matrix_of(self.engine, self.solver.float64)
+            mend(self.engine, state, inaccurate(self.engine, state, matrix), matrix)
+        steps = int(sum(end.iterations.sum() for end in self.ends))
+        status, seen = _ending(self.problem, state, watch)
+        return report(self.solver, _answer(state, self.place), status, steps, watch, seen)
+
+
+def _descend_together(runs: Sequence[_Run]) -> None:
+    """Descend on all matrices at once; those of one matrix, tolerance and limit are one call."""
+    alike: dict[tuple[float, int], dict[int, list[_Run]]] = {}
+    for run in runs:
+        on = alike.setdefault((run.tol, run.engine.limit), {})
+        on.setdefault(id(run.engine.K), []).append(run)
+    for (tol, limit), by_matrix in alike.items():
+        written = [[run.paths() for run in some] for some in by_matrix.values()]
+        work = [
+            (some[0].engine.K, [path for paths in own for path in paths])
+            for some, own in zip(by_matrix.values(), written, strict=True)
+        ]
+        tick = runs[0].engine.watch.tick
+        answers = work[0][0].box_paths_on_several(work, tol, limit, tick)
+        for some, own, ends in zip(by_matrix.values(), written, answers, strict=True):
+            left = iter(ends)
+            for run, paths in zip(some, own, strict=True):
+                run.ends = [next(left) for _ in paths]
 
 
 def path_refusal(problem: MarginPath) -> str | None:
@@ -155,24 +224,6 @@ def _share_and_cost(setting: PathSetting, summed: bool) -> tuple[float, float]:
     """Return nu, as far as sums depend on it, and C: a bound, or the inverse of a shift."""
     share = float(f"{setting.total / setting.bound:.{_DIGITS}g}") if summed else 1.0
     return share, setting.bound / setting.shift
-
-
-def _descend(
-    engine: StoredEngine,
-    problem: MarginPath,
-    settings: Sequence[PathSetting],
-    starts: Sequence[int],
-    tol: float,
-) -> Sequence[BoxPathAnswer]:
-    steps = [
-        PathStep(setting.bound, setting.epsilon, setting.shift, setting.total, start)
-        for setting, start in zip(settings, starts, strict=True)
-    ]
-    paths = [
-        BoxPath(_begun(engine, one).box(), one.totals, steps, problem.evaluation_rows)
-        for one in problem.problems
-    ]
-    return engine.K.box_paths(paths, tol, engine.limit, engine.watch.tick)
 
 
 def _begun(engine: StoredEngine, problem: BoxQP) -> BoxState:

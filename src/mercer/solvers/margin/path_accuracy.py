@@ -125,7 +125,12 @@ def inaccurate(engine: StoredEngine, state: PathState, matrix: Float64Matrix) ->
     least = float(limits.min())
     wrong = ~(np.array([end.violation for end in state.ends]).T <= limits)
     rates = np.zeros(2)
-    if engine.rounding > EXACT or _seen_in_float64(engine.K.diagonal(), sizes, least):
+    if all(end.confirmed for end in state.ends):
+        rounded = False  # where the descent was, F was compared with float64 already
+    else:
+        seen = engine.rounding > EXACT
+        rounded = seen or _seen_in_float64(engine.K.diagonal(), sizes, least)
+    if rounded:
         order = np.argsort(np.where(wrong, -1.0, sizes), axis=None)[::-1]
         looks = [divmod(int(at), len(state.ends)) for at in order[:_LOOKS]]
         K = matrix(sum(2 * _SAMPLE * state.used(s, k) + _ASKING for s, k in looks))

@@ -22,17 +22,18 @@ from mercer.solvers.margin.choose_set import (
     standing,
 )
 from mercer.solvers.margin.descent import BoxState, Engine
+from mercer.solvers.margin.divide import LEAST_USED, SideBySide, clusters
 from mercer.solvers.margin.shared_products import SharedProducts, Step
 from mercer.solvers.margin.smo import (
     StoredEngine,
 )
 from mercer.solvers.margin.some_variables import (
-    all_points,
     among,
     batches,
     box_of,
     level_of,
     moved_of,
+    points_of,
     share_in_use,
     with_shift,
 )
@@ -153,23 +154,56 @@ class Sets(Engine):
             part.rounds += 1
 
     def _on_a_sample(self, parts: list[BoxState], tol: float, products: SharedProducts) -> None:
-        """Start all parts from the answer to a fair sample of the rows, or store K at once.
+        """Start all parts from answers on clusters of the rows, or on a sample, or store K at once.
 
-        Most rows that matter are found on a sample, for an eighth of the price. Where many of them
-        do, K is stored if it fits, and pair steps begin anew: the sample would be no good start.
+        A small sample tells how many rows matter. Where many do, and there are clusters, these are
+        the start. Else most rows that matter are found on a fair sample, for an eighth of the
+        price, or, if many do and K fits, K is stored, and pair steps begin anew.
         """
         whole = products.points == self.source.n <= LARGEST_STORED and self._fits(parts)
         loose = max(tol, _LOOSE * max(float(np.ptp(part.F)) for part in parts))
         fair, small = sample_points(self.source.n, products.blocks)
         if 2 * np.count_nonzero(fair) > products.points:  # of so many classes that none has many
             return
-        if whole and _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
-            few, _ = self._solved_among(parts, small, loose)
-            if self._stores(parts, few, _MANY_OF_FEW):
+        if _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
+            few, some = self._solved_among(parts, small, loose)
+            many = share_in_use(few, self.source.n) > LEAST_USED and not self.watch.stopped
+            if many and self._in_clusters(parts, some, loose, products):
+                return
+            if whole and self._stores(parts, few, _MANY_OF_FEW):
                 return
         few, some = self._solved_among(parts, fair, loose)
         if not (whole and self._stores(parts, few, _MANY)):
             self._adopt(parts, some, products)
+
+    def _in_clusters(
+        self,
+        parts: list[BoxState],
+        some: dict[int, tuple[BoxState, Array]],
+        tol: float,
+        products: SharedProducts,
+    ) -> bool:
+        """Start all parts from answers on clusters of the rows; return whether there are clusters.
+
+        All parts stand at zero. If time runs out before the last cluster, they start from the
+        answers at some points that are known instead.
+        """
+        seen = points_of(parts, self.source.n)
+        groups = clusters(self.source, np.flatnonzero(seen), self._few, self.watch)
+        if groups is None:
+            return False
+        found = SideBySide(parts, [one for one, _ in some.values()], seen)
+        for points in groups:
+            over = self.watch.tick(self.steps, found.worst)
+            if over or any(map(self.is_spent, found.states)):
+                self._adopt(parts, some, products)
+                return True
+            apart = found.apart(points)
+            if apart:
+                self._at_once([one for one, _ in apart.values()], tol)
+            found.take(apart)
+        self._adopt(parts, found.answers, products)
+        return True
 
     def _solved_among(
         self, parts: list[BoxState], chosen: Array, tol: float
@@ -222,7 +256,7 @@ class Sets(Engine):
         """Return whether K costs less than the sets of so many parts, and fits."""
         n = self.source.n
         cheap = _LEAST_SAMPLED <= n <= LARGEST_STORED and n**2 < _ENTRIES_PER_PART * len(parts)
-        return cheap and all_points(parts, n) and self._fits(parts)
+        return cheap and bool(points_of(parts, n).all()) and self._fits(parts)
 
     def _store(self) -> None:
         self._stored = StoredEngine(self.source.pairs().stored(), self.watch, self.limit)

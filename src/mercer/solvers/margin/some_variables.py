@@ -23,19 +23,18 @@ def among(parts: dict[int, BoxState], chosen: Array) -> dict[int, tuple[BoxState
     return some
 
 
-def all_points(parts: list[BoxState], n: int) -> bool:
-    """Return whether every one of n points is in some of the parts."""
+def points_of(parts: list[BoxState], n: int) -> Array:
+    """Return which of n points are in some of the parts."""
     seen = np.zeros(n, dtype=bool)
     for part in parts:
         seen[part.points(slice(None))] = True
-    return bool(seen.all())
+    return seen
 
 
 def share_in_use(parts: list[BoxState], n: int) -> float:
     """Return which share of the points that parts have is in use in some of them."""
-    seen, used = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    seen, used = points_of(parts, n), np.zeros(n, dtype=bool)
     for part in parts:
-        seen[part.points(slice(None))] = True
         used[part.points(np.flatnonzero(part.b))] = True
     return float(np.count_nonzero(used)) / max(1.0, float(np.count_nonzero(seen)))
 

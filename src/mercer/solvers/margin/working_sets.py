@@ -6,8 +6,10 @@ corrected for what moved, by products that store nothing. The set must hold all 
 room to spare, or it crawls.
 
 At first all this is done on a sample of the rows, then on those near to deciding, and F of all rows
-is looked at only when these are settled. Where many rows turn out to matter, and K of all fits the
-memory budget, it is stored, and pair steps go on there.
+is looked at only when these are settled. Where many rows turn out to matter, clusters of them that
+are solved apart are the start (`divide`), if there are any and all sums are zero: nu machines, one
+class and balls start elsewhere. Else K of all rows is stored if it fits the memory budget, and pair
+steps go on there.
 """
 
 from __future__ import annotations

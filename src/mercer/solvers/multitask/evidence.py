@@ -15,7 +15,7 @@ from mercer.problems.process.evidence import LogParameters
 from mercer.solvers.base import Solution, Solver, Watch, report
 from mercer.solvers.kernel_learning.bounded_descent import bounded_descent
 from mercer.solvers.multitask.posterior import kronecker, readings_matrix
-from mercer.solvers.process.evidence import contracted
+from mercer.solvers.process.slopes import contracted
 
 
 class _Slopes(NamedTuple):

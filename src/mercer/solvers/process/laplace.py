@@ -25,9 +25,9 @@ from mercer.problems.process.evidence import LogParameters
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.kernel_learning.bounded_descent import bounded_descent
-from mercer.solvers.process.evidence import contracted
 from mercer.solvers.process.feature_mode import feature_mode
 from mercer.solvers.process.mode import Mode, nearest, newton
+from mercer.solvers.process.slopes import contracted
 
 _COLUMNS_AT_ONCE = 512  # of a triangular solve, between two chances to hear Ctrl-C
 _REMEDY = "Use approximation=Nystrom(1000), LogisticRegression, or fewer rows."

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg.blas import dtrmm
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
@@ -198,8 +199,9 @@ class Sums:
         """Add rows, with products in one or the other precision; B is overwritten."""
         if self.middle is None:
             self.middle = s @ B / s.sum() if s.sum() > 0 else np.zeros(B.shape[1])
-        B -= self.middle
-        self.first += s @ B
+        if self.bias:
+            B -= self.middle
+            self.first += s @ B
         self.weight += float(s.sum())
         self.square += _square(B.astype(dtype, copy=False), s)
 
@@ -211,8 +213,7 @@ class Sums:
             mean = self.middle + self.first / self.weight
         if R is None:
             return matrix, mean
-        matrix = R.T @ matrix @ R
-        return (matrix + matrix.T) / 2, mean @ R
+        return _congruent(matrix, R), mean @ R
 
 
 def _square(E: Array, share: Array) -> Array:
@@ -224,6 +225,19 @@ def _square(E: Array, share: Array) -> Array:
         there = choose_backend().features(E, None)
         return there.gram(np.ones(n), np.zeros(p), np.full(n, -1), 0)
     return np.asarray(E.T @ E)  # of one array with itself: half the work
+
+
+def _congruent(A: Array, R: Array) -> Array:
+    """Return R'AR, symmetric."""
+    product = _multiplied(_multiplied(A, R).T, R)  # (AR)'R, and A is its own transpose
+    return np.asarray((product + product.T) / 2)
+
+
+def _multiplied(B: Array, R: Array) -> Array:
+    """Return B R; a triangular R, as landmarks have, is half the work."""
+    if not R.size or np.tril(R, -1).any():
+        return np.asarray(B @ R)
+    return np.asarray(dtrmm(1.0, R.T, B.T, lower=1)).T  # (R'B')', by columns in memory
 
 
 # --- the matrix of all rows ----------------------------------------------------------------------
@@ -251,19 +265,19 @@ class NormalMatrix:
     def of(cls, problem: LinearSystem, V: Array) -> NormalMatrix:
         """Go over all rows once; V (n, k) is what is pulled back beside."""
         gram: Any = problem.gram
-        if not is_mixed_late(problem):
+        if not isinstance(gram, StreamedGram) or gram.written is not None:
             matrix = sampled_normal_matrix(problem, gram.shape[0], 0)
             return cls(matrix, gram.pull(V), gram)
-        return _Pass(problem, V).run()
+        return _Pass(problem, V, is_mixed_late(problem)).run()
 
 
 class _Pass:
-    """One pass over all rows b."""
+    """One pass over all rows b, which are mixed before their products or after."""
 
-    def __init__(self, problem: LinearSystem, V: Array) -> None:
+    def __init__(self, problem: LinearSystem, V: Array, late: bool) -> None:
         gram: Any = problem.gram
-        self.problem, self.gram, self.V = problem, gram, V
-        self.sums = Sums.zero(gram.width, problem.bias)
+        self.problem, self.gram, self.V, self.late = problem, gram, V, late
+        self.sums = Sums.zero(gram.width if late else gram.rank, problem.bias)
         self.pulled = np.zeros((gram.width, V.shape[1]))
         self.dtype: Any = np.float64
         self.held: Array | None = None
@@ -271,7 +285,7 @@ class _Pass:
     def run(self) -> NormalMatrix:
         """Add up all blocks; the first says in which precision."""
         gram, s = self.gram, self.problem.row_weights
-        parts = list(_parts(gram.shape[0], gram.width))
+        R, parts = gram.map.mixing, list(_parts(gram.shape[0], gram.width))
         for done, part in enumerate(parts):
             check()
             B = gram.sampled_raw(part)
@@ -281,16 +295,16 @@ class _Pass:
             if done == 0 and len(parts) > _FEW_BLOCKS and self._is_worth_a_try():
                 self._try(B, s[part])
             else:
-                self.sums.add(B, s[part], self.dtype)
-        R = gram.map.mixing
-        matrix, _ = self.sums.mixed(R)
+                E = B if self.late or R is None else _multiplied(B, R)
+                self.sums.add(E, s[part], self.dtype)
+        matrix, _ = self.sums.mixed(R if self.late else None)
         if self.held is not None:
             gram = StreamedGram(gram.features, gram.map, gram.X, self.held, is_filled=True)
         return NormalMatrix(matrix, self.pulled if R is None else R.T @ self.pulled, gram)
 
     def _is_worth_a_try(self) -> bool:
         size = float(self.gram.longest().max(initial=0.0))
-        in_range = FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
+        in_range = self.late and FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
         return in_range and is_mixed_late(self.problem, _SINGLE, _TRIED)
 
     def _try(self, B: Array, s: Array) -> None:

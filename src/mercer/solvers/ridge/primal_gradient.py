@@ -36,6 +36,7 @@ _SINGLE = 2.5e-7  # of an entry: what float32 and sums in it get wrong
 _MOVED = 0.3  # of the equations, preconditioned: each round in float64 leaves this share of errors
 _SERVES = 0.1  # of the residual before: with less left, refinement needs no conjugate directions
 _ROUND = 1e-4  # of the residual at its start: where a round in float32 ends
+_LAST = 2e-5  # of it: where the last one may end, since a residual costs as much as ten steps
 _WRITTEN = 4  # times the features: what work with all of them at once takes
 _HELD = 1.2  # times the rows b: what holding them takes
 
@@ -229,7 +230,7 @@ class _Descent:
                 return Status.INACCURATE
             before = worst
             goal = 0.5 * self.solver.tol
-            if self.system.is_rough:  # more would be lost again
+            if self.system.is_rough and goal < _LAST * worst:  # more would be lost again
                 goal = max(goal, _ROUND * worst)
             ended = self._descend(R, sizes, goal, precondition)
             if ended is not Status.SOLVED:

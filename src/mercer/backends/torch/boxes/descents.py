@@ -1,4 +1,4 @@
-"""Many box programmes on one stored float32 K: small sets of each, in rounds, on the card.
+"""Many box programmes on stored float32 matrices: small sets of each, in rounds, on the card.
 
 The host only starts rounds, many at a time, and looks now and then who is done.
 """
@@ -23,12 +23,15 @@ from mercer.backends.torch.boxes.kernel_parts import GROUPS
 from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
+from mercer.backends.torch.boxes.turns import in_turns
+from mercer.backends.torch.device import Device
 
 Tensor: TypeAlias = torch.Tensor
 
 LEAST = 2000  # variables of the largest programme: below, a processor is done first
 _SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
-_FIXED = 32 << 10  # bytes of shared memory beside K between the variables of a set
+_SHARED = 128  # variables of a set where two programmes share a multiprocessor
+_FIXED = 34 << 10  # bytes of shared memory beside K between the variables of a set
 _SHARE = 0.3  # of the present violation: what a set is solved to; less takes more steps in all
 _INNER = 1024  # pair steps in a set at most
 _FIRST = 8  # rounds between the first looks at the clock: easy programmes need no more than some
@@ -40,13 +43,19 @@ _PATIENCE = (
 _FALLEN = 0.99  # of the least violation: what counts as a new one
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
+_VARIABLE = 4 * 2 + 8 * 6  # bytes: its row and its sum, and what a programme says of it
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
 
 
+def is_compiled() -> bool:
+    """Return whether this torch compiles CUDA texts."""
+    return hasattr(torch.cuda, "_compile_kernel")
+
+
 def can_descend(boxes: Sequence[Box]) -> bool:
     """Return whether programmes are work for a card: one sum or two each, and not small."""
-    if not boxes or not hasattr(torch.cuda, "_compile_kernel"):
+    if not boxes or not is_compiled():
         return False
     sizes = [len(box.gradient) for box in boxes]
     few = all(box.group is None or (0 <= box.group.min() and box.group.max() < 2) for box in boxes)
@@ -54,43 +63,68 @@ def can_descend(boxes: Sequence[Box]) -> bool:
 
 
 def solve_boxes(
-    K: Tensor, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    K: Tensor,
+    boxes: Sequence[Box],
+    tol: float,
+    max_iter: int,
+    poll: Poll | None,
+    device: Device,
 ) -> list[BoxAnswer]:
-    """Solve programmes side by side; see `Backend.box_qps`.
+    """Solve programmes side by side, as far as the card has room; see `Backend.box_qps`.
 
     Parameters are those of `descend`, but for the programmes, which are on the host.
     """
-    programmes = on_device(K, boxes)
-    return programmes.answers(*descend(K, programmes, tol, max_iter, poll))
+
+    def solve(some: Sequence[Box]) -> list[BoxAnswer]:
+        programmes = on_device(K, some)
+        return programmes.answers(*descend([K], programmes, tol, max_iter, poll))
+
+    needed = _VARIABLE * float(sum(len(box.gradient) for box in boxes))
+    return in_turns(boxes, solve, needed, device, "a box programme")
 
 
 def descend(
-    K: Tensor, programmes: Programmes, tol: float, max_iter: int, poll: Poll | None
+    matrices: Sequence[Tensor],
+    programmes: Programmes,
+    tol: float | Array,
+    max_iter: int,
+    poll: Poll | None,
+    only: Array | None = None,
 ) -> tuple[Array, Array]:
     """Move the variables of all programmes to their ends; return pair steps and violations.
 
     Parameters
     ----------
-    K : (n, n) float32 tensor on a card
-        The matrix.
+    matrices : sequence of (n, n) float32 tensors on a card
+        What the programmes read.
     programmes : Programmes
-        Programmes that `can_descend`, where K is.
-    tol : float
-        Largest violation at the end.
+        Programmes that `can_descend`, where the matrices are.
+    tol : float or array
+        Largest violation at the end, of all or of each.
     max_iter : int
         Pair steps of each.
     poll : callable or None
         Told the steps of all programmes, and the largest violation.
+    only : int array, optional
+        Which programmes move; all by default.
     """
-    with _own_stream(K):
-        return _descend(K, programmes, tol, max_iter, poll)
+    with _own_stream(matrices[0]):
+        return _descend(matrices, programmes, tol, max_iter, poll, only)
 
 
 def _descend(
-    K: Tensor, programmes: Programmes, tol: float, max_iter: int, poll: Poll | None
+    matrices: Sequence[Tensor],
+    programmes: Programmes,
+    tol: float | Array,
+    max_iter: int,
+    poll: Poll | None,
+    only: Array | None,
 ) -> tuple[Array, Array]:
     limit = min(max_iter, INT32)
-    rounds, progress = Rounds(K, programmes, tol, limit), _Progress()
+    progress, running = _Progress(), len(programmes.sizes) if only is None else len(only)
+    rounds = Rounds(matrices, programmes, tol, limit, running)
+    if only is not None:
+        rounds.only(only)
     seen: _Look | None = None
     for number in count():
         deadline.check()
@@ -100,14 +134,25 @@ def _descend(
             continue  # the card has work to do while the host reads what was a moment ago
         found = before.read()
         going = (found.finished == 0) & (found.steps < limit)
+        going &= True if only is None else np.isin(np.arange(len(going)), only)
         going = np.flatnonzero(going & progress.is_made(found.violations))
         asked = poll is not None and poll(int(found.steps.sum()), float(found.violations.max()))
         if asked or not len(going):
             break
+        if rounds.has_larger_sets(len(going)):
+            rounds, seen = rounds.carried_on(len(going)), None
         rounds.only(going)
     rounds.close()
     found = rounds.look().read()
     return found.steps, found.violations
+
+
+def measure(matrices: Sequence[Tensor], programmes: Programmes, tol: float | Array) -> Array:
+    """Return the violations of all programmes where they stand; see `descend`."""
+    with _own_stream(matrices[0]):
+        rounds = Rounds(matrices, programmes, tol, 0, len(programmes.sizes))
+        rounds.close()
+        return rounds.look().read().violations
 
 
 class _Progress:
@@ -147,22 +192,39 @@ class Rounds:
 
     Parameters
     ----------
-    K : (n, n) float32 tensor
-        The matrix.
+    matrices : sequence of (n, n) float32 tensors
+        What the programmes read.
     programmes : Programmes
         What is moved.
-    tol : float
-        Largest violation at the end.
+    tol : float or array
+        Largest violation at the end, of all or of each.
     limit : int
         Pair steps of each programme.
+    running : int
+        How many programmes move: where they are many, sets are smaller.
     """
 
-    def __init__(self, K: Tensor, programmes: Programmes, tol: float, limit: int) -> None:
-        self._K, self._programmes, self._tol, self._limit = K, programmes, tol, limit
+    def __init__(
+        self,
+        matrices: Sequence[Tensor],
+        programmes: Programmes,
+        tol: float | Array,
+        limit: int,
+        running: int,
+    ) -> None:
+        K = self._K = matrices[0]
+        self._matrices, self._programmes, self._limit = matrices, programmes, limit
+        self._tol = tol
         number, largest = len(programmes.sizes), max(programmes.sizes)
+        own = np.zeros(number, dtype=int) if programmes.matrix is None else programmes.matrix
+        addresses = np.array([one.data_ptr() for one in matrices], dtype=np.uint64)[own]
+        self._addresses = torch.from_numpy(addresses.view(np.int64)).to(K.device)
+        strides = np.array([one.stride(0) for one in matrices], dtype=np.int32)[own]
+        self._strides = torch.from_numpy(strides).to(K.device)
+        self._tols = torch.from_numpy(np.broadcast_to(tol, number).astype(float)).to(K.device)
         self._width = max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
         self._groups = -(-largest // self._width)
-        size = _size_of_sets(K.device)
+        size = self._size = _size_of_sets(K.device, running)
         tube, shifted = programmes.epsilon is not None, programmes.shift is not None
         sums = 1 if programmes.sums is None else 2
         self._threads = min(self._width, 1024)
@@ -185,9 +247,21 @@ class Rounds:
     def _doubles(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.float64, device=self._K.device)
 
+    def has_larger_sets(self, running: int) -> bool:
+        """Return whether so few programmes are left that their sets may be larger."""
+        return _size_of_sets(self._K.device, running) > self._size
+
+    def carried_on(self, running: int) -> Rounds:
+        """Let all programmes go on from where they stand, with sets for so few."""
+        self.close()
+        other = Rounds(self._matrices, self._programmes, self._tol, self._limit, running)
+        for name in ("_steps", "_finished", "_violations"):
+            getattr(other, name).copy_(getattr(self, name))
+        return other
+
     def only(self, going: Array) -> None:
-        """Go on with some programmes; others that are done cost little until they are many."""
-        if 2 * len(going) <= len(self._active):
+        """Go on with some programmes."""
+        if len(going) < len(self._active):
             numbers = torch.from_numpy(going.astype(np.int32))
             pinned = numbers.pin_memory() if self._K.is_cuda else numbers
             self._active = pinned.to(self._K.device, non_blocking=True)
@@ -197,12 +271,12 @@ class Rounds:
         p, active = self._programmes, len(self._active)
         given = (p.epsilon, p.sums, p.shift)
         epsilon, sums, shift = (self._none if one is None else one for one in given)
-        head = [self._K, self._K.stride(0), self._active, p.begin, p.rows, p.lower, p.upper]
+        head = [self._addresses, self._strides, self._active, p.begin, p.rows, p.lower, p.upper]
         moves = [self._finished, self._counts, self._moved, self._moves]
         found = [self._values, self._numbers]
         follow = [*head, epsilon, sums, p.b, p.F, *moves, *found, self._width]
         ends = [self._members, self._sizes, self._steps, self._violations, self._width]
-        solve = [*head, epsilon, sums, shift, p.b, p.F, *moves, *found, *ends, float(self._tol)]
+        solve = [*head, epsilon, sums, shift, p.b, p.F, *moves, *found, *ends, self._tols]
         solve += [_SHARE, _INNER, self._limit if limit is None else limit]
         with _at(self._K):
             start_follow = prepared(self._follow, follow, self._threads)
@@ -212,7 +286,9 @@ class Rounds:
                 start_solve((active, 1, 1))
 
     def close(self) -> None:
-        """Let F follow the last steps, and measure the violations."""
+        """Let F of all programmes follow their last steps, and measure the violations."""
+        number = len(self._programmes.sizes)
+        self._active = torch.arange(number, dtype=torch.int32, device=self._K.device)
         self.launch(1, limit=0)
 
     def look(self) -> _Look:
@@ -259,9 +335,13 @@ def _at(K: Tensor) -> Any:
     return torch.cuda.device(K.device if K.is_cuda else -1)
 
 
-def _size_of_sets(device: Any) -> int:
-    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return next((s for s in _SETS if 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
+def _size_of_sets(device: Any, running: int) -> int:
+    """Return the variables of a set: fewer where programmes are more than multiprocessors."""
+    card = torch.cuda.get_device_properties(device)
+    room, most = card.shared_memory_per_block_optin, _SETS[0]
+    if running > card.multi_processor_count:
+        most = _SHARED
+    return next((s for s in _SETS if s <= most and 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
 
 
 @cache

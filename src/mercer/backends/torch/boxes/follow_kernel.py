@@ -14,9 +14,9 @@ FOLLOW = "follow"
 
 _FOLLOW = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) follow(
-    const float *K, int ld, const int *active, const int *begin, const int *rows,
-    const double *lowers, const double *uppers, const double *epsilons, const int *sums,
-    const double *b, double *gradients, const int *finished, const int *counts,
+    const unsigned long long *matrices, const int *strides, const int *active, const int *begin,
+    const int *rows, const double *lowers, const double *uppers, const double *epsilons,
+    const int *sums, const double *b, double *gradients, const int *finished, const int *counts,
     const int *moved_rows, const double *moves, double *values, int *numbers, int width) {
   __shared__ double move[SET], sv[2 * SUMS][32];
   __shared__ long long from[SET];
@@ -24,10 +24,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) follow(
   const int p = active[blockIdx.y], first = begin[p], m = begin[p + 1] - first;
   const int start = blockIdx.x * width;
   if (finished[p] || start >= m) return;
+  const float *K = (const float *)matrices[p];  // each programme has a matrix of its own
+  const long long ld = strides[p];
   const int count = counts[p], end = min(m, start + width);
   for (int s = threadIdx.x; s < count; s += THREADS) {
     move[s] = moves[p * SET + s];
-    from[s] = (long long)moved_rows[p * SET + s] * ld;
+    from[s] = moved_rows[p * SET + s] * ld;
   }
   __syncthreads();
   double best[2 * SUMS];  // what most wants to rise, and to fall, of each sum

@@ -2,7 +2,8 @@
 
 Bounds, tubes and shifts of all steps are factors of those of the path, so that only the paths are
 sent. Every step begins where its path does: a card has room for all of them, and none waits for
-another's end.
+another's end. Matrices of several kernels may be there at once; programmes on all of them run side
+by side, since those of one kernel fill a third of a card.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.boxes import BoxPath, BoxPathAnswer
 from mercer.backends.contract import Poll
+from mercer.backends.torch.boxes.confirmation import Block, Place, Products, confirm, places
 from mercer.backends.torch.boxes.descents import COUNT, INT32, descend
-from mercer.backends.torch.boxes.paths import values_at
 from mercer.backends.torch.boxes.programmes import Programmes
+from mercer.backends.torch.boxes.turns import in_turns
 from mercer.backends.torch.device import Device, to_host
 
 Tensor: TypeAlias = torch.Tensor
+
+_VARIABLE = 4 + 8 * 10  # bytes: its row, what a programme says of it, and sides of its conditions
+_COLUMN = 8 * 3  # bytes for each row of K: coefficients of a programme, and products with them
 
 
 def begin_at_zero(paths: Sequence[BoxPath]) -> bool:
@@ -44,22 +49,17 @@ def begin_at_zero(paths: Sequence[BoxPath]) -> bool:
     )
 
 
-def solve_grid(
-    K: Tensor,
-    paths: Sequence[BoxPath],
-    tol: float,
-    max_iter: int,
-    poll: Poll | None,
-    device: Device,
-) -> list[BoxPathAnswer]:
+def solve_grids(
+    blocks: Sequence[Block], tol: float, max_iter: int, poll: Poll | None, device: Device
+) -> list[list[BoxPathAnswer]]:
     """Solve all steps of all paths side by side; see `Backend.box_paths`.
+
+    Where all do not fit the card beside the matrices, as many as do are solved at a time.
 
     Parameters
     ----------
-    K : (n, n) float32 tensor
-        The matrix.
-    paths : sequence of BoxPath
-        Paths that `begin_at_zero`.
+    blocks : sequence of Block
+        Matrices, and paths on them that `begin_at_zero`.
     tol : float
         Largest violation at the end.
     max_iter : int
@@ -67,8 +67,34 @@ def solve_grid(
     poll : callable or None
         Asked now and then whether to stop.
     device : Device
-        Where K is.
+        Where the matrices are.
     """
+    waiting = [(k, path) for k, block in enumerate(blocks) for path in block.paths]
+
+    def solve(some: Sequence[tuple[int, BoxPath]]) -> list[tuple[int, BoxPathAnswer]]:
+        used = sorted({k for k, _ in some})
+        taken = [blocks[k]._replace(paths=[path for j, path in some if j == k]) for k in used]
+        found = _solve(taken, tol, max_iter, poll, device)
+        return [(k, one) for k, own in zip(used, found, strict=True) for one in own]
+
+    whole = _bytes(blocks)
+    found = in_turns(waiting, solve, whole, device, "a path of box programmes")
+    return [[one for j, one in found if j == k] for k in range(len(blocks))]
+
+
+def _bytes(blocks: Sequence[Block]) -> float:
+    """Return what all programmes take on the card beside the matrices."""
+    found = 0.0
+    for K, paths, _ in blocks:
+        variables = sum(len(path.steps) * len(path.box.gradient) for path in paths)
+        columns = sum(len(path.steps) for path in paths)
+        found += _VARIABLE * variables + _COLUMN * columns * len(K)
+    return found
+
+
+def _solve(
+    blocks: Sequence[Block], tol: float, max_iter: int, poll: Poll | None, device: Device
+) -> list[list[BoxPathAnswer]]:
     stopped = False
 
     def asked(steps: int, violation: float) -> bool:
@@ -76,51 +102,58 @@ def solve_grid(
         stopped = stopped or (poll is not None and bool(poll(steps, violation)))
         return stopped
 
-    programmes = _programmes(K, paths, device)
-    steps, violations = descend(K, programmes, tol, max_iter, asked)
+    programmes = _programmes(blocks, device)
+    matrices = [block.K for block in blocks]
+    steps, violations = descend(matrices, programmes, tol, max_iter, asked)
+    products = [
+        Products(block, own, programmes, device)
+        for block, own in zip(blocks, places(blocks), strict=True)
+    ]
+    if not stopped:
+        confirm(matrices, products, programmes, (steps, violations), tol, max_iter, asked)
     if stopped:
         violations = np.full(len(violations), np.inf)
-    answers, first, begin = [], 0, 0
-    for path in paths:
-        count, m = len(path.steps), len(path.box.gradient)
-        here, own = slice(first, first + count), slice(begin, begin + count * m)
-        answers.append(_answer(K, path, programmes, own, steps[here], violations[here], device))
-        first, begin = here.stop, own.stop
-    return answers
+    return [
+        [_answer(place, one, programmes, steps, violations) for place in one.places]
+        for one in products
+    ]
 
 
-def _programmes(K: Tensor, paths: Sequence[BoxPath], device: Device) -> Programmes:
+def _programmes(blocks: Sequence[Block], device: Device) -> Programmes:
     """Write down the steps of all paths on the device."""
+    paths = [path for block in blocks for path in block.paths]
     sizes = [len(path.box.gradient) for path in paths for _ in path.steps]
+    number = [k for k, block in enumerate(blocks) for path in block.paths for _ in path.steps]
+    points = [len(block.K) for block in blocks for _ in block.paths]
 
     def times(factors: Sequence[float], values: Array | None, m: int) -> Tensor:
         if values is None:
-            return torch.zeros(len(factors) * m, dtype=torch.float64, device=K.device)
+            return torch.zeros(len(factors) * m, dtype=torch.float64, device=device.name)
         return torch.outer(_put(factors, device), device.put(values, np.float64)).flatten()
 
     lower, upper, F, epsilon, shift, rows = [], [], [], [], [], []
-    for path in paths:
+    for path, n in zip(paths, points, strict=True):
         box, steps, m = path.box, path.steps, len(path.box.gradient)
         lower.append(times([step.bound for step in steps], box.lower, m))
         upper.append(times([step.bound for step in steps], box.upper, m))
         F.append(times([1.0] * len(steps), box.gradient, m))
         epsilon.append(times([step.epsilon for step in steps], box.epsilon, m))
         shift.append(times([step.shift for step in steps], box.shift, m))
-        own = np.arange(len(K)) if box.rows is None else box.rows
+        own = np.arange(n) if box.rows is None else box.rows
         rows.append(device.put(own, np.int32).repeat(len(steps)))
     tube = any(path.box.epsilon is not None for path in paths)
     shifted = any(path.box.shift is not None for path in paths)
-    b = torch.zeros(sum(sizes), dtype=torch.float64, device=K.device)
     return Programmes(
         sizes,
         device.put(np.concatenate([[0], np.cumsum(sizes)]), np.int32),
         torch.cat(rows),
         torch.cat(lower),
         torch.cat(upper),
-        b,
+        torch.zeros(sum(sizes), dtype=torch.float64, device=device.name),
         torch.cat(F),
         torch.cat(epsilon) if tube else None,
         torch.cat(shift) if shifted else None,
+        matrix=number,
     )
 
 
@@ -129,27 +162,21 @@ def _put(values: Sequence[float], device: Device) -> Tensor:
 
 
 def _answer(
-    K: Tensor,
-    path: BoxPath,
-    programmes: Programmes,
-    own: slice,
-    steps: Array,
-    violations: Array,
-    device: Device,
+    place: Place, products: Products, programmes: Programmes, steps: Array, violations: Array
 ) -> BoxPathAnswer:
     """Bring the answers to one path, whose variables are a part of all, to the host."""
-    shape = len(path.steps), len(path.box.gradient)
-    b, F = programmes.b[own].view(shape), programmes.F[own].view(shape)
-    sides = _sides(programmes, own, shape)
-    known = np.where(to_host(F.isfinite().all(dim=1)), violations, np.nan)
-    values = values_at(K, path, b.T, device)
+    own, here = place.variables, place.numbers
+    b, F = programmes.b[own].view(place.shape), programmes.F[own].view(place.shape)
+    finite = to_host(F.isfinite().all(dim=1))
+    found = violations[here]
     return BoxPathAnswer(
         to_host(b),
         to_host(F),
-        to_host(_multipliers(*sides))[:, None],
-        np.ascontiguousarray(values.T),
-        steps,
-        np.where(np.isinf(violations), violations, known),
+        to_host(_multipliers(*_sides(programmes, own, place.shape)))[:, None],
+        np.ascontiguousarray(to_host(products.values(place)).T),
+        steps[here],
+        np.where(np.isinf(found) | finite, found, np.nan),
+        confirmed=products.is_exact,
     )
 
 

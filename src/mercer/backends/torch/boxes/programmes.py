@@ -34,6 +34,8 @@ class Programmes:
         As in `Box`; None where all are zero.
     sums : int32 tensor or None
         Which of two sums each variable is in; None where a programme has one.
+    matrix : sequence of int or None
+        Number of the matrix that each programme reads; None where there is one.
     """
 
     sizes: Sequence[int]
@@ -46,6 +48,7 @@ class Programmes:
     epsilon: Tensor | None = None
     shift: Tensor | None = None
     sums: Tensor | None = None
+    matrix: Sequence[int] | None = None
 
     def answers(self, steps: Array, violations: Array) -> list[BoxAnswer]:
         """Bring everything to the host; what is not finite has no violation."""

@@ -15,11 +15,18 @@ SOLVE = "solve"
 
 _SOLVE = r"""
 #define KEPT (SET / 2)
+#define BLOCKS (SET <= 128 ? 2 : 1)
 #define PER ((SET + LANES - 1) / LANES)
+#define KEYS (GROUPS / LANES)
 #define WARPS (THREADS / LANES)
 #define STRIDE (SET + 1 - SET % 2)
-#define PRICE_UP(c, e) ((c) & RISES ? (TUBE ? UP(e, c) : 0.f) : (float)-INF)
-#define PRICE_LOW(c, e) ((c) & FALLS ? (TUBE ? LOW(e, c) : 0.f) : (float)INF)
+// beside F from which the price of a variable's own side is taken: of the other side, twice that
+#define PRICE_UP(c, a) ((c) & RISES ? (TUBE ? UP(epsilon[a], c) + side[a] : 0.f) : (float)-INF)
+#define PRICE_LOW(c, a) ((c) & FALLS ? (TUBE ? LOW(epsilon[a], c) + side[a] : 0.f) : (float)INF)
+
+// how far a coefficient may go on its way up and down: to a bound, or to zero, where prices change
+#define ROOM_UP(x, a) (float)((TUBE && (x) < 0 && epsilon[a] > 0 ? 0.0 : upper[a]) - (x))
+#define ROOM_LOW(x, a) (float)((x) - (TUBE && (x) > 0 && epsilon[a] > 0 ? 0.0 : lower[a]))
 
 // the largest of a warp, and one lane that has it: integers in the order of the numbers
 __device__ __forceinline__ float largest(float v, int &lane) {
@@ -39,12 +46,49 @@ __device__ __forceinline__ float largest(float v, int &lane) {
 #endif
 }
 
-// how many of the values that may be taken come before one: larger ones, and earlier equal ones
-__device__ __forceinline__ int rank(const double *value, int q, int groups) {
-  int before = 0;
-  const double v = value[q];
-  for (int r = 0; r < groups; ++r) before += value[r] > v || (value[r] == v && r < q);
-  return before;
+// how many lanes say so, and how many of them come before this one
+__device__ __forceinline__ int counted(bool mine, int &before) {
+#if LANES == 1
+  before = 0;
+  return mine;
+#else
+  const unsigned all = __ballot_sync(ALL, mine);
+  before = __popc(all & ((1u << threadIdx.x % LANES) - 1));
+  return __popc(all);
+#endif
+}
+
+// the sum of a warp
+__device__ __forceinline__ int summed(int n) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(ALL, n);
+#else
+  for (int o = LANES / 2; o; o >>= 1) n += __shfl_xor_sync(ALL, n, o);
+  return n;
+#endif
+}
+
+// takes the `quota` largest of the keys that a warp has, earlier ones of equal ones; zeros never
+__device__ __forceinline__ int taken(const unsigned *key, const int *who, int quota, int *out) {
+  const int lane = threadIdx.x % LANES;
+  unsigned edge = 0;  // the smallest that is taken, found bit by bit
+  for (int bit = 31; bit >= 0; --bit) {
+    const unsigned next = edge | 1u << bit;
+    int above = 0;
+#pragma unroll
+    for (int r = 0; r < KEYS; ++r) above += key[r] >= next;
+    if (summed(above) >= quota) edge = next;
+  }
+  int count = 0;
+  for (int equal = 0; equal < 2; ++equal)
+    for (int r = 0; r < KEYS; ++r) {
+      int before;
+      const bool mine = equal ? edge && key[r] == edge : key[r] > edge;
+      const int all = counted(mine, before), place = count + before;
+      if (mine && place < quota) out[place] = who[lane + r * LANES];
+      count = min(quota, count + all);
+    }
+  return count;
 }
 
 // the curvature along a pair, from the sum of its diagonal entries and the entry between them
@@ -52,21 +96,25 @@ __device__ __forceinline__ float bent(float both, float entry) {
   return fmaxf(fmaxf(both - 2.f * entry, 1e-12f * both), 1e-37f);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
-    const float *K, int ld, const int *active, const int *begin, const int *rows,
-    const double *lowers, const double *uppers, const double *epsilons, const int *sums,
-    const double *shifts, double *coefficients, double *gradients, int *finished, int *counts,
-    int *moved_rows, double *moves, const double *values, const int *numbers, int *members,
-    int *sizes, int *steps, double *violations, int width, double tol, double share,
-    int inner, int limit) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
+    const unsigned long long *matrices, const int *strides, const int *active, const int *begin,
+    const int *rows, const double *lowers, const double *uppers, const double *epsilons,
+    const int *sums, const double *shifts, double *coefficients, double *gradients,
+    int *finished, int *counts, int *moved_rows, double *moves, const double *values,
+    const int *numbers, int *members, int *sizes, int *steps, double *violations, int width,
+    const double *tols, double share, int inner, int limit) {
   extern __shared__ float between[];
   __shared__ double best[2 * SUMS][GROUPS], edges[2 * SUMS];
-  __shared__ int who[2 * SUMS][GROUPS], lifted[GROUPS], chosen[2 * SUMS + 2], made;
+  __shared__ int who[2 * SUMS][GROUPS], picked[2 * SUMS][SET / (2 * SUMS)];
+  __shared__ int chosen[2 * SUMS + 2], made;
   __shared__ double b[SET], old[SET], lower[SET], upper[SET];
-  __shared__ float epsilon[SET], diagonal[SET], F[SET];
+  __shared__ float epsilon[SET], side[SET], diagonal[SET], F[SET], rise[SET], fall[SET];
   __shared__ int member[SET], last[SET], row[SET], own_sum[SET];
   const int p = active[blockIdx.x], first = begin[p], m = begin[p + 1] - first;
   if (finished[p]) return;
+  const float *K = (const float *)matrices[p];
+  const long long ld = strides[p];
+  const double tol = tols[p];
   const int groups = (m + width - 1) / width, t = threadIdx.x;
   for (int q = t; q < 2 * SUMS * groups; q += THREADS) {
     const int e = q / groups, place = (2 * SUMS * p + e) * GROUPS + q % groups;
@@ -84,14 +132,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
     last[a] = free ? k : NONE;
     if (free) atomicAdd(chosen + 2 * SUMS, 1);
   }
-  if (t < LANES) {
-    for (int e = 0; e < 2 * SUMS; ++e) {
-      double most = -INF;
-      int unused = NONE;
-      for (int q = t; q < groups; q += LANES) most = fmax(most, best[e][q]);
-      in_warp(most, unused);
-      if (!t) edges[e] = most;
-    }
+  for (int e = t / LANES; e < 2 * SUMS; e += WARPS) {
+    double most = -INF;
+    int unused = NONE;
+    for (int q = t % LANES; q < groups; q += LANES) most = fmax(most, best[e][q]);
+    in_warp(most, unused);
+    if (!(t % LANES)) edges[e] = most;
   }
   __syncthreads();
   double gap = -INF;
@@ -102,23 +148,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
     return;
   }
 
-  // of the others, half are those that most want to rise, half those that most want to fall
+  // of the others, half are those that most want to rise, half those that most want to fall; who
+  // is first of a group in both goes to the side where less is missing to the worst
   const int quota = (SET - min(chosen[2 * SUMS], KEPT)) / (2 * SUMS);
+  for (int e = t / LANES; e < 2 * SUMS; e += WARPS) {
+    unsigned key[KEYS];  // of floats that are not negative: in the order of the numbers
+#pragma unroll
+    for (int r = 0; r < KEYS; ++r) {
+      const int q = t % LANES + r * LANES;
+      key[r] = 0;
+      if (q >= groups || !(best[e][q] > -edges[e ^ 1])) continue;
+      const double missing = edges[e] - best[e][q];
+      if (who[e][q] == who[e ^ 1][q]) {
+        const double there = edges[e ^ 1] - best[e ^ 1][q];
+        if (e & 1 ? missing >= there : missing > there) continue;
+      }
+      key[r] = ~__float_as_uint((float)missing);
+    }
+    const int count = taken(key, who[e], quota, picked[e]);
+    if (!(t % LANES)) chosen[e] = count;
+  }
+  __syncthreads();
   int fresh = 0;
   for (int e = 0; e < 2 * SUMS; ++e) {
-    for (int q = t; q < groups; q += THREADS) {
-      const bool pays = best[e][q] > -edges[e ^ 1];
-      const int before = pays ? rank(best[e], q, groups) : SET;
-      if (before < quota) { member[fresh + before] = who[e][q]; atomicAdd(chosen + e, 1); }
-      // whoever rises does not fall, too
-      if (!(e & 1)) lifted[q] = before < quota ? who[e][q] : NONE;
-    }
-    __syncthreads();
-    for (int q = t; q < groups && !(e & 1); q += THREADS)
-      if (who[e + 1][q] == lifted[q]) best[e + 1][q] = -INF;
-    __syncthreads();
+    for (int r = t; r < chosen[e]; r += THREADS) member[fresh + r] = picked[e][r];
     fresh += chosen[e];
   }
+  __syncthreads();
   for (int a = t; a < before_now; a += THREADS)
     for (int r = 0; r < fresh; ++r)
       if (member[r] == last[a]) last[a] = NONE;
@@ -138,16 +194,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
     b[a] = old[a] = coefficients[k];
     lower[a] = lowers[k]; upper[a] = uppers[k];
     epsilon[a] = TUBE ? (float)epsilons[k] : 0.f;
+    rise[a] = ROOM_UP(b[a], a); fall[a] = ROOM_LOW(b[a], a);
     const int g = SUMS > 1 ? sums[k] : 0;
     own_sum[a] = g;
-    // a level is taken off F: float32 then resolves the rest
+    // a level is taken off F, and the price of the side it is on: float32 then resolves the rest
     const double high = edges[2 * g], low = -edges[2 * g + 1];
-    F[a] = (float)(gradients[k] - (fabs(high - low) < INF ? 0.5 * (high + low) : 0.0));
+    const double rest = gradients[k] - (fabs(high - low) < INF ? 0.5 * (high + low) : 0.0);
+    const double price = TUBE ? epsilons[k] : 0.0;
+    const bool upper_side = b[a] > 0 || (b[a] == 0 && rest > 0);
+    side[a] = upper_side ? (float)price : (float)-price;
+    F[a] = (float)(upper_side ? rest - price : rest + price);
   }
   __syncthreads();
   // K between them, from half of its entries; rows of an odd length meet no bank twice
   for (int a = t / LANES; a < size; a += WARPS) {
-    const float *from = K + (long long)row[a] * ld;
+    const float *from = K + row[a] * ld;
     float q[PER];
 #pragma unroll
     for (int r = 0; r < PER; ++r) {
@@ -178,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
       const bool in = a < size;
       const int c = in ? flags(b[a], lower[a], upper[a]) : 0;
       f[q] = in ? F[a] : 0.f; own[q] = in ? diagonal[a] : 1.f; mine[q] = in ? own_sum[a] : 0;
-      up[q] = PRICE_UP(c, epsilon[a]); low[q] = PRICE_LOW(c, epsilon[a]);
+      up[q] = PRICE_UP(c, a); low[q] = PRICE_LOW(c, a);
     }
     const float least = (float)-INF, aim = (float)fmax(0.5 * tol, share * gap);
     const int most = min(inner, limit - steps[p]);
@@ -217,19 +278,30 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) solve(
       if (!(largest(gain, lane) > 0.f)) break;
       j = __shfl_sync(ALL, j, lane);
       const float *Kj = between + j * STRIDE;
-      double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
+      // float32 decides whether a bound is met, and what comes next; float64 keeps to the bounds
+      const float above = rise[i], below = fall[j];
+      const float by = fminf(__shfl_sync(ALL, __fdividef(down, bend), lane), fminf(above, below));
+      const bool meets = by == above, met = by == below;
       const double bi = b[i], bj = b[j];
       const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
       const double lowest = TUBE && bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
-      step = fmin(step, fmin(highest - bi, bj - lowest));
-      const double ni = step == highest - bi ? highest : bi + step;
-      const double nj = step == bj - lowest ? lowest : bj - step;
+      const double most_up = highest - bi, most_down = bj - lowest;
+      const double step = fmin(meets || met ? INF : (double)by, fmin(most_up, most_down));
+      const double ni = step == most_up ? highest : bi + step;
+      const double nj = step == most_down ? lowest : bj - step;
+#if TUBE
       const int ci = flags(ni, lower[i], upper[i]), cj = flags(nj, lower[j], upper[j]);
-      const float ui = PRICE_UP(ci, epsilon[i]), li = PRICE_LOW(ci, epsilon[i]);
-      const float uj = PRICE_UP(cj, epsilon[j]), lj = PRICE_LOW(cj, epsilon[j]);
+#else
+      const int ci = FALLS | (meets ? 0 : RISES), cj = RISES | (met ? 0 : FALLS);
+#endif
+      const float ui = PRICE_UP(ci, i), li = PRICE_LOW(ci, i);
+      const float uj = PRICE_UP(cj, j), lj = PRICE_LOW(cj, j);
       __syncwarp();
-      if (!t) { b[i] = ni; b[j] = nj; }
-      const float by = (float)step;
+      if (!t) {
+        b[i] = ni; b[j] = nj;
+        rise[i] = ROOM_UP(ni, i); fall[i] = ROOM_LOW(ni, i);
+        rise[j] = ROOM_UP(nj, j); fall[j] = ROOM_LOW(nj, j);
+      }
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;

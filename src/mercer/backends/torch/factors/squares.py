@@ -16,13 +16,14 @@ import torch
 
 from mercer import deadline
 from mercer.backends.stored import Factor
-from mercer.backends.torch.device import Device
+from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.device_matrix import DeviceFactor, factored
 from mercer.backends.torch.factors.packed import PackedFactor, packed_cholesky
 
 Tensor: TypeAlias = torch.Tensor
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
+_STRIP = 2048  # rows of a square at a time: high enough for full speed
 
 
 class Squares(ABC):
@@ -66,7 +67,8 @@ class _Dense(Squares):
         self._matrix, self._device = matrix, device
 
     def add(self, G: Tensor) -> None:
-        self._matrix.addmm_(G, G.T)
+        for part in parts(len(G), _STRIP):  # on and below the diagonal, all that a factor reads
+            self._matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
 
     def factor(self, penalty: float) -> Factor:
         matrix = self._matrix
@@ -91,7 +93,9 @@ class _Dense(Squares):
 def _(factor: DeviceFactor, mean: Tensor | None, weight: float, device: Device) -> Squares:
     L = factor.tensor
     G = (L - (L.mean(dim=0) if mean is None else mean)) * weight**0.5
-    return _Dense(G.T @ G, device)
+    total = _Dense(torch.zeros_like(G), device)
+    total.add(G.T)
+    return total
 
 
 # --- triangles -----------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def split(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def _scale(operands: Operands) -> float:
     """Return the power of two that brings the largest entry of both sides near 2^8."""
-    largest = max(operands.rows.largest(), operands.columns.largest())
+    largest = max(operands.rows.largest, operands.columns.largest)
     if not 0 < largest < float("inf"):
         return 1.0
     return float(2.0 ** (_EXPONENT - torch.tensor(largest).frexp()[1].item()))

@@ -13,7 +13,9 @@ from sklearn.utils.validation import (
 )
 
 from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
 from mercer.blocks.base import RowBlocks
+from mercer.card_rows import CardRows
 from mercer.data.table import Table
 from mercer.distributed.chunks import is_dask
 from mercer.machines.base.inputs.explaining import explaining
@@ -23,7 +25,7 @@ from mercer.machines.base.inputs.refusals import (
     warn_of_spread,
 )
 from mercer.machines.base.table_columns import numbers_of, remember_columns
-from mercer.points import as_points, is_sequence_data, is_sparse
+from mercer.points import as_points, is_sequence_data, is_sparse, to_host
 
 _FLOATS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
@@ -96,6 +98,8 @@ _PLAIN_OPTIONS = {"accept_sparse", "multi_output", "y_numeric"}
 
 def _is_plain(X: Any) -> bool:
     """Return whether X is an array of floats as all rooms below take it."""
+    if isinstance(X, CardRows):
+        return X.size > 0
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
         return False
     return X.size > 0 and X.flags.c_contiguous and X.dtype.isnative and X.flags.aligned
@@ -162,6 +166,7 @@ def training_rows(
         return _training_sequences(machine, X, y, **target)
     accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
     rows, targets = read_rows(machine, X, y, **accept, **target)
+    rows = to_host(rows) if precomputed else choose_backend().placed(rows)
     refuse_nonfinite(machine, rows)
     if not precomputed:
         warn_of_spread(machine, rows)
@@ -175,6 +180,7 @@ def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
             machine.__dict__.pop(name, None)
         return as_points(X)
     rows: Points = read_rows(machine, X, accept_sparse=False if precomputed else "csr")
+    rows = to_host(rows) if precomputed else choose_backend().placed(rows)
     refuse_nonfinite(machine, rows)
     if not precomputed:
         warn_of_spread(machine, rows)

@@ -8,7 +8,7 @@ place.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,29 +24,18 @@ from mercer.gram.policy import SHARED_FLOAT64_ROWS
 from mercer.gram.sizes import box_bytes
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
-from mercer.machines.base.sharing import Fold, FoldPath, Sharing
+from mercer.machines.base.sharing import Fold, FoldPath
 from mercer.problems import MarginPath, PathDuals
 from mercer.resources import call_threads
 from mercer.selection.running.rows import Rows, take_rows
-from mercer.selection.running.task import Point, Task
-from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
+from mercer.selection.running.task import Task
+from mercer.selection.sharing.base import Group, Judged, Stop
+from mercer.selection.sharing.margin.asking import Asked, GridPoint, answer
 from mercer.selection.sharing.parts import Parts, costly
 from mercer.selection.sharing.refit import judge_fit, score
 from mercer.selection.sharing.sorted_rows import Sorted
-from mercer.solvers import SMOPath, Watch
-from mercer.solvers.choose import choose
 
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve
-
-
-@dataclass(frozen=True, eq=False)
-class GridPoint:
-    """A point of the grid that is answered by a path."""
-
-    position: int
-    point: Point
-    machine: Any
-    sharing: Sharing
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +89,8 @@ class Margins(Group):
         self.source = self._source()
         dtype = np.dtype(np.float64) if self.source is None else self.source.dtype
         n = len(rows.place)
-        self.size = float(box_bytes(n, n, dtype)) + _answer_bytes(task, rows, len(points.members))
+        self.size = float(box_bytes(n, n, dtype))
+        self.size += self.answer_bytes(min(len(task.splits), call_threads(np.inf)))
         self.size += dtype.itemsize * n**2 * parts.count
         self.paths = _alike(points.members)
         self.gram: Gram | None = None
@@ -110,6 +100,14 @@ class Margins(Group):
         if self.source is not None and dtype.itemsize < 8 and fits and not self._is_costly():
             self.float64 = Float64Copy(self.source, len(self.units))
             self.size += 8.0 * n**2
+
+    def answer_bytes(self, folds: int) -> float:
+        """Return the bytes of coefficients, gradients and values of so many folds."""
+        task, rows, classes = self.task, self.rows, max(2, self.rows.classes)
+        values = len(rows.place) if task.train_scores else max(len(test) for _, test in task.splits)
+        programmes = max(1, classes * (classes - 1) // 2)
+        each = 16.0 * classes * len(rows.place) + 24.0 * programmes * values
+        return folds * len(self.members) * each
 
     def _source(self) -> Source | None:
         """Return where K comes from, and in which precision; None where it is given."""
@@ -152,45 +150,34 @@ class Margins(Group):
         """Solve for all settings of a fold, path by path."""
         (fold,) = self.units[unit]
         judged: dict[tuple[int, int], Judged] = {}
-        for members in self.paths:
-            for member, one in self._judge(members, fold, stop):
-                judged[member.position, fold] = one
+        for asked in self.ask(fold):
+            started = time.perf_counter()
+            (found,) = answer([asked], stop)
+            seconds = (time.perf_counter() - started) / len(asked.members)
+            judged |= self.tell(asked, found, seconds, stop)
         return judged
 
-    def _judge(
-        self, members: Sequence[GridPoint], fold: int, stop: Stop
-    ) -> Iterator[tuple[GridPoint, Judged]]:
-        """Judge points that are one path; those it has no answer for are fitted."""
-        started = time.perf_counter()
+    def ask(self, fold: int) -> list[Asked]:
+        """Write the problems of a fold: one for points that are one path."""
         scored = self._scored(fold)
-        path, feasible = self._path(members, fold, scored)
-        found = None if path is None else self._solve(path, feasible, members, stop)
-        seconds = (time.perf_counter() - started) / len(members)
-        place = {member: s for s, member in enumerate(feasible)}
-        for number, member in enumerate(members):
-            one, s = None, place.get(number)
-            if path is not None and found is not None and s is not None and found.solved[s]:
-                one = self._score(path, found, s, scored, seconds)
-            yield member, one or self._refit(member, fold, stop)
+        found = []
+        for members in self.paths:
+            path, feasible = self._path(members, fold, scored)
+            found.append(Asked(members, fold, scored, path, feasible, self.float64))
+        return found
 
-    def _solve(
-        self, path: FoldPath, feasible: Sequence[int], members: Sequence[GridPoint], stop: Stop
-    ) -> PathDuals | None:
-        """Answer the settings that have an answer; None where no solver of paths takes them."""
-        problem = path.problem
-        if len(feasible) < len(problem.settings):
-            kept = tuple(problem.settings[number] for number in feasible)
-            problem = replace(problem, settings=kept)
-        solver = choose(problem)
-        if not feasible or not isinstance(solver, SMOPath):
-            return None
-        # not by `solve`: what is not solved is fitted, and that fit tells how it ended
-        watch = Watch(lambda _: stop())
-        solver = replace(solver, tol=members[0].sharing.tol, float64=self.float64)
-        answer: PathDuals = solver.run(problem, watch).value
-        if watch.stopped or stop():
-            raise Stopped
-        return answer
+    def tell(
+        self, asked: Asked, found: PathDuals | None, seconds: float, stop: Stop
+    ) -> dict[tuple[int, int], Judged]:
+        """Score the points of a path; those it has no answer for are fitted."""
+        judged: dict[tuple[int, int], Judged] = {}
+        place = {member: s for s, member in enumerate(asked.feasible)}
+        for number, member in enumerate(asked.members):
+            one, s = None, place.get(number)
+            if asked.path is not None and found is not None and s is not None and found.solved[s]:
+                one = self._score(asked.path, found, s, asked.scored, seconds)
+            judged[member.position, asked.fold] = one or self._refit(member, asked.fold, stop)
+        return judged
 
     def _scored(self, fold: int) -> list[tuple[Array, tuple[Any, ...]]]:
         """Return the rows left out, in the order of the matrix, and their targets.
@@ -274,15 +261,6 @@ class Margins(Group):
         largest = float(np.abs(source.diag()).max(initial=0.0))
         total = max(member.sharing.total for member in self.members)
         return max(asked, total * largest * float(self.rows.weight.sum()))
-
-
-def _answer_bytes(task: Task, rows: Sorted, count: int) -> float:
-    """Return the bytes of coefficients, gradients and values of all units at work."""
-    classes = max(2, rows.classes)
-    values = len(rows.place) if task.train_scores else max(len(test) for _, test in task.splits)
-    programmes = max(1, classes * (classes - 1) // 2)
-    each = 16.0 * classes * len(rows.place) + 24.0 * programmes * values
-    return min(len(task.splits), call_threads(np.inf)) * count * each
 
 
 def _alike(members: Sequence[GridPoint]) -> list[list[GridPoint]]:

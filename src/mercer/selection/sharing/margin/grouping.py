@@ -18,7 +18,9 @@ from mercer.resources import memory_budget
 from mercer.selection.running.task import Point, Task
 from mercer.selection.sharing.base import Group
 from mercer.selection.sharing.known import asks_for_probabilities, asks_only_for_answers
-from mercer.selection.sharing.margin.group import GridPoint, Margins, OneKernel
+from mercer.selection.sharing.margin.asking import GridPoint
+from mercer.selection.sharing.margin.group import Margins, OneKernel
+from mercer.selection.sharing.margin.several_kernels import side_by_side
 from mercer.selection.sharing.parts import Parts
 from mercer.selection.sharing.share import register
 from mercer.selection.sharing.sorted_rows import Sorted, sorted_rows
@@ -70,9 +72,10 @@ def _grouped(task: Task, members: Sequence[GridPoint]) -> list[Group]:
                 one.members.append(member)
     kept = [one for one in by_kernel if one.members]
     parts = _parts([one.kernel for one in kept], rows.get(False))
-    return [
+    made = [
         Margins(task, rows[isinstance(one.kernel, Precomputed)], one, parts, budget) for one in kept
     ]
+    return side_by_side(made)
 
 
 def _kernels(

@@ -1,10 +1,9 @@
-"""ARFF, the format of Weka: declared attributes, then rows, dense or sparse."""
+"""Rows of an ARFF file, dense or sparse, as columns of what their attributes declare."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -13,8 +12,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.data.column import DATES, Column
 from mercer.data.errors import DataError, shorten
-from mercer.data.frames import refuse_twins
-from mercer.data.kinds import Kind
+from mercer.data.reading.arff.header import QUOTED, Attribute, fields_of, plain, read_header
 from mercer.data.reading.chunks import LineStream, Records, lines_of
 from mercer.data.reading.columns import finished, known, refuse_lacking
 from mercer.data.reading.convert import Cells, NotANumberError, numbers_from
@@ -24,46 +22,7 @@ from mercer.data.schema import Schema
 from mercer.data.table import Table
 
 _SIZE = 1 << 20  # bytes of lines that are read at a time
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)", re.IGNORECASE | re.DOTALL)
-# `*+` and `++` never give back what they took: no text takes longer than its length
-_FIELD = re.compile(rf"\s*+(?:({_QUOTED})|([^,'\"\s][^,]*+|))\s*+(,|$)")
-_PAIR = re.compile(rf"\s*+(\d{{1,9}})\s++({_QUOTED}|[^,'\"\s]++)\s*+(?:,|$)")
-_NUMERIC = ("numeric", "real", "integer")
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-# letters of Java's date patterns, for Python's strptime
-_JAVA = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
-_LONGEST_PATTERN = 200  # characters; strptime compiles it, and recurses
-_ISO = "yyyy-MM-dd'T'HH:mm:ss"
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A declared column.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "nominal", "string", "date"}
-        What was declared.
-    levels : tuple of str
-        The values of a nominal one.
-    pattern : str
-        How dates are written, for `strptime`.
-    """
-
-    name: str
-    kind: str
-    levels: tuple[str, ...] = ()
-    pattern: str = ""
-
-    @property
-    def column_kind(self) -> Kind | None:
-        """The kind of a nominal column; that of others follows from the entries."""
-        if self.kind != "nominal":
-            return None
-        return Kind.BINARY if len(self.levels) == 2 else Kind.CATEGORY
+_PAIR = re.compile(rf"\s*+(\d{{1,9}})\s++({QUOTED}|[^,'\"\s]++)\s*+(?:,|$)")
 
 
 def read_arff(data: Bytes, options: Options) -> Table:
@@ -103,7 +62,7 @@ class ArffFile:
         self.name, self.options = data.name, options
         stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
         self._lines = _lines(stream)
-        self.attributes = _header(self._lines, data.name, options)
+        self.attributes = read_header(self._lines, data.name, options)
         self.rows = 0  # that were read
         self._cells = Cells(frozenset(options.missing) - {""}, ".")
 
@@ -139,120 +98,10 @@ def _lines(stream: LineStream) -> Iterator[tuple[int, str]]:
         stream.line += len(lines)
 
 
-def _header(lines: Iterator[tuple[int, str]], source: str, options: Options) -> list[Attribute]:
-    attributes: list[Attribute] = []
-    for number, text in lines:
-        word = text.split(maxsplit=1)[0].lower()
-        if word == "@data":
-            break
-        if word == "@attribute":
-            attributes.append(_attribute(text, source, number))
-            options.limits.check("columns", len(attributes), source, number)
-        elif word != "@relation":
-            raise DataError(
-                f"{shorten(text)!r}: before @data come @relation and @attribute lines",
-                source=source,
-                line=number,
-            )
-    if not attributes:
-        raise DataError("the file declares no @attribute", source=source)
-    refuse_twins([attribute.name for attribute in attributes], source)
-    return attributes
-
-
-def _attribute(text: str, source: str, line: int) -> Attribute:
-    found = _ATTRIBUTE.fullmatch(text)
-    if found is None:
-        raise DataError(f"{shorten(text)!r} declares no attribute", source=source, line=line)
-    name, declared = _plain(found[1]), found[2].strip()
-    word = declared.split(maxsplit=1)[0].lower() if declared else ""
-    if word in _NUMERIC:
-        return Attribute(name, "number")
-    if word == "string":
-        return Attribute(name, "string")
-    if word == "date":
-        return Attribute(name, "date", pattern=_pattern(declared[4:].strip(), source, line, name))
-    if declared.startswith("{") and declared.endswith("}"):
-        levels = _fields(declared[1:-1].strip())
-        if levels is None or len(set(levels)) < len(levels):
-            raise DataError(
-                "its values cannot be told apart", source=source, line=line, column=name
-            )
-        return Attribute(name, "nominal", tuple(levels))
-    raise DataError(
-        f"type {shorten(declared)!r} is not taken; numeric, string, date and {{a, b}} are",
-        source=source,
-        line=line,
-        column=name,
-    )
-
-
-def _pattern(java: str, source: str, line: int, name: str) -> str:
-    """Translate a date pattern of Java."""
-    java = _plain(java) if java else _ISO
-    if len(java) > _LONGEST_PATTERN:
-        raise DataError(
-            f"date pattern {shorten(java)!r} is longer than {_LONGEST_PATTERN} characters",
-            source=source,
-            line=line,
-            column=name,
-        )
-    made, rest = "", java
-    while rest:
-        known = next((letters for letters in _JAVA if rest.startswith(letters)), None)
-        if known is not None:
-            made, rest = made + _JAVA[known], rest[len(known) :]
-        elif rest.startswith("'"):
-            literal, _, rest = rest[1:].partition("'")
-            made += literal.replace("%", "%%")
-        elif rest[0].isalpha():
-            raise DataError(
-                f"date pattern {shorten(java)!r} is not taken; yyyy, MM, dd, HH, mm and ss are",
-                source=source,
-                line=line,
-                column=name,
-            )
-        else:
-            made, rest = made + rest[0].replace("%", "%%"), rest[1:]
-    if any(made.count(letter) > 1 for letter in _JAVA.values()):
-        raise DataError(
-            f"date pattern {shorten(java)!r} names a part twice",
-            source=source,
-            line=line,
-            column=name,
-        )
-    return made
-
-
-def _plain(word: str) -> str:
-    """Take quotes and backslashes off a word."""
-    word = word.strip()
-    if len(word) < 2 or word[0] != word[-1] or word[0] not in "'\"":
-        return word
-    return re.sub(
-        r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), word[1:-1], flags=re.DOTALL
-    )
-
-
-def _fields(text: str) -> list[str] | None:
-    """Cut a row at its commas; nothing if quotes are not closed."""
-    if "'" not in text and '"' not in text:
-        return [field.strip() for field in text.split(",")]
-    found, place = [], 0
-    while True:
-        match = _FIELD.match(text, place)
-        if match is None:
-            return None
-        found.append(_plain(match[1] or match[2]))
-        place = match.end()
-        if not match[3]:
-            return found
-
-
 def _row(text: str, attributes: list[Attribute], source: str, line: int) -> list[str]:
     if text.startswith("{"):
         return _sparse_row(text, attributes, source, line)
-    row = _fields(text)
+    row = fields_of(text)
     if row is None:
         raise DataError("quotes are not closed", source=source, line=line)
     if len(row) != len(attributes):
@@ -283,7 +132,7 @@ def _sparse_row(text: str, attributes: list[Attribute], source: str, line: int) 
                 source=source,
                 line=line,
             )
-        row[index], last, place = _plain(match[2]), index, match.end()
+        row[index], last, place = plain(match[2]), index, match.end()
     return row
 
 

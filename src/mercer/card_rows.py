@@ -1,0 +1,190 @@
+"""Rows that lie on a card: what a fit asks of all of them is answered there.
+
+A fit looks at its rows before it works with them: are they finite, how far do columns reach, which
+rows are equal. Rows on a card answer these questions in the words of NumPy, from one pass each, and
+some of them are taken there. Whatever else is asked of them is asked of a copy in the memory of
+the processor, which is made when it is first needed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+
+_ENTRIES = 1 << 26  # of products that are held at once: half a gigabyte
+_FLOATS: dict[str, Any] = {
+    "torch.float32": np.dtype(np.float32),
+    "torch.float64": np.dtype(np.float64),
+}
+
+
+class CardRows:
+    """Dense rows on a card.
+
+    Parameters
+    ----------
+    tensor : (n, d) tensor
+        float32 or float64, rows one after the other.
+    host : (n, d) array, optional
+        The same rows on the host, where they are known there.
+
+    Examples
+    --------
+    >>> import torch  # doctest: +SKIP
+    >>> rows = CardRows(torch.tensor([[1.0, 2.0], [3.0, 4.0]]).cuda())  # doctest: +SKIP
+    >>> rows.max(axis=0)  # doctest: +SKIP
+    array([3., 4.], dtype=float32)
+    """
+
+    ndim = 2
+    __array_priority__ = 1000.0  # so that NumPy's operators leave it to those below
+
+    def __init__(self, tensor: Any, host: Array | None = None) -> None:
+        self.tensor, self._host = tensor, host
+        self.shape: tuple[int, int] = tuple(tensor.shape)
+        self.dtype = _FLOATS[str(tensor.dtype)]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Count the entries."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the card."""
+        return int(self.size * self.dtype.itemsize)
+
+    def on_host(self) -> Array:
+        """Return the rows in the memory of the processor, brought there once."""
+        if self._host is None:
+            from mercer.staging import bring  # noqa: PLC0415  needs torch, which is there
+
+            self._host = np.asarray(bring(self.tensor).numpy())
+        return self._host
+
+    def __getitem__(self, index: Any) -> Any:
+        """Take rows, or columns of all rows, on the card; anything else on the host."""
+        where = index if isinstance(index, tuple) else (index,)
+        several = len(where) > 2 or sum(isinstance(part, np.ndarray) for part in where) > 1
+        if all(map(_is_many, where)) and not several:  # two arrays would meet entry by entry
+            rows, *columns = map(self._numbers, where)
+            found = self.tensor[rows]
+            if columns:
+                found = found[:, columns[0]]
+            return CardRows(found.contiguous())
+        return self.on_host()[index]
+
+    def _numbers(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return index
+        import torch  # noqa: PLC0415  is there: the rows are a tensor
+
+        if index.dtype != bool:
+            index = index.astype(np.int64)
+        return torch.from_numpy(np.ascontiguousarray(index)).to(self.tensor.device)
+
+    # --- questions about all rows ----------------------------------------------------------------
+
+    @cached_property
+    def _range(self) -> tuple[Array, Array]:
+        low, high = self.tensor.aminmax(dim=0)
+        return low.cpu().numpy(), high.cpu().numpy()
+
+    def min(self, axis: int | None = None, **options: Any) -> Any:
+        """Return the smallest entries of columns, or of all."""
+        if options or axis not in (None, 0) or not self.size:
+            return self.on_host().min(axis=axis, **options)
+        return self._range[0].min() if axis is None else self._range[0].copy()
+
+    def max(self, axis: int | None = None, **options: Any) -> Any:
+        """Return the largest entries of columns, or of all."""
+        if options or axis not in (None, 0) or not self.size:
+            return self.on_host().max(axis=axis, **options)
+        return self._range[1].max() if axis is None else self._range[1].copy()
+
+    @cached_property
+    def _totals(self) -> Array:
+        import torch  # noqa: PLC0415  is there: the rows are a tensor
+
+        return np.asarray(self.tensor.sum(dim=0, dtype=torch.float64).cpu().numpy())
+
+    def sum(self, axis: int | None = None, dtype: Any = None, **options: Any) -> Any:
+        """Add up columns, or all entries; on the card where float64 is asked for."""
+        if options or axis not in (None, 0) or dtype is not np.float64:
+            return self.on_host().sum(axis=axis, dtype=dtype, **options)
+        return self._totals.sum() if axis is None else self._totals.copy()
+
+    def mean(self, axis: int | None = None, dtype: Any = None, **options: Any) -> Any:
+        """Average columns; on the card where float64 is asked for."""
+        if options or axis != 0 or dtype is not np.float64 or not self.size:
+            return self.on_host().mean(axis=axis, dtype=dtype, **options)
+        return self._totals / len(self)
+
+    def projected(self, direction: Array) -> Array:
+        """Return x'direction in float64, the same to the last bit for equal rows.
+
+        Halves are added to halves, entry by entry: unlike sums, whose order depends on where a row
+        begins.
+        """
+        import torch  # noqa: PLC0415  is there: the rows are a tensor
+
+        towards = torch.from_numpy(direction).to(self.tensor.device)
+        keys, height = [], max(1, _ENTRIES // max(1, self.shape[1]))
+        for first in range(0, len(self), height):
+            products, width = self.tensor[first : first + height] * towards, self.shape[1]
+            while width > 1:
+                half = (width + 1) // 2
+                products[:, : width - half] += products[:, half:width]
+                width = half
+            keys.append(products[:, :1].sum(dim=1))
+        return np.concatenate([key.cpu().numpy() for key in keys]) if keys else np.empty(0)
+
+    # --- everything else: NumPy's --------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        found = self.on_host() if dtype is None else self.on_host().astype(dtype, copy=False)
+        return found.copy() if copy and found is self._host else found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"rows on a card have no {name!r}")
+        return getattr(self.on_host(), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.array, (self.on_host(),)  # whoever reads it may have no such device
+
+
+def _is_many(index: Any) -> bool:
+    """Return whether an index is a slice or an array of one axis, of numbers or a mask."""
+    if isinstance(index, slice):
+        return index.step is None or index.step > 0
+    return isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iub"
+
+
+def _by_host(verb: Callable[..., Any], *, turned: bool = False) -> Callable[..., Any]:
+    def method(self: CardRows, *others: Any) -> Any:
+        mine = [self.on_host(), *map(_host, others)]
+        return verb(*(reversed(mine) if turned else mine))
+
+    return method
+
+
+def _host(value: Any) -> Any:
+    return value.on_host() if isinstance(value, CardRows) else value
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "mod", "floordiv"):
+    setattr(CardRows, f"__{_name}__", _by_host(getattr(operator, _name)))
+    setattr(CardRows, f"__r{_name}__", _by_host(getattr(operator, _name), turned=True))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"):
+    setattr(CardRows, f"__{_name}__", _by_host(getattr(operator, _name)))
+CardRows.__hash__ = object.__hash__  # type: ignore[method-assign]

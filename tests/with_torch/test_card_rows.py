@@ -1,0 +1,166 @@
+"""Rows on a card answer as arrays do, and fits to them are fits to the arrays."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.approximation import Nystrom
+from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.machines.base.targets import distinct_rows
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer.backends.torch import backend  # noqa: E402 - after the skip
+from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.card_rows import CardRows  # noqa: E402
+
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """Let the CPU pass for a card that takes rows of any number."""
+    monkeypatch.setattr(Device, "is_card", True)
+    monkeypatch.setattr(Device, "free", lambda self: 10**9)
+    monkeypatch.setattr(backend, "can_descend", lambda *_: False)
+    monkeypatch.setattr("mercer.backends.torch.device_matrix.can_descend", lambda *_: False)
+    monkeypatch.setattr(backend, "is_available", lambda: False)  # the interpreter is slow
+    monkeypatch.setattr(backend, "_SENT", 1)
+    mercer.backends._try.cache_clear()
+    with mercer.config(backend="torch", device="cpu"):
+        yield
+    mercer.backends._try.cache_clear()
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def both(request):
+    X = (rng.standard_normal((50, 7)) * 3).astype(request.param)
+    return X, CardRows(torch.from_numpy(X.copy()))
+
+
+def test_questions_have_the_answers_of_arrays(both):
+    X, rows = both
+    assert rows.shape == X.shape and len(rows) == 50 and rows.size == X.size
+    assert rows.dtype == X.dtype and rows.nbytes == X.nbytes and rows.ndim == 2
+    np.testing.assert_array_equal(rows.min(axis=0), X.min(axis=0))
+    np.testing.assert_array_equal(rows.max(axis=0), X.max(axis=0))
+    assert rows.min() == X.min() and rows.max() == X.max()
+    np.testing.assert_array_equal(rows.max(axis=1), X.max(axis=1))
+    np.testing.assert_allclose(rows.mean(axis=0, dtype=np.float64), X.mean(axis=0, dtype=float))
+    np.testing.assert_allclose(rows.sum(dtype=np.float64), X.sum(dtype=float))
+    direction = rng.standard_normal(7)
+    np.testing.assert_allclose(rows.projected(direction), X @ direction, atol=1e-13)
+
+
+def test_parts_are_taken_there(both):
+    X, rows = both
+    some, mask = rng.integers(0, 50, 20), rng.random(50) < 0.5
+    for index in (some, mask, slice(3, 20), slice(0, 0), -some[:4] - 1, some[:0]):
+        found = rows[index]
+        assert isinstance(found, CardRows)
+        np.testing.assert_array_equal(np.asarray(found), X[index])
+    columns = np.array([2, 0])
+    assert isinstance(rows[:, columns], CardRows)
+    np.testing.assert_array_equal(rows[:, columns], X[:, columns])
+    others = [(3, 2), (slice(None), 2), (some[:2], columns), slice(None, None, -1)]
+    for index in (3, -1, [1, 2], *others):
+        found = rows[index]
+        np.testing.assert_array_equal(found, X[index])
+
+
+def test_everything_else_is_left_to_arrays(both):
+    X, rows = both
+    np.testing.assert_array_equal(rows + 1.0, X + 1.0)
+    np.testing.assert_array_equal(2.0 - rows, 2.0 - X)
+    np.testing.assert_array_equal(X * rows, X * X)
+    np.testing.assert_array_equal(np.ones(50, X.dtype) @ rows, np.ones(50, X.dtype) @ X)
+    np.testing.assert_array_equal(abs(rows), abs(X))
+    np.testing.assert_array_equal(rows == X, np.ones(X.shape, bool))
+    np.testing.assert_array_equal(np.isfinite(rows), np.isfinite(X))
+    np.testing.assert_array_equal(rows.T, X.T)
+    np.testing.assert_array_equal(rows.astype(np.float16), X.astype(np.float16))
+    assert type(pickle.loads(pickle.dumps(rows))) is np.ndarray
+    with pytest.raises(AttributeError):
+        rows.no_such_word  # noqa: B018
+
+
+def test_equal_rows_project_alike_wherever_they_lie():
+    X = rng.standard_normal((1, 33)).astype(np.float32)
+    rows = CardRows(torch.from_numpy(np.repeat(X, 1001, axis=0)))
+    assert len(np.unique(rows.projected(rng.standard_normal(33)))) == 1
+
+
+def test_equal_rows_are_merged(both):
+    X, _ = both
+    X = X[rng.integers(0, 50, 200)]
+    X[::3] *= -1.0
+    X[::5] = 0.0
+    X[::10] = -0.0
+    labels, weights = rng.integers(0, 3, 200), rng.integers(0, 3, 200).astype(float)
+    wanted = distinct_rows(X, labels, weights)
+    found = distinct_rows(CardRows(torch.from_numpy(X)), labels, weights)
+    np.testing.assert_array_equal(X[found.first], X[wanted.first])
+    np.testing.assert_array_equal(found.weight, wanted.weight)
+    np.testing.assert_array_equal(found.group, wanted.group)
+
+
+X = rng.standard_normal((400, 5))
+X[300:] = X[:100]
+LABELS = (X[:, 0] + 0.3 * rng.standard_normal(400) > 0).astype(int)
+LABELS[300:] = LABELS[:100]
+MACHINES = [
+    mercer.SVC(kernel=Gaussian(1.5)),
+    mercer.SVC(kernel="gaussian", probability=True),
+    mercer.SVC(kernel=Linear()),
+    mercer.SVR(kernel=Gaussian(1.5)),
+    mercer.KernelRidge(0.1, kernel=Gaussian(1.5)),
+    mercer.KernelRidge("loo", kernel=Gaussian([1.0, 2.0, 1.0, 2.0, 1.0])),
+    mercer.KernelRidge(0.1, kernel=Polynomial(2)),
+    mercer.KernelRidge(0.1, kernel=Gaussian(1.5), approximation=Nystrom(40)),
+    mercer.PCA(3, kernel=Gaussian(1.5)),
+    mercer.LogisticRegression(kernel=Gaussian(1.5)),
+    mercer.FisherDiscriminant(kernel=Gaussian(1.5)),
+    mercer.KMeans(3, kernel=Gaussian(1.5)),
+    mercer.GaussianProcess(kernel=Gaussian(1.5)),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{type(m).__name__}-{m.kernel}")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fits_are_those_to_arrays(card, machine, dtype):
+    rows = X.astype(dtype)
+    with mercer.config(backend=None, device=None):
+        wanted = machine.fit(rows, LABELS)
+        said = _answers(wanted, rows)
+    found = machine.fit(rows, LABELS)
+    assert found.certificate_.ok
+    assert not any(isinstance(value, CardRows) for value in vars(found).values())
+    np.testing.assert_allclose(_answers(found, rows), said, atol=2e-3)
+    np.testing.assert_allclose(_answers(pickle.loads(pickle.dumps(found)), rows), said, atol=2e-3)
+
+
+def _answers(machine, rows):
+    for name in ("decision_function", "transform", "predict"):
+        if hasattr(machine, name):
+            return np.abs(getattr(machine, name)(rows[:50]))  # eigenvectors have no sign
+    raise AssertionError
+
+
+def test_nan_is_refused_with_its_row_and_column(card):
+    bad = X.copy()
+    bad[17, 3] = np.nan
+    with pytest.raises(ValueError, match="first in row 17, column 3"):
+        mercer.SVC(kernel=Gaussian(1.0)).fit(bad, LABELS)
+    bad[17, 3] = 1e9
+    with pytest.warns(UserWarning, match="differ in scale"):
+        mercer.SVC(kernel=Gaussian(1.0)).fit(bad * [1.0, 1.0, 1.0, 1.0, 1e-9], LABELS)
+
+
+def test_weights_mean_repetition(card):
+    weights = rng.integers(0, 3, 400)
+    machine = mercer.SVC(kernel=Gaussian(1.5), C=2.0)
+    wanted = machine.fit(np.repeat(X, weights, axis=0), np.repeat(LABELS, weights))
+    wanted = wanted.decision_function(X[:9])
+    found = machine.fit(X, LABELS, weights).decision_function(X[:9])
+    np.testing.assert_array_equal(found, wanted)
