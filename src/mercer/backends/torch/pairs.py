@@ -253,6 +253,26 @@ class TorchPairs(Pairs):
         other.__dict__["_fused"] = None if self._fused is None else self._fused.transposed()
         return other
 
+    def part(self, index: Array, columns: Array | None = None) -> TorchPairs | None:
+        """Copy some of the operands, on the device; None where they are not all there."""
+        resident = all(x.is_resident and y.is_resident for _, x, y in self.leaves)
+        if self._externals or not resident or not len(index):
+            return None
+        rows = self._device.put(index, np.int64)
+        across = None if columns is None else self._device.put(columns, np.int64)
+        other = copy(self)
+        other.shape = (len(index), self.shape[1] if columns is None else len(columns))
+        other._symmetric = False
+        other.leaves = [
+            Operands(leaf, x.taken(rows), y if across is None else y.taken(across))
+            for leaf, x, y in self.leaves
+        ]
+        other._row_terms = [
+            (u[rows], w if across is None else w[across]) for u, w in self._row_terms
+        ]
+        other.__dict__["_fused"] = None if self._fused is None else self._fused.part(rows, across)
+        return other
+
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
         other = copy(self)
