@@ -28,9 +28,10 @@ from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.margin.descent import BoxState
 from mercer.solvers.margin.some_variables import among
 
-# Of a small sample in use, at least: with fewer the sets from a sample are soon done. Seconds without
-# clusters and with them, and the share: shuttle, 43500 rows, C = 10, 0.09 and 0.27 (0.07); with one
-# label in eight turned over 1.8 and 2.3 (0.37); covertype, 40000 rows, C = 1000, 10.1 and 7.6 (0.53).
+# Of a small sample in use, at least: with fewer the sets from a sample are soon done. Seconds
+# without clusters and with them, and the share: shuttle, 43500 rows, C = 10, 0.09 and 0.27 (0.07);
+# with one label in eight turned over 1.8 and 2.3 (0.37); covertype, 40000 rows, C = 1000, 10.1 and
+# 7.6 (0.53).
 LEAST_USED = 0.45
 # Of the scatter of the rows in feature space, at least, between clusters rather than within them.
 # Again seconds: covertype, 40000 rows, C = 100, 3.3 and 2.7 (0.61), with half the scale 6.0 and 5.2
