@@ -156,6 +156,7 @@ record(
     NystromFeatures,
     "expression: expression\nlandmarks: rows[w,d]\ninverse: f8[w,w]",
     group="phi",
+    forgets=frozenset({"left"}),
 )
 record(ExactFeatures, "map: FeatureMap{d=d}", group="phi")
 record(FourierFeatures, "frequencies: f8[d,_]\namplitude: float", group="phi")
