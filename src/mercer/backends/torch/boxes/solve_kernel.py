@@ -10,6 +10,7 @@ Coefficients are float64, so that bounds and sums hold.
 from __future__ import annotations
 
 from mercer.backends.torch.boxes.kernel_parts import COMMON, defined
+from mercer.backends.torch.boxes.largest_keys import LARGEST_KEYS
 
 SOLVE = "solve"
 
@@ -17,7 +18,6 @@ _SOLVE = r"""
 #define KEPT (SET / 2)
 #define BLOCKS (SET <= 128 ? 2 : 1)
 #define PER ((SET + LANES - 1) / LANES)
-#define KEYS (GROUPS / LANES)
 #define WARPS (THREADS / LANES)
 #define STRIDE (SET + 1 - SET % 2)
 // beside F from which the price of a variable's own side is taken: of the other side, twice that
@@ -40,51 +40,6 @@ __device__ __forceinline__ float largest(float v, int &lane) {
   in_warp(v, lane);
   return v;
 #endif
-}
-
-// how many lanes say so, and how many of them come before this one
-__device__ __forceinline__ int counted(bool mine, int &before) {
-#if LANES == 1
-  before = 0;
-  return mine;
-#else
-  const unsigned all = __ballot_sync(ALL, mine);
-  before = __popc(all & ((1u << threadIdx.x % LANES) - 1));
-  return __popc(all);
-#endif
-}
-
-// the sum of a warp
-__device__ __forceinline__ int summed(int n) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(ALL, n);
-#else
-  for (int o = LANES / 2; o; o >>= 1) n += __shfl_xor_sync(ALL, n, o);
-  return n;
-#endif
-}
-
-// takes the `quota` largest of the keys that a warp has, earlier ones of equal ones; zeros never
-__device__ __forceinline__ int taken(const unsigned *key, const int *who, int quota, int *out) {
-  const int lane = threadIdx.x % LANES;
-  unsigned edge = 0;  // the smallest that is taken, found bit by bit
-  for (int bit = 31; bit >= 0; --bit) {
-    const unsigned next = edge | 1u << bit;
-    int above = 0;
-#pragma unroll
-    for (int r = 0; r < KEYS; ++r) above += key[r] >= next;
-    if (summed(above) >= quota) edge = next;
-  }
-  int count = 0;
-  for (int equal = 0; equal < 2; ++equal)
-    for (int r = 0; r < KEYS; ++r) {
-      int before;
-      const bool mine = equal ? edge && key[r] == edge : key[r] > edge;
-      const int all = counted(mine, before), place = count + before;
-      if (mine && place < quota) out[place] = who[lane + r * LANES];
-      count = min(quota, count + all);
-    }
-  return count;
 }
 
 // the curvature along a pair, from the sum of its diagonal entries and the entry between them
@@ -313,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       counts[p] = place + (by != 0);
       steps[p] += made;
       sizes[p] = size;
-      if (!made) { finished[p] = 1; violations[p] = INF - INF; }
+      if (!made) finished[p] = 1;  // float32 sees nothing to gain; the violation tells how far
     }
   }
 }
@@ -341,4 +296,5 @@ def solve_text(
         Whether something is added to the diagonal of K.
     """
     named = {"THREADS": threads, "LANES": lanes, "SET": size, "SUMS": sums}
-    return defined(named | {"TUBE": int(tube), "SHIFTED": int(shifted)}) + COMMON + _SOLVE
+    named |= {"TUBE": int(tube), "SHIFTED": int(shifted)}
+    return defined(named) + COMMON + LARGEST_KEYS + _SOLVE
