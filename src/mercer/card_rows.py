@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -161,6 +162,40 @@ class CardRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return np.array, (self.on_host(),)  # whoever reads it may have no such device
+
+
+def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
+    """Return what a fit found with its rows in the memory of the processor, wherever they stand.
+
+    Records and sequences are looked into, and replaced where something in them is; whatever two of
+    them shared, they share still (`known`). A certificate that waits keeps its rows: it is made
+    where they lie, and lets them go (`keeps_card_rows`).
+
+    Examples
+    --------
+    >>> at_rest((1, "rows"))
+    (1, 'rows')
+    """
+    if isinstance(value, CardRows):
+        return value.on_host()
+    record = is_dataclass(value) and not isinstance(value, type)
+    if (not record and type(value) not in (tuple, list)) or hasattr(value, "keeps_card_rows"):
+        return value
+    known = {} if known is None else known
+    if id(value) not in known:
+        known[id(value)] = value, _rested(value, known, record)  # held, so that no other has its id
+    return known[id(value)][1]
+
+
+def _rested(value: Any, known: dict[int, Any], record: bool) -> Any:
+    if not record:
+        parts = [at_rest(part, known) for part in value]
+        same = all(map(operator.is_, parts, value))
+        return value if same else type(value)(parts)
+    held = {each.name: getattr(value, each.name, None) for each in fields(value) if each.init}
+    found = {name: at_rest(part, known) for name, part in held.items()}
+    changed = {name: part for name, part in found.items() if part is not held[name]}
+    return replace(value, **changed) if changed else value
 
 
 def _is_many(index: Any) -> bool:

@@ -149,6 +149,47 @@ def test_files_hold_such_machines(card, machine, tmp_path):
     np.testing.assert_allclose(found, _answers(machine, X), atol=1e-10)
 
 
+KEEPERS = [  # of training rows, or of what a card made of them
+    mercer.PCA(3, kernel=Gaussian(1.5)),
+    mercer.PCA(3, kernel=Gaussian(1.5), approximation=Nystrom(40)),
+    mercer.KernelRidge(0.1, kernel=Gaussian(1.5), approximation=Nystrom(40)),
+    mercer.GaussianProcess(kernel=Gaussian(1.5)),
+    mercer.GaussianProcessClassifier(kernel=Gaussian(1.5)),
+    mercer.NearestNeighbors(3),
+    mercer.Perceptron(kernel=Gaussian(0.3)),
+    mercer.SpectralClustering(3, neighbors=8),
+    mercer.LabelPropagation(),
+]
+
+
+@pytest.mark.parametrize("machine", KEEPERS, ids=lambda m: f"{type(m).__name__}-{m.kernel}")
+def test_fitted_machines_hold_no_rows_of_a_card(card, machine, tmp_path):
+    few = np.concatenate([X[:150], X[:20]])
+    found = machine.fit(few, np.append(LABELS[:150], LABELS[:20]))
+    assert found.certificate_.ok  # which waits with its rows until it is read
+    assert b"card_rows" not in pickle.dumps(found)
+    assert not list(_card_rows(found, set()))
+    said = _answers(found, X)
+    mercer.save(found, tmp_path / "model.mercer")
+    with mercer.config(backend=None, device=None):
+        read = mercer.load(tmp_path / "model.mercer")
+        np.testing.assert_allclose(_answers(read, X), said, atol=1e-6)
+
+
+def _card_rows(value, seen):
+    """Return rows on a card that are reached from an object of ours."""
+    if isinstance(value, CardRows):
+        yield value
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    ours = type(value).__module__.startswith("mercer")
+    inner = vars(value).values() if ours and hasattr(value, "__dict__") else ()
+    inner = value.values() if isinstance(value, dict) else inner
+    for part in value if isinstance(value, list | tuple) else inner:
+        yield from _card_rows(part, seen)
+
+
 def _answers(machine, rows):
     for name in ("decision_function", "transform", "predict"):
         if hasattr(machine, name):

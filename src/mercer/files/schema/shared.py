@@ -154,9 +154,9 @@ record(RandomFeatures, _SEEDED + "draws: text", group="approximation")
 record(StatedError, "value: number\nmeasure: text\nrows: int\nstandard_error?: number")
 record(
     NystromFeatures,
-    "expression: expression\nlandmarks: rows[w,d]\ninverse: f8[w,w]",
+    "expression: expression\nlandmarks: rows[w,d]\ninverse: f8[w,w]\nfactor?: none",
     group="phi",
-    forgets=frozenset({"left"}),
+    state=NystromFeatures.__getstate__,  # with L^-1, also where a card holds L
 )
 record(ExactFeatures, "map: FeatureMap{d=d}", group="phi")
 record(FourierFeatures, "frequencies: f8[d,_]\namplitude: float", group="phi")

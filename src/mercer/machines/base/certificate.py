@@ -56,6 +56,7 @@ class LazyPointsCertificate:
     value: Any
     judge: Judge
     eager: bool = False
+    keeps_card_rows = True  # until it is made, where they lie
 
     @property
     def rows(self) -> int:
@@ -77,6 +78,7 @@ class LazyDataCertificate:
     judge: Judge
     eager: bool = False
     rows: int = 0
+    keeps_card_rows = True
 
     def compute(self) -> Certificate:
         """Judge."""

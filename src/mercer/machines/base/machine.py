@@ -19,6 +19,7 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.blocks.arrays import is_past_memory
 from mercer.blocks.base import RowBlocks
+from mercer.card_rows import at_rest
 from mercer.deadline import within
 from mercer.distributed.chunks import is_dask
 from mercer.foreign_arrays import answers_in_kind, call_in_kind, holds_foreign
@@ -42,7 +43,6 @@ from mercer.machines.base.parameters import is_real, plain
 from mercer.machines.base.reuse import Store
 from mercer.machines.base.similarity import is_trying_settings
 from mercer.places import at_its_place
-from mercer.points import to_host
 from mercer.progress import shown
 from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
 from mercer.solvers import Callback, Progress
@@ -101,7 +101,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
                 if work is not method or not _may_go_on(method, twin, error):
                     raise
                 method(twin, *args, **kwargs)
-        twin.__dict__.update({name: to_host(value) for name, value in vars(twin).items()})
+        twin.__dict__.update(_without_card(twin))
         twin.__dict__.update(given)  # what the user passed is what `get_params` gives back
         agree(twin, stacklevel=3)
         self.__dict__ = twin.__dict__
@@ -116,6 +116,12 @@ def _twin(machine: Any, given: dict[str, Any]) -> Any:
     twin.__dict__.update(machine.__dict__)
     twin.__dict__.update({name: plain(value) for name, value in given.items()})
     return twin
+
+
+def _without_card(machine: Any) -> dict[str, Any]:
+    """Return the attributes of a fitted machine, which may answer anywhere: no rows on a card."""
+    known: dict[int, Any] = {}
+    return {name: at_rest(value, known) for name, value in vars(machine).items()}
 
 
 def _may_go_on(method: Callable[..., Any], machine: Any, error: MemoryBudgetError) -> bool:
