@@ -29,8 +29,8 @@ from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take, to_host
-from mercer.resources import require_memory, rows_at_once, thread_limit
-from mercer.row_chunks import chunked, slices
+from mercer.resources import require_memory, rows_at_once
+from mercer.row_chunks import chunk_count, chunked, slices
 
 # Pivots below this share of the largest entry are rounding: what they would add is divided by their
 # root, 1e-6, so that features keep ten digits.
@@ -279,7 +279,8 @@ class NystromFeatures(Features):
         n, m = out.shape
         if self.factor is not None:
             return self._write_by(self.factor, X, out)
-        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2 * thread_limit())
+        least = max(_FEWEST, min(4096, _OPERATIONS // max(1, m * m)))
+        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2 * chunk_count(n, least))
 
         def chunk(rows: slice) -> None:
             for part in slices(rows.start, rows.stop, step):
@@ -287,7 +288,7 @@ class NystromFeatures(Features):
                 out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
 
         with one_blas_thread():
-            chunked(chunk, n, max(_FEWEST, min(4096, _OPERATIONS // max(1, m * m))))
+            chunked(chunk, n, least)
         return None
 
     def _write_by(self, factor: Factor, X: Points, out: Array) -> None:
