@@ -143,6 +143,8 @@ class NystromFeatures(Features):
         L itself, where a card has made it; L^-1 is then brought when it is asked for.
     """
 
+    left: Left | None = None  # what a draw among all rows of a fit has told
+
     def __init__(
         self,
         expression: Expression,
@@ -151,13 +153,12 @@ class NystromFeatures(Features):
         factor: Factor | None = None,
     ) -> None:
         self.expression, self.landmarks, self.factor = expression, landmarks, factor
-        self.left: Left | None = None
         if inverse is not None:
             self.__dict__["inverse"] = inverse
 
     def __getstate__(self) -> dict[str, Any]:
         held = ("expression", "landmarks", "inverse")
-        return {"factor": None, "left": None, **{name: getattr(self, name) for name in held}}
+        return {"factor": None, **{name: getattr(self, name) for name in held}}
 
     @cached_property
     def inverse(self) -> Array:
