@@ -79,7 +79,7 @@ ROWS = {
     "nystrom_tuned": alone(60, programmes.nystrom_tuned),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),
-    "centres": alone(110, machines.centres),
+    "centres": alone(170, machines.centres),
     "tensors": alone(20, machines.tensors),
     "process": alone(20, machines.process),
     "projections": alone(25, machines.projections),
