@@ -53,7 +53,7 @@ def forests(n: int) -> tuple[Any, Any]:
     Ten numbers, one of four places and one of forty soils, which depend on them; every column of
     variance one. With the Gaussian kernel of scale sqrt(27) and C = 10, of 6000 rows 47 % are
     support vectors (covertype 53 %) and 18 % free ones (9 %), 20 % (21 %) of others are classified
-    wrongly, and LIBSVM takes 13500 steps (11500). Covertype itself was not run on a card.
+    wrongly, and LIBSVM takes 13500 steps (11500).
     """
     n, fixed = size(n), np.random.default_rng(1)
     z = rng.standard_normal((n, 10))

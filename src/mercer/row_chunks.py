@@ -28,6 +28,19 @@ def slices(first: int, last: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, last))
 
 
+def chunk_count(n: int, least: int = _LEAST) -> int:
+    """Return how many chunks n rows are cut in: no more than so many are at work at once.
+
+    Blocks of a chunk that fit the memory budget so many times have the same rows with any number of
+    threads, and what is added up over them the same bits.
+    """
+    return -(-n // _chunk_rows(n, least))
+
+
+def _chunk_rows(n: int, least: int) -> int:
+    return max(least, -(-n // _MOST))
+
+
 def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
     """Do the work on chunks of n rows, in as many threads as may be used; results in order.
 
@@ -37,7 +50,7 @@ def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
     one thread meanwhile (`backends.blas.one_blas_thread`); what the work calls of ours has the
     threads that are left.
     """
-    chunks = list(slices(0, n, max(least, -(-n // _MOST))))
+    chunks = list(slices(0, n, _chunk_rows(n, least)))
     allowed = thread_limit() if len(chunks) > 1 else 1
     threads = min(allowed, len(chunks))
     if threads < 2:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
+import pytest
 
 from mercer.approximation import Nystrom
 from mercer.kernels import Gaussian
@@ -25,4 +28,16 @@ def test_a_stated_error_says_whether_it_is_known() -> None:
     kernel = Nystrom(10).of(Gaussian(1.0), X)
     assert kernel.stated_error(X[:2000]).standard_error == 0.0
     assert "+-" not in str(kernel.stated_error(X[:2000]))
-    assert "+-" in str(kernel.stated_error(X))
+    assert "+-" in str(kernel.stated_error(X.copy()))  # a sample of other rows
+
+
+def test_rows_that_all_were_drawn_among_are_known():
+    """The draw has found what it leaves of every row: the sum over the diagonal, once more."""
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    kernel = Nystrom(10).of(Gaussian(1.0), X)
+    stated = kernel.stated_error(X)
+    own, F = np.ones(3000), kernel.phi(X)
+    assert stated.rows == 3000
+    assert stated.standard_error == 0.0
+    assert stated.value == pytest.approx(1.0 - np.square(F).sum() / own.sum(), abs=1e-12)
+    assert pickle.loads(pickle.dumps(kernel)).stated_error(X).rows == 2000

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import mercer
 from mercer import PCA, SVC, KernelRidge
 from mercer.certificates import certify
+from mercer.deadline import TimeLimitError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import (
     Constant,
@@ -43,7 +44,7 @@ from mercer.selection import (
 )
 from mercer.selection.learning.scale_family import scale_family
 from mercer.solvers import SimplexNewton, Status, Watch, solve
-from mercer.solvers.kernel_learning.bounded_descent import Way
+from mercer.solvers.kernel_learning.bounded_descent import Way, bounded_descent
 from mercer.solvers.kernel_learning.ridge_slopes import measured
 
 RNG = np.random.default_rng(3)
@@ -931,6 +932,30 @@ def test_equally_good_scales_are_those_where_the_measure_is_flat():
         kept.append(round(10 * way.best[0]))
     assert kept == [0, 0, 2, 2, 4, 4]
     assert (way.lowest, way.value, way.steepest) == (0.9, 0.9, 9.0)
+
+
+def test_time_that_runs_out_within_a_measure_keeps_the_best_place():
+    problem = relevance(Gaussian(1.0), LeaveOneOut())
+    seen = []
+
+    def measure(logs):
+        if len(seen) == 3:
+            raise TimeLimitError("over")
+        seen.append(logs.copy())
+        return float(np.sum((logs - 1.0) ** 4)), 4 * (logs - 1.0) ** 3
+
+    found = bounded_descent(problem, measure, Watch(), 1e-9, 50, problem.starts[:1])
+    assert found.status is Status.TIME_LIMIT
+    assert any(np.array_equal(found.best, each) for each in seen)
+
+
+def test_places_without_a_slope_are_not_gone_to():
+    problem = relevance(Gaussian(1.0), LeaveOneOut())
+    found = bounded_descent(
+        problem, lambda logs: (0.0, np.full_like(logs, np.nan)), Watch(), 1e-9, 50, problem.starts
+    )
+    assert found.status is Status.NOT_DEFINITE
+    assert np.isfinite(found.best).all()
 
 
 @pytest.mark.parametrize("method", ["ridge", "alignment"])

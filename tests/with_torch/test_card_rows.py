@@ -140,6 +140,15 @@ def test_fits_are_those_to_arrays(card, machine, dtype):
     np.testing.assert_allclose(_answers(pickle.loads(pickle.dumps(found)), rows), said, atol=2e-3)
 
 
+@pytest.mark.parametrize("machine", [MACHINES[0], MACHINES[4], MACHINES[-1]], ids=repr)
+def test_files_hold_such_machines(card, machine, tmp_path):
+    machine.fit(X, LABELS)
+    mercer.save(machine, tmp_path / "machine")
+    with mercer.config(backend=None, device=None):
+        found = _answers(mercer.load(tmp_path / "machine"), X)
+    np.testing.assert_allclose(found, _answers(machine, X), atol=1e-10)
+
+
 KEEPERS = [  # of training rows, or of what a card made of them
     mercer.PCA(3, kernel=Gaussian(1.5)),
     mercer.PCA(3, kernel=Gaussian(1.5), approximation=Nystrom(40)),

@@ -191,7 +191,8 @@ def in_place(monkeypatch):
 
 def _noting(brought, verb):
     def noted(self):
-        brought.extend([self.shape] if self._host is None else [])  # once for each
+        if self._host is None:  # else they are there already
+            brought.append(self.shape)
         return verb(self)
 
     return noted

@@ -18,7 +18,16 @@ from mercer.backends.torch.fusing.reductions import Reduction  # noqa: E402
 from mercer.backends.torch.fusing.source import is_expressible, write_kernel  # noqa: E402
 from mercer.backends.torch.fusing.tiling import Way, padded_depth, pieces  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist, SymmetricSum  # noqa: E402
+from mercer.expression import (  # noqa: E402
+    AbsDist,
+    Dot,
+    Exp,
+    Opaque,
+    RowProduct,
+    SelfValue,
+    SqDist,
+    SymmetricSum,
+)
 from mercer.testing.backend import backend_checks  # noqa: E402
 from mercer.testing.expressions import expressions  # noqa: E402
 from mercer.testing.judge import Judge  # noqa: E402
@@ -266,3 +275,30 @@ def test_a_formula_without_room_for_any_tile_is_not_fused(monkeypatch):
 
     monkeypatch.setattr(launch, "_launch", full)
     assert bound(GAUSSIAN)._fused is None
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        Exp(-0.1 * SqDist()),
+        Exp(-0.1 * AbsDist()),
+        Exp(-0.1 * SqDist()) + (0.1 * Dot() + 1.0) ** 2 * Exp(-0.1 * AbsDist()),
+        RowProduct(SelfValue(Dot() + 1.0)) * Exp(-0.1 * SqDist()),
+    ],
+)
+def test_parts_are_those_of_the_same_points(expression, fused):
+    """Rows and columns, in any order and more than once, against the whole matrix in float64."""
+    rng = np.random.default_rng(3)
+    X, V = rng.standard_normal((700, 3)), rng.standard_normal((700, 2))
+    wanted = TorchPairs(expression, X, None, np.float64, Device("cpu")).dense()
+    pairs = TorchPairs(expression, X, None, np.float32, Device("cpu"), fused=fused)
+    rows, columns = rng.integers(0, 700, 40), rng.integers(0, 700, 520)
+    size = np.abs(wanted).max() * np.abs(V).sum()
+    part = pairs.part(rows)
+    assert part.shape == (40, 700)
+    np.testing.assert_allclose(part.matmul(V), wanted[rows] @ V, atol=3e-6 * size)
+    part = pairs.part(rows, columns)
+    exact = wanted[np.ix_(rows, columns)]
+    np.testing.assert_allclose(part.matmul(V[:520]), exact @ V[:520], atol=3e-6 * size)
+    np.testing.assert_allclose(pairs.matmul(V), wanted @ V, atol=3e-6 * size)

@@ -74,3 +74,13 @@ def test_exponentials_in_one_pass(dtype, shape):
     wanted = np.exp(-0.1234567890123 * x.numpy() + 0.5)
     eps = torch.finfo(dtype).eps
     np.testing.assert_allclose(found.numpy(), wanted, rtol=8 * eps)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_blocks_are_mirrored(dtype):
+    mirrors = pytest.importorskip("mercer.backends.torch.fusing.mirrors")
+    K, block = torch.zeros((150, 200), dtype=dtype), torch.rand((70, 130), dtype=dtype)
+    mirrors.write_mirrored(block[:, 5:], K[10:135, 20:90])
+    wanted = torch.zeros((150, 200), dtype=dtype)
+    wanted[10:135, 20:90] = block[:, 5:].T
+    assert bool((K == wanted).all())

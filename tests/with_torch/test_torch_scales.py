@@ -46,7 +46,9 @@ def card(on_cpu, monkeypatch):
     """Let the CPU stand for a card: matrices stay there, and descents run on them."""
     monkeypatch.setattr(Torch, "keeps", lambda self, size: size < 1e9)
     monkeypatch.setattr(Torch, "descends_on_several", lambda self, variables, dtype: True)
-    monkeypatch.setattr(DeviceMatrix, "_descends", lambda self, boxes: True)
+    monkeypatch.setattr(
+        DeviceMatrix, "_descends", lambda self, boxes: self.tensor.dtype is torch.float32
+    )
     monkeypatch.setattr(group, "SHARED_FLOAT64_ROWS", 10)
 
 
@@ -185,3 +187,23 @@ def test_descents_that_find_nothing_more_are_left_to_the_host(on_cpu, monkeypatc
     rough = torch.from_numpy((exact.dense() + 1e-4 * np.eye(150)).astype(np.float32))
     (found,) = grids.solve_grids([Block(rough, two_folds((1e3,)), exact)], 1e-3, 10**6, None, CPU)
     assert len(seen) == 1 and any((answer.violation > 1e-3).any() for answer in found)
+
+
+TARGET = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(150)
+GRIDS = {
+    "pairs of classes": (mercer.SVC(), np.digitize(X[:, 0], [-0.5, 0.5]), {"C": [0.1, 10.0]}),
+    "shares": (mercer.SVC(nu=0.5), SIGN > 0, {"nu": [0.3, 0.5]}),
+    "tubes": (mercer.SVR(), TARGET, {"C": [0.1, 10.0], "epsilon": [0.01, 0.3]}),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_other_machines_are_judged_alike(card, name):
+    machine, y, grid = GRIDS[name]
+    machine.set_params(kernel=Gaussian(1.0))
+    grid = {"kernel__scale": [0.5, 2.0], **grid}
+    wanted = mercer.tune(machine, X, y, grid=grid, cv=3)
+    with mercer.config(backend="torch", device="cpu"):
+        found = mercer.tune(machine, X, y, grid=grid, cv=3)
+    key = "mean_test_score"
+    np.testing.assert_allclose(found.cv_results[key], wanted.cv_results[key], atol=0.02)

@@ -36,7 +36,7 @@ def counted(monkeypatch):
 
         monkeypatch.setattr(owner, name, counted_verb)
 
-    def descend(K, boxes, tol, max_iter, poll):
+    def descend(K, boxes, tol, max_iter, poll, device):
         counts["descents"] += 1
         with mercer.config(backend=None, device=None):
             return HostMatrix(K.numpy()).box_qps(boxes, tol, max_iter, poll)

@@ -7,6 +7,7 @@ the cost of the choice stays that of the sample.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -23,23 +24,41 @@ _COPIES = 2  # of the sample's values at the landmarks: a factor, and what is ma
 _SHARE = 0.5  # of the budget, for both
 _TOGETHER = 32  # landmarks that are drawn before distances are computed anew
 
-Rule = Callable[[Source, int, Array | None, np.random.Generator], Array]
+
+class Drawn(NamedTuple):
+    """Landmarks, and what is known of the others.
+
+    Attributes
+    ----------
+    rows : (m,) int array
+        Their numbers.
+    left : float or None
+        Share of the trace of K that they leave out; None where not all rows were looked at.
+    """
+
+    rows: Array
+    left: float | None = None
 
 
-def uniform(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Array:
+Rule = Callable[[Source, int, Array | None, np.random.Generator], Drawn]
+
+
+def uniform(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Drawn:
     """Draw m different rows, all alike or by their weights."""
-    return np.sort(rng.choice(source.n, m, replace=False, p=_shares(weights)))
+    return Drawn(np.sort(rng.choice(source.n, m, replace=False, p=_shares(weights))))
 
 
-def pivoted(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Array:
+def pivoted(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Drawn:
     """Draw in proportion to what is left on the diagonal: randomly pivoted Cholesky."""
     among = _sample(source, m, weights, rng)
     seed = int(rng.integers(2**31))
-    part = pivoted_cholesky(LazyGram(source.only(among)), m, seed)
-    return np.asarray(among[part.pivots])
+    looked_at = source.only(among)
+    part = pivoted_cholesky(LazyGram(looked_at), m, seed)
+    total = float(looked_at.diag().sum()) if len(among) == source.n else 0.0
+    return Drawn(among[part.pivots], part.trace_left / total if total > 0 else None)
 
 
-def leverage(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Array:
+def leverage(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Drawn:
     """Draw by ridge leverage scores, estimated from a factor of half as many columns.
 
     The penalty is what that factor leaves out for each landmark, so that scores sum to about m.
@@ -57,12 +76,12 @@ def leverage(source: Source, m: int, weights: Array | None, rng: np.random.Gener
     solved = linalg.solve_triangular(np.linalg.cholesky(A), F.T, lower=True)
     scores = np.einsum("ij,ij->j", solved, solved) + left / penalty
     m = min(m, int(np.count_nonzero(scores)))  # rows that explain nothing are no landmarks
-    return np.asarray(among[np.sort(rng.choice(len(among), m, False, scores / scores.sum()))])
+    return Drawn(among[np.sort(rng.choice(len(among), m, False, scores / scores.sum()))])
 
 
 def kmeans_plus_plus(
     source: Source, m: int, weights: Array | None, rng: np.random.Generator
-) -> Array:
+) -> Drawn:
     """Draw by the squared distance in feature space to the nearest landmark so far."""
     among = _sample(source, m, weights, rng)
     part = source.only(among)
@@ -81,7 +100,7 @@ def kmeans_plus_plus(
         count = min(_TOGETHER, m - len(drawn), int(np.count_nonzero(nearest)))
         picked = rng.choice(len(among), count, replace=False, p=nearest / nearest.sum())
         drawn.extend(picked.tolist())
-    return np.asarray(among[np.sort(drawn)])
+    return Drawn(among[np.sort(drawn)])
 
 
 RULES: dict[str, Rule] = {

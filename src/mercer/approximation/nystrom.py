@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
@@ -17,7 +18,7 @@ from mercer.approximation.base import (
     Features,
     StatedError,
 )
-from mercer.approximation.landmarks import RULES
+from mercer.approximation.landmarks import RULES, Drawn
 from mercer.array_types import Array, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
@@ -28,8 +29,8 @@ from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
 from mercer.kernels import Kernel
 from mercer.points import as_points, row_count, take, to_host
-from mercer.resources import require_memory, rows_at_once, thread_limit
-from mercer.row_chunks import chunked, slices
+from mercer.resources import require_memory, rows_at_once
+from mercer.row_chunks import chunk_count, chunked, slices
 
 # Pivots below this share of the largest entry are rounding: what they would add is divided by their
 # root, 1e-6, so that features keep ten digits.
@@ -42,6 +43,7 @@ _SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _SQUARES = 2  # of landmarks on the host: what is solved for, and the inverse
 _TRACED = 2000  # rows that the trace is estimated from, where there are more
+_MEASURE = "trace(K - FF') / trace(K)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,19 +92,40 @@ class Nystrom(Approximation):
     def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> NystromFeatures:
         """Draw landmarks among the rows, and factor the kernel between them."""
         source = Source(kernel.expression(), X)
-        drawn = take(X, self.drawn(source, weights))
-        return NystromFeatures.at(source.expression, to_host(drawn))
+        drawn = self.drawn(source, weights)
+        found = NystromFeatures.at(source.expression, to_host(take(X, drawn.rows)))
+        if drawn.left is not None and found.dimension == len(drawn.rows):
+            found.left = Left(ref(X), drawn.left)
+        return found
 
-    def drawn(self, source: Source, weights: Array | None = None) -> Array:
-        """Return the numbers of the rows that are landmarks."""
+    def drawn(self, source: Source, weights: Array | None = None) -> Drawn:
+        """Return which rows are landmarks."""
         rng = np.random.default_rng(self.random_state)
         return RULES[self.sampling](source, min(self.n_components, source.n), weights, rng)
 
     def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
         """Return the share of the trace that is left out: exact from the diagonal, or a sample."""
+        known = kernel.phi.left if isinstance(kernel.phi, NystromFeatures) else None
+        if known is not None and known.rows() is X:
+            return StatedError(known.share, _MEASURE, row_count(X))
         left, standard_error = kernel.left_out(X, most=_TRACED)
         rows = min(row_count(X), _TRACED)
-        return StatedError(max(0.0, left), "trace(K - FF') / trace(K)", rows, standard_error)
+        return StatedError(max(0.0, left), _MEASURE, rows, standard_error)
+
+
+class Left(NamedTuple):
+    """What the draw of landmarks found out about all rows that it looked at.
+
+    Attributes
+    ----------
+    rows : weak reference to Points
+        Those rows, for as long as others hold them.
+    share : float
+        Of the trace of their kernel, what the features leave out.
+    """
+
+    rows: ref[Any]
+    share: float
 
 
 class NystromFeatures(Features):
@@ -119,6 +142,8 @@ class NystromFeatures(Features):
     factor : Factor, optional
         L itself, where a card has made it; L^-1 is then brought when it is asked for.
     """
+
+    left: Left | None = None  # what a draw among all rows of a fit has told
 
     def __init__(
         self,
@@ -255,7 +280,8 @@ class NystromFeatures(Features):
         n, m = out.shape
         if self.factor is not None:
             return self._write_by(self.factor, X, out)
-        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2 * thread_limit())
+        least = max(_FEWEST, min(4096, _OPERATIONS // max(1, m * m)))
+        step = rows_at_once(m, _ROWS_AT_ONCE, arrays=2 * chunk_count(n, least))
 
         def chunk(rows: slice) -> None:
             for part in slices(rows.start, rows.stop, step):
@@ -263,7 +289,7 @@ class NystromFeatures(Features):
                 out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
 
         with one_blas_thread():
-            chunked(chunk, n, max(_FEWEST, min(4096, _OPERATIONS // max(1, m * m))))
+            chunked(chunk, n, least)
         return None
 
     def _write_by(self, factor: Factor, X: Points, out: Array) -> None:

@@ -99,6 +99,13 @@ class Pairs(ABC):
     def matmul(self, V: Array) -> Array:
         """Multiply by V (m, k) without storing the matrix; float64 result (n, k)."""
 
+    def part(self, index: Array, columns: Array | None = None) -> Pairs | None:
+        """Return some rows, and columns, as pairs of the same points where these lie.
+
+        For products with parts of K. None where to bind the points anew costs as little.
+        """
+        return None
+
     def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
         """Return K' g(K U) in float64, every row evaluated once.
 

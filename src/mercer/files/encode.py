@@ -29,6 +29,7 @@ from mercer.files.schema.record import ENUMS, record_name
 from mercer.files.strict_json import MOST_DEPTH
 from mercer.files.written_nodes import function_node, integer_node, scalar_node
 from mercer.kernels import Kernel
+from mercer.points import to_host
 
 _DEPTH = MOST_DEPTH // 2  # records within records: each takes a few brackets
 _OWN = MOST_TENSORS - 8  # arrays with a name of their own; beyond, small ones are put together
@@ -73,6 +74,7 @@ class Encoder:
             raise ModelFormatError(f"{where}: {refusal}") from None
 
     def _encode_object(self, value: Any, where: str, depth: int) -> Any:
+        value = to_host(value)  # rows that lie on a card are rows like others to a file
         if isinstance(value, np.generic):
             return scalar_node(value, where)
         if isinstance(value, np.ndarray):

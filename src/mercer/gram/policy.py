@@ -47,7 +47,8 @@ STIFF = 1e4
 STORED_UNSEEN = 5_000
 
 # Rows up to which it stores K at once then. Beyond, storing costs more than it saves (fresh pages
-# alone: a second for each 20000 rows squared), until entries have been evaluated twice over.
+# alone: a second for each 20000 rows squared), until entries have been evaluated twice over: on 16
+# cores and 100 GB, 92962 rows like covertype's took 3.1 s by working sets, 5.6 s with K at once.
 LARGEST_STORED = 30_000
 
 # Features up to which F'F is formed and factored in less time than it saves.

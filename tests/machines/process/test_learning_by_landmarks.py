@@ -88,3 +88,40 @@ def test_files(tmp_path):
     found = mercer.load(tmp_path / "process.mercer")
     assert np.array_equal(found.predict(X), machine.predict(X))
     assert verify(found, X, y).ok
+
+
+@pytest.mark.parametrize("unit", [1e139, 1e-139])
+def test_units_of_the_targets_change_nothing_that_is_learnt(unit):
+    """The square of a noise is no number of float64 there."""
+    X, y = waves(60)
+    make = lambda: GaussianProcess(  # noqa: E731
+        1.0 * Gaussian(1.0), noise=0.1, optimize=True, approximation=Nystrom(20)
+    )
+    found, expected = make().fit(X, unit * y), make().fit(X, y)
+    assert found.solution_.status.ok and found.certificate_.ok, found.certificate_
+    assert np.isclose(found.noise_, unit * expected.noise_ * unit, rtol=1e-6)
+    assert np.allclose(found.predict(X) / unit, expected.predict(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e160, 1e-160, 1e300])
+@pytest.mark.parametrize("approximation", [None, Nystrom(20)])
+def test_units_of_the_rows_change_nothing_that_is_learnt(unit, approximation):
+    """Squares of scales are no numbers of float64 there."""
+    X, y = waves(60)
+    make = lambda scale: GaussianProcess(  # noqa: E731
+        1.0 * Gaussian([scale, scale]), noise=0.1, optimize=True, approximation=approximation
+    )
+    found, expected = make(unit).fit(unit * X, y), make(1.0).fit(X, y)
+    assert found.solution_.status.ok and found.certificate_.ok, found.certificate_
+    assert np.isclose(found.noise_, expected.noise_, rtol=1e-4)
+    assert np.allclose(found.predict(unit * X), expected.predict(X), atol=1e-4)
+
+
+def test_threads_change_no_bit_where_memory_is_short():
+    X, y = waves(5000)
+    answers = []
+    for threads in (1, 3):
+        with mercer.config(memory="20MB", threads=threads):
+            machine = GaussianProcess(Gaussian(1.0), approximation=Nystrom(50))
+            answers.append(machine.log_marginal_likelihood(X, y, eval_gradient=True))
+    assert answers[0] == answers[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -60,6 +61,12 @@ class Rows:
     def largest(self) -> float:
         """The largest magnitude of an entry, about the centre."""
         return float(self.block(slice(None)).abs().amax()) if math.prod(self.shape) else 0.0
+
+    def taken(self, index: Tensor) -> Rows:
+        """Return some rows about the same centre, copied on the device."""
+        other = copy(self)
+        other._rows, other.shape = self._rows[index], (len(index), self.shape[1])
+        return other
 
     def block(self, index: Index, *, about: bool = True) -> Tensor:
         """Return some rows, by a slice or by numbers; about the centre, or as they are."""

@@ -183,13 +183,21 @@ class TorchPairs(Pairs):
                 else:
                     block = self.block(part, slice(part.start, n))
                 K[part, part.start :] = block
-                K[part.start :, part] = block.T
+                self._mirror(block, K[part.start :, part])
                 square = K[part, part]
                 square.copy_(square.triu() + square.triu(1).T)
             if self._fused is not None:  # of products: not exactly what a row has with itself
                 K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
 
         self._device.in_blocks(fill, f"the kernel matrix of {n} points")
+
+    def _mirror(self, block: Tensor, out: Tensor) -> None:
+        if not (block.is_cuda and out.is_cuda and self._fuses and block.stride(1) == 1):
+            out.copy_(block.T)
+            return
+        from mercer.backends.torch.fusing.mirrors import write_mirrored  # noqa: PLC0415  imports Triton
+
+        write_mirrored(block, out)
 
     def _diagonal(self) -> Array:
         with np.errstate(all="ignore"):
@@ -243,6 +251,26 @@ class TorchPairs(Pairs):
         other.leaves = [Operands(leaf, y, x) for leaf, x, y in self.leaves]
         other._row_terms = [(w, u) for u, w in self._row_terms]
         other.__dict__["_fused"] = None if self._fused is None else self._fused.transposed()
+        return other
+
+    def part(self, index: Array, columns: Array | None = None) -> TorchPairs | None:
+        """Copy some of the operands, on the device; None where they are not all there."""
+        resident = all(x.is_resident and y.is_resident for _, x, y in self.leaves)
+        if self._externals or not resident or not len(index):
+            return None
+        rows = self._device.put(index, np.int64)
+        across = None if columns is None else self._device.put(columns, np.int64)
+        other = copy(self)
+        other.shape = (len(index), self.shape[1] if columns is None else len(columns))
+        other._symmetric = False
+        other.leaves = [
+            Operands(leaf, x.taken(rows), y if across is None else y.taken(across))
+            for leaf, x, y in self.leaves
+        ]
+        other._row_terms = [
+            (u[rows], w if across is None else w[across]) for u, w in self._row_terms
+        ]
+        other.__dict__["_fused"] = None if self._fused is None else self._fused.part(rows, across)
         return other
 
     def rounded(self) -> TorchPairs:

@@ -72,6 +72,10 @@ class SharedPairs(TorchPairs):
             for device, first, last in zip(self._devices, ends[:-1], ends[1:], strict=True)
         ]
 
+    def part(self, index: Array, columns: Array | None = None) -> None:
+        """Bind parts anew: all devices have a share of them."""
+        return None
+
     def matmul(self, V: Array) -> Array:
         """Multiply on all devices at once."""
         return np.concatenate(self._on_all(lambda part, pairs: pairs.matmul(V)))

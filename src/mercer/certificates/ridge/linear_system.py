@@ -185,14 +185,15 @@ def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
     change of the weights may be a large one of the function. F'a is known to rounding of its terms.
     """
     F: Any = problem.gram.factor
+    sizes: Any = abs(F)
     s, w = problem.row_weights[:, None], cast(Array, value.weights)
     difference = np.asarray(F.T @ value.coef) - w
-    rounding = _SUMS * _EPS * (abs(F.T) @ np.abs(value.coef))
-    shift, most = F @ difference, abs(F) @ rounding
+    rounding = _SUMS * _EPS * (sizes.T @ np.abs(value.coef))
+    shift, most = F @ difference, sizes @ rounding
     level = s[:, 0] @ shift / s.sum() if problem.bias else np.zeros(shift.shape[1])
     # a constant has no place in the equations of the weights: it is one of the bias's
     moved = F.T @ (s * (shift - level)) + problem.penalties * difference
-    least = abs(F.T) @ (s * most) + problem.penalties * rounding
+    least = sizes.T @ (s * most) + problem.penalties * rounding
     targets = _centred(problem, problem.targets)
     apart = [
         _beyond(difference, rounding, w),

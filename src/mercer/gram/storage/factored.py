@@ -33,6 +33,7 @@ class FactoredGram(Gram):
 
     valid = True
     features: FeatureFunction
+    _diag: Array | None = None
 
     def __init__(self, features: FeatureFunction, X: Points) -> None:
         self._hold(features, features_of(features, X))  # judged by `refuse_overflow`
@@ -55,8 +56,11 @@ class FactoredGram(Gram):
         return int(self.factor.shape[1])
 
     def diag(self) -> Array:
-        """Return the squared lengths of the features."""
-        return squared_lengths(self.factor)
+        """Return the squared lengths of the features, added up once."""
+        if self._diag is None:
+            self._diag = squared_lengths(self.factor)
+            self._diag.setflags(write=False)  # handed out again and again
+        return self._diag
 
     def rows(self, index: Index) -> Array:
         """Multiply out rows."""

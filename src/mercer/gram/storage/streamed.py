@@ -26,8 +26,8 @@ from mercer.gram.storage.factored import (
     squared_lengths,
 )
 from mercer.points import is_objects, is_sparse, row_count, take
-from mercer.resources import require_memory, rows_at_once, thread_limit
-from mercer.row_chunks import chunked, slices
+from mercer.resources import require_memory, rows_at_once
+from mercer.row_chunks import chunk_count, chunked, slices
 
 _ENTRIES = 1 << 20  # of a block that is evaluated: 8 MB, so that what is done once is soon done
 _LEAST = 1024  # rows of a thread
@@ -262,7 +262,7 @@ class StreamedGram(FactoredGram):
         if self._held is not None and self._filled:
             entries = _CACHED // self._held.itemsize
         most = max(32, entries // max(1, self.width))
-        step = rows_at_once(self.width, most, arrays=2 * thread_limit())
+        step = rows_at_once(self.width, most, arrays=2 * chunk_count(self.shape[0], _LEAST))
 
         def chunk(rows: slice) -> Array:
             blocks = self._blocks(rows, step)

@@ -213,7 +213,7 @@ def landmarks_for(
     rows = distinct_rows(X, np.zeros(len(weights), dtype=np.intp), weights)
     among = take(X, rows.first)
     bound = bind_columns(kernel.expression(), None if names is None else list(names))
-    drawn = chosen.drawn(Source(bound, among), rows.weight)
+    drawn = chosen.drawn(Source(bound, among), rows.weight).rows
     lacking = min(chosen.n_components, len(rows.first)) - len(drawn)
     if lacking > 0:
         others = np.setdiff1d(np.arange(len(rows.first)), drawn)

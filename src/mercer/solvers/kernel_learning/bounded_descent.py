@@ -125,7 +125,13 @@ class Way:
 
     def __call__(self, logs: Array) -> tuple[float, Array]:
         """Measure, remember, and ask whether to go on."""
-        value, gradient = self.measure(logs)
+        value, gradient = np.inf, np.zeros_like(logs)
+        with self.watch.keeping(lambda: np.isfinite(self.lowest)):
+            value, gradient = self.measure(logs)
+        if self.watch.stopped:
+            raise _StopError
+        if not np.isfinite(gradient).all():  # from there no step leads anywhere
+            value, gradient = np.inf, np.zeros_like(gradient)
         self.count += 1
         shown = float(np.abs(self.problem.uphill(logs, gradient)).max())
         self.lowest = min(self.lowest, value)

@@ -108,9 +108,9 @@ def by_scales(
         pairs = zip(raw.T, other.T, scales, strict=True)
         return np.array([-_absolute(A, x, y) / scale for x, y, scale in pairs])
     middle = raw.mean(axis=0)  # distances do not see it, rounding does
-    x, y = raw - middle, other - middle
+    x, y = (raw - middle) / scales, (other - middle) / scales  # squares of others may overflow
     squares = A.sum(axis=1) @ x**2 + A.sum(axis=0) @ y**2 - 2.0 * np.sum(x * (A @ y), axis=0)
-    return np.asarray(-2.0 * squares / scales**2)
+    return np.asarray(-2.0 * squares)
 
 
 def _absolute(A: Array, x: Array, y: Array) -> float:

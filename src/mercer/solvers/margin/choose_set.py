@@ -14,7 +14,10 @@ from mercer.solvers.margin.shared_products import Block
 
 DIRECT = 512  # variables: up to here all of them are the set
 FIRST, LEAST_FIRST, FIRST_SHARE = 512, 64, 0.06  # variables of a first set, and of all
-LARGEST_SHARE = 0.15  # of the variables: larger sets cost more than they save
+LARGEST_SHARE = 0.15  # of the variables: larger sets cost more than they save, ...
+# ... and so do sets of more: covertype, 90000 rows, in seconds with 13500, 7200 and 4500: 10.2, 9.2
+# and 9.9 at C = 100, 8.1, 7.4 and 7.2 at C = 10, 6.5, 5.9 and 6.1 at C = 1
+LARGEST = 7200
 SMALLEST = 256
 GROWTH, LEAST_JOINING = 2.0, 256  # times the support vectors known: how many join, at least
 SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
@@ -114,7 +117,7 @@ def choose_set(part: BoxState, now: Standing, last: Array, largest: int) -> Arra
 def _size(part: BoxState, free: int, first: bool, largest: int) -> int:
     n, used = len(part.b), np.count_nonzero(part.b)
     size = first_size(n) if first and not used else free + max(LEAST_JOINING, int(GROWTH * used))
-    size = min(size, max(SMALLEST, int(LARGEST_SHARE * n)))
+    size = min(size, LARGEST, max(SMALLEST, int(LARGEST_SHARE * n)))
     return min(n, largest, max(size, int(SPARE * free) + LEAST_FIRST))
 
 

@@ -28,15 +28,15 @@ from mercer.solvers.clustering.lloyd import Lloyd
 from mercer.solvers.margin.descent import BoxState
 from mercer.solvers.margin.some_variables import among
 
-# Of a small sample in use, at least: with fewer the sets from a sample are soon done. Seconds from
-# a sample and from clusters, with the share: shuttle, 43500 rows, C = 10, 0.08 and 0.20 (0.07);
-# with one label in eight turned over 1.8 and 2.3 (0.37); covertype, 29000 rows, C = 1000, 7.8 and
-# 4.8 (0.51).
+# Of a small sample in use, at least: with fewer the sets from a sample are soon done. Seconds
+# without clusters and with them, and the share: shuttle, 43500 rows, C = 10, 0.09 and 0.27 (0.07);
+# with one label in eight turned over 1.8 and 2.3 (0.37); covertype, 40000 rows, C = 1000, 10.1 and
+# 7.6 (0.53).
 LEAST_USED = 0.45
 # Of the scatter of the rows in feature space, at least, between clusters rather than within them.
-# Seconds from a sample and from clusters, with the share: covertype, 40000 rows, C = 100, 2.9 and
-# 2.3 (0.61), with half the scale 6.0 and 5.2 (0.40); kin40k, 36000 rows, C = 10, 2.8 and 6.1
-# (0.32); normal rows in 50 columns, C = 1, 2.7 and 4.3 (0.06).
+# Again seconds: covertype, 40000 rows, C = 100, 3.3 and 2.7 (0.61), with half the scale 6.0 and 5.2
+# (0.40); kin40k, 36000 rows, C = 10, 3.8 and 7.7 (0.32); normal rows in 50 columns, C = 1, 2.1 and
+# 2.9 (0.06).
 LEAST_BETWEEN = 0.35
 
 _ROWS = 1280  # of a cluster, on average: fewer leave out more of K, more take more pair steps

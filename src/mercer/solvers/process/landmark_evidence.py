@@ -26,8 +26,8 @@ from mercer.backends import choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.points import row_count, take
 from mercer.problems.process.evidence import Evidence, log_likelihood
-from mercer.resources import rows_at_once, thread_limit
-from mercer.row_chunks import added, chunked, slices
+from mercer.resources import rows_at_once
+from mercer.row_chunks import added, chunk_count, chunked, slices
 from mercer.solvers.process.slopes import contracted, diagonal_slopes
 
 # Added to the diagonal of K(z, z), as a share of its mean: slopes are differences of numbers that
@@ -147,7 +147,9 @@ class _Bound:
         """Add up what a work returns for blocks of rows with their features, in threads."""
         problem, z = self.problem, self.problem.landmarks
         formula = problem.kernel.formula(self._inner)
-        step = rows_at_once(len(self.L), _ROWS_AT_ONCE, arrays=_ARRAYS * thread_limit())
+        n = row_count(problem.X)
+        at_once = _ARRAYS * chunk_count(n, _FEWEST)
+        step = rows_at_once(len(self.L), _ROWS_AT_ONCE, arrays=at_once)
 
         def chunk(rows: slice) -> list[Any]:
             found = []
@@ -158,7 +160,7 @@ class _Bound:
             return [added(found, place) for place in range(len(found[0]))]
 
         with one_blas_thread():
-            every = chunked(chunk, row_count(problem.X), _FEWEST)
+            every = chunked(chunk, n, _FEWEST)
         return [added(every, place) for place in range(len(every[0]))]
 
     def _sums(self) -> _Sums:
@@ -205,7 +207,7 @@ class _Bound:
         """Return the slopes by K(z, z), what is added to its diagonal among it."""
         problem, noise, t = self.problem, self.noise, self.targets.shape[1]
         z: Any = problem.landmarks
-        E = sums.B + noise**2 * inverse
+        E = sums.B + noise * (noise * inverse)  # the square of a noise may be no number
         E.flat[:: len(E) + 1] -= noise
         if problem.bias:
             E += problem.row_weights.sum() * np.outer(sums.middle, sums.middle)

@@ -272,32 +272,34 @@ class NormalMatrix:
 
 
 class _Pass:
-    """One pass over all rows b, which are mixed before their products or after."""
+    """One pass over all rows b, or over the features where they must be mixed first."""
 
     def __init__(self, problem: LinearSystem, V: Array, late: bool) -> None:
         gram: Any = problem.gram
         self.problem, self.gram, self.V, self.late = problem, gram, V, late
-        self.sums = Sums.zero(gram.width if late else gram.rank, problem.bias)
-        self.pulled = np.zeros((gram.width, V.shape[1]))
+        width = gram.width if late else gram.rank
+        self.sums = Sums.zero(width, problem.bias)
+        self.pulled = np.zeros((width, V.shape[1]))
         self.dtype: Any = np.float64
         self.held: Array | None = None
 
     def run(self) -> NormalMatrix:
         """Add up all blocks; the first says in which precision."""
         gram, s = self.gram, self.problem.row_weights
-        R, parts = gram.map.mixing, list(_parts(gram.shape[0], gram.width))
+        rows_of = gram.sampled_raw if self.late else gram.sampled
+        R = gram.map.mixing if self.late else None
+        parts = list(_parts(gram.shape[0], gram.width))
         for done, part in enumerate(parts):
             check()
-            B = gram.sampled_raw(part)
+            B = rows_of(part)
             self.pulled += B.T @ self.V[part]
             if self.held is not None:
                 self.held[part] = B
             if done == 0 and len(parts) > _FEW_BLOCKS and self._is_worth_a_try():
                 self._try(B, s[part])
             else:
-                E = B if self.late or R is None else _multiplied(B, R)
-                self.sums.add(E, s[part], self.dtype)
-        matrix, _ = self.sums.mixed(R if self.late else None)
+                self.sums.add(B, s[part], self.dtype)
+        matrix, _ = self.sums.mixed(R)
         if self.held is not None:
             gram = StreamedGram(gram.features, gram.map, gram.X, self.held, is_filled=True)
         return NormalMatrix(matrix, self.pulled if R is None else R.T @ self.pulled, gram)

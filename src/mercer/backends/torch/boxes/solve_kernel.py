@@ -10,6 +10,7 @@ Coefficients are float64, so that bounds and sums hold.
 from __future__ import annotations
 
 from mercer.backends.torch.boxes.kernel_parts import COMMON, defined
+from mercer.backends.torch.boxes.largest_keys import LARGEST_KEYS
 
 SOLVE = "solve"
 
@@ -17,16 +18,11 @@ _SOLVE = r"""
 #define KEPT (SET / 2)
 #define BLOCKS (SET <= 128 ? 2 : 1)
 #define PER ((SET + LANES - 1) / LANES)
-#define KEYS (GROUPS / LANES)
 #define WARPS (THREADS / LANES)
 #define STRIDE (SET + 1 - SET % 2)
 // beside F from which the price of a variable's own side is taken: of the other side, twice that
 #define PRICE_UP(c, a) ((c) & RISES ? (TUBE ? UP(epsilon[a], c) + side[a] : 0.f) : (float)-INF)
 #define PRICE_LOW(c, a) ((c) & FALLS ? (TUBE ? LOW(epsilon[a], c) + side[a] : 0.f) : (float)INF)
-
-// how far a coefficient may go on its way up and down: to a bound, or to zero, where prices change
-#define ROOM_UP(x, a) (float)((TUBE && (x) < 0 && epsilon[a] > 0 ? 0.0 : upper[a]) - (x))
-#define ROOM_LOW(x, a) (float)((x) - (TUBE && (x) > 0 && epsilon[a] > 0 ? 0.0 : lower[a]))
 
 // the largest of a warp, and one lane that has it: integers in the order of the numbers
 __device__ __forceinline__ float largest(float v, int &lane) {
@@ -46,51 +42,6 @@ __device__ __forceinline__ float largest(float v, int &lane) {
 #endif
 }
 
-// how many lanes say so, and how many of them come before this one
-__device__ __forceinline__ int counted(bool mine, int &before) {
-#if LANES == 1
-  before = 0;
-  return mine;
-#else
-  const unsigned all = __ballot_sync(ALL, mine);
-  before = __popc(all & ((1u << threadIdx.x % LANES) - 1));
-  return __popc(all);
-#endif
-}
-
-// the sum of a warp
-__device__ __forceinline__ int summed(int n) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(ALL, n);
-#else
-  for (int o = LANES / 2; o; o >>= 1) n += __shfl_xor_sync(ALL, n, o);
-  return n;
-#endif
-}
-
-// takes the `quota` largest of the keys that a warp has, earlier ones of equal ones; zeros never
-__device__ __forceinline__ int taken(const unsigned *key, const int *who, int quota, int *out) {
-  const int lane = threadIdx.x % LANES;
-  unsigned edge = 0;  // the smallest that is taken, found bit by bit
-  for (int bit = 31; bit >= 0; --bit) {
-    const unsigned next = edge | 1u << bit;
-    int above = 0;
-#pragma unroll
-    for (int r = 0; r < KEYS; ++r) above += key[r] >= next;
-    if (summed(above) >= quota) edge = next;
-  }
-  int count = 0;
-  for (int equal = 0; equal < 2; ++equal)
-    for (int r = 0; r < KEYS; ++r) {
-      int before;
-      const bool mine = equal ? edge && key[r] == edge : key[r] > edge;
-      const int all = counted(mine, before), place = count + before;
-      if (mine && place < quota) out[place] = who[lane + r * LANES];
-      count = min(quota, count + all);
-    }
-  return count;
-}
-
 // the curvature along a pair, from the sum of its diagonal entries and the entry between them
 __device__ __forceinline__ float bent(float both, float entry) {
   return fmaxf(fmaxf(both - 2.f * entry, 1e-12f * both), 1e-37f);
@@ -108,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
   __shared__ int who[2 * SUMS][GROUPS], picked[2 * SUMS][SET / (2 * SUMS)];
   __shared__ int chosen[2 * SUMS + 2], made;
   __shared__ double b[SET], old[SET], lower[SET], upper[SET];
-  __shared__ float epsilon[SET], side[SET], diagonal[SET], F[SET], rise[SET], fall[SET];
+  __shared__ float epsilon[SET], side[SET], diagonal[SET], F[SET];
   __shared__ int member[SET], last[SET], row[SET], own_sum[SET];
   const int p = active[blockIdx.x], first = begin[p], m = begin[p + 1] - first;
   if (finished[p]) return;
@@ -194,7 +145,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     b[a] = old[a] = coefficients[k];
     lower[a] = lowers[k]; upper[a] = uppers[k];
     epsilon[a] = TUBE ? (float)epsilons[k] : 0.f;
-    rise[a] = ROOM_UP(b[a], a); fall[a] = ROOM_LOW(b[a], a);
     const int g = SUMS > 1 ? sums[k] : 0;
     own_sum[a] = g;
     // a level is taken off F, and the price of the side it is on: float32 then resolves the rest
@@ -278,30 +228,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       if (!(largest(gain, lane) > 0.f)) break;
       j = __shfl_sync(ALL, j, lane);
       const float *Kj = between + j * STRIDE;
-      // float32 decides whether a bound is met, and what comes next; float64 keeps to the bounds
-      const float above = rise[i], below = fall[j];
-      const float by = fminf(__shfl_sync(ALL, __fdividef(down, bend), lane), fminf(above, below));
-      const bool meets = by == above, met = by == below;
+      double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
       const double bi = b[i], bj = b[j];
       const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
       const double lowest = TUBE && bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
-      const double most_up = highest - bi, most_down = bj - lowest;
-      const double step = fmin(meets || met ? INF : (double)by, fmin(most_up, most_down));
-      const double ni = step == most_up ? highest : bi + step;
-      const double nj = step == most_down ? lowest : bj - step;
-#if TUBE
+      step = fmin(step, fmin(highest - bi, bj - lowest));
+      const double ni = step == highest - bi ? highest : bi + step;
+      const double nj = step == bj - lowest ? lowest : bj - step;
       const int ci = flags(ni, lower[i], upper[i]), cj = flags(nj, lower[j], upper[j]);
-#else
-      const int ci = FALLS | (meets ? 0 : RISES), cj = RISES | (met ? 0 : FALLS);
-#endif
       const float ui = PRICE_UP(ci, i), li = PRICE_LOW(ci, i);
       const float uj = PRICE_UP(cj, j), lj = PRICE_LOW(cj, j);
       __syncwarp();
-      if (!t) {
-        b[i] = ni; b[j] = nj;
-        rise[i] = ROOM_UP(ni, i); fall[i] = ROOM_LOW(ni, i);
-        rise[j] = ROOM_UP(nj, j); fall[j] = ROOM_LOW(nj, j);
-      }
+      if (!t) { b[i] = ni; b[j] = nj; }
+      const float by = (float)step;
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
@@ -329,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       counts[p] = place + (by != 0);
       steps[p] += made;
       sizes[p] = size;
-      if (!made) { finished[p] = 1; violations[p] = INF - INF; }
+      if (!made) finished[p] = 1;  // float32 sees nothing to gain; the violation tells how far
     }
   }
 }
@@ -357,4 +296,5 @@ def solve_text(
         Whether something is added to the diagonal of K.
     """
     named = {"THREADS": threads, "LANES": lanes, "SET": size, "SUMS": sums}
-    return defined(named | {"TUBE": int(tube), "SHIFTED": int(shifted)}) + COMMON + _SOLVE
+    named |= {"TUBE": int(tube), "SHIFTED": int(shifted)}
+    return defined(named) + COMMON + LARGEST_KEYS + _SOLVE

@@ -93,6 +93,16 @@ class FusedPairs:
         other._terms = [(w, u) for u, w in self._terms]
         return other
 
+    def part(self, rows: Tensor, columns: Tensor | None) -> FusedPairs:
+        """Return some rows, and columns, of the same operands."""
+        leaves = [leaf.taken(rows, columns) for leaf in self._leaves]
+        width = self.shape[1] if columns is None else len(columns)
+        other = FusedPairs(self._program, leaves, [], (len(rows), width))
+        other._terms = [
+            (padded(u[rows]), w if columns is None else padded(w[columns])) for u, w in self._terms
+        ]
+        return other
+
     def product(self, right: Tensor) -> Tensor:
         """Return K right for a float32 (m, k) tensor, in float64."""
         if self.deep is not None:

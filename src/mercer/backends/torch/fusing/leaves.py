@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -34,6 +34,19 @@ class Side:
     rows: Tensor
     squares: Tensor
 
+    def taken(self, index: Tensor, way: Way) -> Side:
+        """Return some rows, laid out as all are."""
+        rows = self.rows
+        if way is Way.COLUMNS:
+            rows = rows[index // BAND, :, index % BAND]
+        elif way is Way.PRODUCTS:
+            rows = rows[index]
+        squares = padded(self.squares[index])
+        if way is Way.SHARED:
+            return Side(squares, squares)
+        rows = padded(rows)
+        return Side(_in_bands(rows) if way is Way.COLUMNS else rows, squares)
+
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
@@ -62,6 +75,11 @@ class Leaf:
     factor: float
     features: int = 0
     least: float = 0.0
+
+    def taken(self, rows: Tensor, columns: Tensor | None) -> Leaf:
+        """Return the same leaf of some rows, and columns."""
+        y = self.y if columns is None else self.y.taken(columns, self.way)
+        return replace(self, x=self.x.taken(rows, self.way), y=y)
 
     def arguments(self) -> list[Any]:
         """Return what a kernel is called with."""
@@ -147,8 +165,13 @@ def _side(block: Tensor, way: Way, scale: float, *, left: bool, halves: bool) ->
     missing = padded_depth(way, rows.shape[1]) - rows.shape[1]
     rows = torch.nn.functional.pad(rows, (0, missing))
     if way is Way.COLUMNS:
-        rows = rows.reshape(-1, BAND, rows.shape[1]).transpose(1, 2)
+        return Side(_in_bands(rows), squares)
     return Side(rows.contiguous(), squares)
+
+
+def _in_bands(rows: Tensor) -> Tensor:
+    """Lay out padded rows by features, those of a band together."""
+    return rows.reshape(-1, BAND, rows.shape[1]).transpose(1, 2).contiguous()
 
 
 def split(x: Tensor) -> tuple[Tensor, Tensor]:

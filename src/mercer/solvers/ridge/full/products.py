@@ -10,7 +10,6 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram, LazyGram
 from mercer.gram.policy import FLOAT32_RANGE
-from mercer.points import take
 from mercer.resources import rows_at_once
 
 _ROWS = 512  # of a Gram that hands out rows, at a time
@@ -56,8 +55,7 @@ def rows_product(gram: Gram, index: Array, V: Array, columns: Array | None = Non
     (m, k) float64 array
     """
     if isinstance(gram, LazyGram):
-        source = gram.source if columns is None else gram.source.only(columns)
-        return np.asarray(source.cross(take(gram.source.X, index)) @ V)
+        return gram.part_product(index, V, columns)
     product = np.empty((len(index), V.shape[1]))
     step = rows_at_once(gram.shape[0], _ROWS, arrays=2)
     for first in range(0, len(index), step):
