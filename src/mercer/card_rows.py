@@ -72,6 +72,10 @@ class CardRows:
             self._host = np.asarray(bring(self.tensor).numpy())
         return self._host
 
+    def copied(self) -> CardRows:
+        """Return a copy on the card."""
+        return CardRows(self.tensor.clone())
+
     def __getitem__(self, index: Any) -> Any:
         """Take rows, or columns of all rows, on the card; anything else on the host."""
         where = index if isinstance(index, tuple) else (index,)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from mercer.array_types import Array
 from mercer.card_rows import CardRows
 from mercer.places import at_its_place, place_of
 from mercer.resources import config, get_config
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 METHODS = (
     "fit",
@@ -32,6 +34,28 @@ METHODS = (
     "inverse_transform",
     "score",
     "score_samples",
+    # of some machines
+    "bic",
+    "correlations",
+    "decode",
+    "description_length",
+    "elbo",
+    "impute",
+    "kneighbors",
+    "latent_mean_and_variance",
+    "log_marginal_likelihood",
+    "perplexity",
+    "posterior",
+    "predict_x",
+    "preimages",
+    "reconstruct",
+    "reconstruction_error",
+    "risk",
+    "sample_y",
+    "squared_distance",
+    "transform_y",
+    "update",
+    "zones",
 )
 _PROCESSOR, _CUDA, _PINNED = 1, 2, 3  # numbers of devices in DLPack
 _DENSE = ("", "torch.strided")  # layouts
@@ -106,8 +130,8 @@ def in_place(X: Any) -> Any:
     import torch  # noqa: PLC0415  a card without torch has no backend here
 
     tensor = X.detach() if torch.is_tensor(X) else torch.from_dlpack(X)
-    if tensor.is_complex():
-        return on_host(X)
+    if not tensor.is_floating_point():
+        return on_host(X)  # integers are counts to some machines, and may be beyond float64
     single = tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
     kind = torch.float32 if single else torch.float64  # as `points.working_dtype` says
     return CardRows(tensor.resolve_neg().to(kind).contiguous())
@@ -116,7 +140,8 @@ def in_place(X: Any) -> Any:
 def in_kind(answer: Any, like: Any) -> Any:
     """Return NumPy's numbers as arrays of the library of `like`, on its device; others as is."""
     if isinstance(answer, tuple):
-        return tuple(in_kind(part, like) for part in answer)
+        parts = [in_kind(part, like) for part in answer]
+        return type(answer)(*parts) if hasattr(answer, "_fields") else tuple(parts)
     if type(answer) is not np.ndarray or answer.dtype.kind not in _NUMBERS:
         return answer
     if hasattr(like, "new_tensor"):  # torch
@@ -140,6 +165,30 @@ def answering_in_kind(method: Callable[..., Any]) -> Callable[..., Any]:
         return call_in_kind(method, self, args, kwargs)
 
     return answers_in_kind(answering)
+
+
+def reading_arrays(function: F) -> F:
+    """Make a function take arrays of other libraries; what lies on a card is worked with there.
+
+    Where it answers with an array, that is one of the same library.
+    """
+
+    @functools.wraps(function)
+    def reading(*args: Any, **kwargs: Any) -> Any:
+        if not holds_foreign(args, kwargs):
+            return function(*args, **kwargs)
+        given = {**dict(zip(inspect.signature(function).parameters, args, strict=False)), **kwargs}
+        first, device = _one_device(function.__qualname__, given)
+        read = {name: on_host(part) if is_foreign(part) else part for name, part in given.items()}
+        with config(**_settings(device)):
+            return in_kind(function(**read), first)
+
+    return cast(F, reading)
+
+
+def _settings(device: str) -> dict[str, str]:
+    """Return what `config` is told where arrays lie on a card."""
+    return {"backend": "torch", "device": device} if device != "cpu" else {}
 
 
 def holds_foreign(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -176,9 +225,8 @@ def call_in_kind(
         return known[0][1] if known and known[0][0] is value else on_host(value)
 
     host, named = [read(value) for value in args], {key: read(v) for key, v in kwargs.items()}
-    settings = {"backend": "torch", "device": device} if device != "cpu" else {}
     learns = "fit" in method.__name__
-    with config(**settings), at_its_place(machine, learning=learns):
+    with config(**_settings(device)), at_its_place(machine, learning=learns):
         answer = method(machine, *host, **named)
     return in_kind(answer, first)
 

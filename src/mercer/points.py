@@ -73,6 +73,11 @@ def take(X: Points, index: Index) -> Points:
     return X[index]
 
 
+def own(X: Points) -> Points:
+    """Return a copy of rows where they lie: what a caller does to his own changes no machine."""
+    return X.copied() if isinstance(X, CardRows) else X.copy()
+
+
 def to_host(X: Points) -> Points:
     """Return points in the memory of the processor: what is kept after a fit."""
     return X.on_host() if isinstance(X, CardRows) else X

@@ -31,6 +31,7 @@ from mercer.arguments import NamedArguments
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
+from mercer.foreign_arrays import reading_arrays
 from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels.columns import column_names, shared_names
 from mercer.kernels.expansion.truncated_map import truncated_feature_map
@@ -78,6 +79,7 @@ class Kernel(NamedArguments, ABC):
 
     # --- values ------------------------------------------------------------------------------
 
+    @reading_arrays
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """Return the matrix k(x_i, y_j); Y = X when it is left out.
 
@@ -99,6 +101,7 @@ class Kernel(NamedArguments, ABC):
         _refuse_undefined(self, values, rows, columns)
         return values
 
+    @reading_arrays
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i) for every row, without the matrix: (n,)."""
         rows = as_points(X)

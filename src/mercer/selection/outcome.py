@@ -229,10 +229,10 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
     fate = f"failed; scores are set to {task.error_score}. error_score='raise' shows where.\n"
     if failures:
         text = f"{failed} of {len(judged)} fits of {name} {fate}{_most_common(failures)}"
-        warnings.warn(text, FitFailedWarning, stacklevel=4)
+        warnings.warn(text, FitFailedWarning, stacklevel=5)
     if troubles:
         text = f"scoring {troubles.total()} of {len(judged)} fits {fate}{_most_common(troubles)}"
-        warnings.warn(text, UserWarning, stacklevel=4)
+        warnings.warn(text, UserWarning, stacklevel=5)
 
 
 def _why_no_scores(evaluator: Evaluator) -> str:

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mercer.distributed.client import client_around, running_client
+from mercer.foreign_arrays import reading_arrays
 from mercer.machines.base.parameters import is_real
 from mercer.progress import shown
 from mercer.selection.default_grids import default_grid
@@ -33,6 +34,7 @@ from mercer.selection.search import Exhaustive, Search
 from mercer.selection.sharing import Stopped
 
 
+@reading_arrays
 def tune(
     machine: Any,
     X: Any,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mercer.foreign_arrays import is_foreign, on_host
 from mercer.solvers import Solver
 
 
@@ -38,6 +39,8 @@ def refuse(machine: Any, name: str, value: Any, must: str) -> None:
 def plain(value: Any) -> Any:
     """Return NumPy's numbers as Python's, and integers beyond int64 as what every step can hold.
 
+    Arrays of other libraries become NumPy's.
+
     Examples
     --------
     >>> import numpy as np
@@ -48,7 +51,7 @@ def plain(value: Any) -> Any:
         return value.item() if not isinstance(value, np.longdouble) else float(value)
     if isinstance(value, int) and abs(value) >= _INT64 and is_real(value):
         return float(value)
-    return value
+    return on_host(value) if is_foreign(value) else value
 
 
 def check_real(

@@ -59,7 +59,7 @@ from mercer.machines.clustering.relaxation import (
     relax,
     warn_of_rank,
 )
-from mercer.points import is_sparse
+from mercer.points import is_sparse, own
 from mercer.problems import CutValues, Eigenproblem, Modes, Scaling, cut_values
 from mercer.solvers import Callback, Status
 
@@ -322,7 +322,8 @@ class SpectralClustering(
     def _training_rows(self, X: Any) -> Points:
         if self._is_precomputed() and is_sparse(X):
             return sparse_matrix(self, X, reset=True)
-        return self._rows_alone(X)
+        rows = self._rows_alone(X)
+        return rows if self._is_precomputed() else own(rows)  # kept, to join new rows to them
 
     def _dtypes(self, X: Points) -> tuple[Any, ...]:
         """Return types of a stored matrix to try: float32 where it serves the tolerance."""

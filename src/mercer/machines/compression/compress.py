@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import deadline
 from mercer.certificates import Certificate
+from mercer.foreign_arrays import reading_arrays
 from mercer.machines.base.parameters import is_real
 from mercer.machines.classification.fisher import FisherDiscriminant
 from mercer.machines.classification.nearest_mean import NearestMean
@@ -57,6 +58,7 @@ _HOLDERS: dict[type, Holder] = {
 _TOL = 1e-3  # of the norm of f
 
 
+@reading_arrays
 def compress(
     machine: M,
     tol: float | None = None,

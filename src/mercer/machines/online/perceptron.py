@@ -46,7 +46,7 @@ from mercer.machines.online.kernel_stream import GivenStream, KernelStream
 from mercer.machines.online.record import StreamAttributes
 from mercer.machines.online.resume import linear_stream, memory_of
 from mercer.machines.online.stream import FeatureStream, LinearStream, Stream
-from mercer.points import is_objects, take
+from mercer.points import is_objects, own, take
 from mercer.problems import Separation
 from mercer.solvers import Callback, Solution, solve
 from mercer.solvers.online.kernel_perceptron import Memory
@@ -200,6 +200,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         self._check_parameters()
         refuse_mixed_labels(self, y)
         X, y = self._training_points(X, y)
+        X = X if self._is_precomputed() else own(X)  # kept until the certificate is read
         refuse_targets(y)
         self.classes_, codes = classes_of(self, y, np.ones(len(y)))
         names = self._column_names()

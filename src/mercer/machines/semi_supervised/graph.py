@@ -11,7 +11,7 @@ from mercer.array_types import Array, Points
 from mercer.gram import EdgeWeight, Gram
 from mercer.machines.base.parameters import check_choice, check_optional_count, refuse
 from mercer.machines.clustering.affinity import affinity, negative_entry, sparse_matrix
-from mercer.points import is_sparse, row_count
+from mercer.points import is_sparse, own, row_count
 
 AUTO = 10  # neighbours, or all others where there are fewer
 _WEIGHTS = {"binary": EdgeWeight.BINARY, "kernel": EdgeWeight.KERNEL}
@@ -33,8 +33,9 @@ def rows_and_labels(machine: Any, X: Any, y: Any, **target: Any) -> tuple[Points
         labels = column_or_1d(y, warn=True)
         check_consistent_length(rows, labels)
         return rows, np.asarray(labels)
-    found: tuple[Points, Array] = machine._training_points(X, y, **target)
-    return found
+    points, targets = machine._training_points(X, y, **target)
+    kept = points if machine._is_precomputed() else own(points)  # to join new rows to them
+    return kept, targets
 
 
 def graph_of(machine: Any, X: Points) -> Gram:

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier, is_regressor
 from mercer.array_types import Array
 from mercer.data import Table
 from mercer.data.labels import are_labels
+from mercer.foreign_arrays import reading_arrays
 from mercer.machines import SVC, KernelRidge
 from mercer.machines.base.parameters import is_real
 from mercer.progress import shown
@@ -76,6 +77,7 @@ class Choice:
         return "\n".join([*lines, self.reason, *self.notes])
 
 
+@reading_arrays
 def choose(
     X: Any,
     y: Any,
