@@ -1,14 +1,19 @@
 """Parameters of a Gaussian process learnt with landmarks in place of the kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mercer
 from mercer import GaussianProcess
 from mercer.approximation import ApproximateKernel, Nystrom
+from mercer.certificates import certify
 from mercer.files.verifying.verify import verify
 from mercer.kernels import Gaussian
 from mercer.machines.base.approximate import ApproximationWarning
+from mercer.machines.process import gaussian_process
+from mercer.solvers import solve
 
 
 def waves(n, seed=0):
@@ -125,3 +130,25 @@ def test_threads_change_no_bit_where_memory_is_short():
             machine = GaussianProcess(Gaussian(1.0), approximation=Nystrom(50))
             answers.append(machine.log_marginal_likelihood(X, y, eval_gradient=True))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("approximation", [None, Nystrom(20)])
+def test_a_posterior_of_other_parameters_than_were_learnt_is_not_certified(
+    approximation, monkeypatch
+):
+    X, y = waves(60)
+    held = []
+    judge = gaussian_process.certify
+    monkeypatch.setattr(
+        gaussian_process, "certify", lambda *given: held.append(given) or judge(*given)
+    )
+    machine = GaussianProcess(
+        1.0 * Gaussian(1.0), noise=0.1, optimize=True, approximation=approximation
+    )
+    assert machine.fit(X, y).certificate_.ok
+    problem, value = held[0]
+    noisier = replace(problem, noise=2.0 * problem.noise)
+    other = replace(solve(noisier).value, logs=value.logs)
+    assert not certify(noisier, other).ok  # it is the posterior of that noise, which is not learnt
+    for logs in (None, value.logs[:-1], np.full_like(value.logs, np.nan), value.logs + 0.05):
+        assert not certify(problem, replace(value, logs=logs)).ok
