@@ -13,7 +13,7 @@ from mercer.files.verifying.verify import verify
 from mercer.kernels import Gaussian
 from mercer.machines.base.approximate import ApproximationWarning
 from mercer.machines.process import gaussian_process
-from mercer.solvers import solve
+from mercer.solvers import SolverError, solve
 
 
 def waves(n, seed=0):
@@ -120,6 +120,22 @@ def test_units_of_the_rows_change_nothing_that_is_learnt(unit, approximation):
     assert found.solution_.status.ok and found.certificate_.ok, found.certificate_
     assert np.isclose(found.noise_, expected.noise_, rtol=1e-4)
     assert np.allclose(found.predict(unit * X), expected.predict(X), atol=1e-4)
+
+
+def test_a_kernel_that_is_zero_on_the_rows_leaves_the_noise():
+    y = np.random.default_rng(0).normal(size=30)
+    machine = GaussianProcess("1 * linear", optimize=True, approximation=Nystrom(5))
+    machine.fit(np.zeros((30, 2)), y)
+    assert machine.solution_.status.ok and machine.certificate_.ok
+    assert np.isclose(machine.noise_, np.mean(y**2), rtol=1e-4)
+
+
+def test_a_kernel_that_overflows_on_the_rows_is_refused_as_without_landmarks():
+    X, y = waves(60)
+    for approximation in (None, Nystrom(20)):
+        machine = GaussianProcess("1 * polynomial(5)", optimize=True, approximation=approximation)
+        with pytest.raises(SolverError, match="positive definite"):
+            machine.fit(1e80 * X, y)
 
 
 def test_threads_change_no_bit_where_memory_is_short():
