@@ -237,3 +237,85 @@ def test_given_matrices_come_to_the_host(in_place):
     K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 8)
     machine = mercer.SVC(kernel="precomputed").fit(torch.from_numpy(K), torch.from_numpy(LABELS))
     assert machine.certificate_.ok
+
+
+def test_integers_on_a_card_are_counts(in_place):
+    counts = np.random.default_rng(1).poisson(3.0, (60, 4))
+    labels = (counts[:, 0] > 3).astype(int)
+    machine = mercer.NaiveBayes().fit(torch.from_numpy(counts), torch.from_numpy(labels))
+    found = machine.predict_proba(torch.from_numpy(counts)).numpy()
+    np.testing.assert_allclose(found, machine.fit(counts, labels).predict_proba(counts))
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [mercer.SpectralClustering(3, neighbors=8), mercer.LabelPropagation(), mercer.Perceptron()],
+    ids=lambda m: type(m).__name__,
+)
+def test_machines_have_rows_of_their_own(in_place, machine):
+    rows = torch.from_numpy(X.copy())
+    machine.fit(rows, torch.from_numpy((X[:, 0] > 0).astype(int)))
+    before = machine.predict(Z)
+    rows *= 7.0
+    np.testing.assert_array_equal(machine.predict(Z), before)
+    assert machine.certificate_.ok
+
+
+# --- beside machines: tensors of a card, which no copy of NumPy is made of by itself -------------
+
+
+@pytest.fixture
+def closed(in_place, monkeypatch):
+    def refuse(self, *args, **options):
+        raise AssertionError("a tensor of a card has no such method")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+
+
+def there(values):
+    return torch.from_numpy(np.array(values))
+
+
+ASKED = [
+    (mercer.PCA(2, kernel=Gaussian(2.0)), "squared_distance"),
+    (mercer.NearestNeighbors(3), "kneighbors"),
+    (mercer.GaussianProcess(kernel=Gaussian(2.0)), "sample_y"),
+    (mercer.GaussianMixture(2), "bic"),
+]
+
+
+@pytest.mark.parametrize(("machine", "verb"), ASKED, ids=lambda m: m if isinstance(m, str) else "")
+def test_questions_of_single_machines(closed, machine, verb):
+    machine.fit(there(X), there(LABELS))
+    found = getattr(machine, verb)(there(Z))
+    machine.fit(X, LABELS)
+    wanted = getattr(machine, verb)(Z)
+    several = isinstance(wanted, tuple)
+    for one, other in zip(found, wanted, strict=True) if several else [(found, wanted)]:
+        assert torch.is_tensor(one) == isinstance(other, np.ndarray)
+        np.testing.assert_allclose(one.numpy() if torch.is_tensor(one) else one, other, atol=2e-3)
+
+
+def test_kernels_of_tensors_are_tensors(closed):
+    kernel = Gaussian(2.0)
+    np.testing.assert_allclose(kernel(there(X), there(Z)).numpy(), kernel(X, Z), atol=1e-12)
+    np.testing.assert_allclose(kernel.diag(there(X)).numpy(), kernel.diag(X))
+
+
+def test_searches_over_tensors(closed):
+    machine, grid = mercer.SVC(kernel=Gaussian(2.0)), {"C": [0.1, 1.0]}
+    found = mercer.tune(machine, there(X), there(LABELS), grid=grid, cv=3)
+    wanted = mercer.tune(machine, X, LABELS, grid=grid, cv=3)
+    assert found.best_params == wanted.best_params
+    np.testing.assert_allclose(found.best_score, wanted.best_score)
+    choice = mercer.choose(there(X), there(LABELS), machine=machine, cv=3)
+    assert torch.is_tensor(choice.machine[-1].predict(there(X)))
+
+
+def test_parameters_that_are_tensors(closed):
+    costs = np.linspace(0.5, 2.0, 80)
+    found = mercer.SVC(C=there(costs), kernel=Gaussian(2.0)).fit(there(X), there(LABELS))
+    wanted = mercer.SVC(C=costs, kernel=Gaussian(2.0)).fit(X, LABELS)
+    np.testing.assert_allclose(found.decision_function(Z), wanted.decision_function(Z), atol=2e-3)
+    means = mercer.KMeans(3, init=there(X[:3])).fit(there(X))
+    np.testing.assert_array_equal(means.predict(Z), mercer.KMeans(3, init=X[:3]).fit(X).predict(Z))
