@@ -1,14 +1,19 @@
 """Parameters of a Gaussian process learnt with landmarks in place of the kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mercer
 from mercer import GaussianProcess
 from mercer.approximation import ApproximateKernel, Nystrom
+from mercer.certificates import certify
 from mercer.files.verifying.verify import verify
 from mercer.kernels import Gaussian
 from mercer.machines.base.approximate import ApproximationWarning
+from mercer.machines.process import gaussian_process
+from mercer.solvers import SolverError, solve
 
 
 def waves(n, seed=0):
@@ -117,6 +122,22 @@ def test_units_of_the_rows_change_nothing_that_is_learnt(unit, approximation):
     assert np.allclose(found.predict(unit * X), expected.predict(X), atol=1e-4)
 
 
+def test_a_kernel_that_is_zero_on_the_rows_leaves_the_noise():
+    y = np.random.default_rng(0).normal(size=30)
+    machine = GaussianProcess("1 * linear", optimize=True, approximation=Nystrom(5))
+    machine.fit(np.zeros((30, 2)), y)
+    assert machine.solution_.status.ok and machine.certificate_.ok
+    assert np.isclose(machine.noise_, np.mean(y**2), rtol=1e-4)
+
+
+def test_a_kernel_that_overflows_on_the_rows_is_refused_as_without_landmarks():
+    X, y = waves(60)
+    for approximation in (None, Nystrom(20)):
+        machine = GaussianProcess("1 * polynomial(5)", optimize=True, approximation=approximation)
+        with pytest.raises(SolverError, match="positive definite"):
+            machine.fit(1e80 * X, y)
+
+
 def test_threads_change_no_bit_where_memory_is_short():
     X, y = waves(5000)
     answers = []
@@ -125,3 +146,25 @@ def test_threads_change_no_bit_where_memory_is_short():
             machine = GaussianProcess(Gaussian(1.0), approximation=Nystrom(50))
             answers.append(machine.log_marginal_likelihood(X, y, eval_gradient=True))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("approximation", [None, Nystrom(20)])
+def test_a_posterior_of_other_parameters_than_were_learnt_is_not_certified(
+    approximation, monkeypatch
+):
+    X, y = waves(60)
+    held = []
+    judge = gaussian_process.certify
+    monkeypatch.setattr(
+        gaussian_process, "certify", lambda *given: held.append(given) or judge(*given)
+    )
+    machine = GaussianProcess(
+        1.0 * Gaussian(1.0), noise=0.1, optimize=True, approximation=approximation
+    )
+    assert machine.fit(X, y).certificate_.ok
+    problem, value = held[0]
+    noisier = replace(problem, noise=2.0 * problem.noise)
+    other = replace(solve(noisier).value, logs=value.logs)
+    assert not certify(noisier, other).ok  # it is the posterior of that noise, which is not learnt
+    for logs in (None, value.logs[:-1], np.full_like(value.logs, np.nan), value.logs + 0.05):
+        assert not certify(problem, replace(value, logs=logs)).ok

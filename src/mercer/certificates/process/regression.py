@@ -19,6 +19,7 @@ from mercer.problems.process.regression import ProcessPosterior, ProcessRegressi
 from mercer.solvers.process.evidence import evidence
 
 _TOL = 1e-6
+_SAME = 1e-9  # of the noise: what is stored and read again may differ by
 _ROWS = 256  # whose variance is judged: each costs n^2
 
 
@@ -113,7 +114,7 @@ def _measured(
     size = max(float(sizes.max(initial=0.0)), np.finfo(float).tiny)
     error = np.abs(other.stored - other.variance).max(initial=0.0) / size
     apart = abs(likelihood - value.log_likelihood) / (observations(problem.row_weights) * t)
-    steepest, at_lower, at_upper, bound = _flatness(problem.search, value.logs)
+    steepest, at_lower, at_upper, bound = _flatness(problem, value.logs)
     found = mean.quantities
     known = ProcessQuantities(
         found.relative_residual,
@@ -204,10 +205,17 @@ def _by_features(problem: ProcessRegression, value: ProcessPosterior, rows: Arra
     return _Other(stored + extra, variance + extra, log_determinant, squares)
 
 
-def _flatness(search: Evidence | None, logs: Array | None) -> tuple[float, int, int, float]:
-    """Return the largest slope not out of the bounds, how many are there, and the value."""
-    if search is None or logs is None:
+def _flatness(problem: ProcessRegression, logs: Array | None) -> tuple[float, int, int, float]:
+    """Return the largest slope not out of the bounds, how many are there, and the value.
+
+    The slope is infinite where the posterior is that of another noise than was learnt, or nothing
+    says what was.
+    """
+    search = problem.search
+    if search is None:
         return 0.0, 0, 0, -np.inf
+    if logs is None or not _is_used(search, logs, problem.noise):
+        return np.inf, 0, 0, -np.inf
     value, slopes = evidence(search, logs)
     near = search.at_bounds(logs)
     unit = float(search.row_weights.sum()) * search.targets.shape[1]
@@ -216,6 +224,13 @@ def _flatness(search: Evidence | None, logs: Array | None) -> tuple[float, int, 
     at_lower = int(np.sum(free & (near <= search.lower)))
     at_upper = int(np.sum(free & (near >= search.upper)))
     return (steepest if np.isfinite(steepest) else np.inf), at_lower, at_upper, value
+
+
+def _is_used(search: Evidence, logs: Array, noise: float) -> bool:
+    """Return whether these are logarithms of the parameters, with the noise of the posterior."""
+    if logs.shape != search.lower.shape or not np.isfinite(logs).all():
+        return False
+    return bool(abs(search.noise_at(logs) - noise) <= _SAME * noise)
 
 
 def _statement(

@@ -79,6 +79,16 @@ def evidence_by_landmarks(problem: Evidence, logs: Array) -> tuple[float, Array]
     return bound.value_and_gradient()
 
 
+def _factor(A: Array) -> Array | None:
+    """Return the Cholesky factor; None where A has entries that overflowed, or is not definite."""
+    if not np.isfinite(A).all():
+        return None
+    try:
+        return np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
+
+
 @dataclass(frozen=True, eq=False)
 class _Bound:
     """The bound at some parameters."""
@@ -95,10 +105,10 @@ class _Bound:
         z: Any = problem.landmarks
         formula = problem.kernel.formula(logs[: problem.kernel.size])
         K = np.array(choose_backend().pairs(formula, z, None, np.float64).dense())
-        K.flat[:: len(K) + 1] += _JITTER * float(K.diagonal().mean())
-        try:
-            L = np.linalg.cholesky(K)
-        except np.linalg.LinAlgError:
+        # of landmarks at which the kernel is zero any other number leaves nothing of Q, too
+        K.flat[:: len(K) + 1] += _JITTER * float(K.diagonal().mean()) or 1.0
+        L = _factor(K)
+        if L is None:
             return None
         s, Y = problem.row_weights, problem.targets
         middle = s @ Y / s.sum() if problem.bias else 0.0
@@ -111,9 +121,8 @@ class _Bound:
         s, t, m = problem.row_weights, self.targets.shape[1], len(self.L)
         A = sums.B.copy()
         A.flat[:: m + 1] += noise
-        try:
-            R = np.linalg.cholesky(A)
-        except np.linalg.LinAlgError:
+        R = _factor(A)
+        if R is None:
             return nothing
         inverse = solve_triangular(R, np.eye(m), lower=True)
         inverse = inverse.T @ inverse
