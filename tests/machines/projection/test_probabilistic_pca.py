@@ -1,5 +1,7 @@
 """ProbabilisticPCA against closed forms, scikit-learn, SciPy and exact arithmetic."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pandas as pd
@@ -324,3 +326,13 @@ def test_the_smallest_noise_is_the_same_in_other_units(scale):
     problem = LatentGaussian(X, s, 1, smallest_noise(X, s))
     near, unit = in_units(None, problem)
     assert near.floor == smallest_noise(X / unit, s)
+
+
+def test_rows_far_beyond_the_noise_have_no_density():
+    """Squares over a tiny noise are beyond float64: said by the number, not by a warning."""
+    machine = ProbabilisticPCA(1, method="em", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        machine.fit(np.zeros((2, 4)))
+        found = machine.score_samples(np.array([[0.0, 4e149, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
+    assert found[0] == -np.inf and np.isfinite(found[1])

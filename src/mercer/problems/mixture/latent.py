@@ -135,7 +135,8 @@ def _posterior(model: Plane, rows: slice, X: Array) -> Posterior:
     else:
         mean = np.einsum("ij,ijk->ik", pulled, inverse[pattern])
     left = np.where(observed, centred - mean @ W.T, 0.0)
-    misfit = np.square(left).sum(axis=1) / model.noise + np.square(mean).sum(axis=1)
+    with np.errstate(over="ignore"):  # a row so far off has a density of zero
+        misfit = np.square(left).sum(axis=1) / model.noise + np.square(mean).sum(axis=1)
     seen = patterns.sum(axis=1)
     volume += (seen - q) * np.log(model.noise)
     constant = (seen * np.log(2.0 * np.pi) + volume)[pattern]
