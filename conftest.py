@@ -6,7 +6,8 @@ from importlib.util import find_spec
 import pytest
 
 # modules that are torch's own say so when they are imported: `make test-torch` has it
-collect_ignore_glob = [] if find_spec("torch") else ["src/mercer/backends/torch/*.py"]
+WITH_TORCH = ["src/mercer/backends/torch/*.py", "src/mercer/staging.py", "tests/cuda_alone.py"]
+collect_ignore_glob = [] if find_spec("torch") else WITH_TORCH
 
 
 @pytest.fixture(autouse=True)

@@ -422,7 +422,7 @@ def test_what_has_no_features_is_refused_in_words():
             how = Nystrom(10, sampling)
             KernelRidge(1.0, Polynomial(3, 1.0), approximation=how).fit(1e150 * X, y)
     with pytest.raises(ParameterError, match=r"GaussianProcess: approximation=.*optimize=True"):
-        GaussianProcess(Gaussian(1.0), optimize=True, approximation=Nystrom(10)).fit(X, y)
+        GaussianProcess(Gaussian(1.0), optimize=True, approximation=RandomFeatures(10)).fit(X, y)
     classifier = GaussianProcessClassifier(Gaussian(1.0), approximation=Nystrom(10))
     with pytest.raises(ParameterError, match=r"GaussianProcessClassifier: .*optimize=True"):
         clone(classifier).set_params(optimize=True).fit(X, labels)
