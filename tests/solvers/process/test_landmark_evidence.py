@@ -8,7 +8,7 @@ from mercer.kernels import Gaussian
 from mercer.kernels.parameter_slopes import parameters
 from mercer.problems import Evidence, KernelParameters
 from mercer.solvers.process.evidence import evidence
-from mercer.solvers.process.landmark_evidence import _JITTER
+from mercer.solvers.process.landmark_evidence import JITTER
 
 NOISE = 0.3
 LANDMARKS = X[[0, 3, 5, 7, 9]]
@@ -40,7 +40,7 @@ def written_out(kernel, bias):
     often = np.repeat(np.arange(len(X)), WEIGHTS.astype(int))
     rows, targets, (n, t) = X[often], Y[often], Y[often].shape
     between = kernel(LANDMARKS)
-    between = between + _JITTER * np.mean(np.diag(between)) * np.eye(len(LANDMARKS))
+    between = between + JITTER * np.mean(np.diag(between)) * np.eye(len(LANDMARKS))
     across = kernel(rows, LANDMARKS)
     Q = across @ np.linalg.solve(between, across.T)
     C = Q + NOISE * np.eye(n)

@@ -32,7 +32,7 @@ from mercer.solvers.process.slopes import contracted, diagonal_slopes
 
 # Added to the diagonal of K(z, z), as a share of its mean: slopes are differences of numbers that
 # K(z, z)^-1 makes large, and keep eight digits so. The bound stays one: Q becomes smaller.
-_JITTER = 1e-8
+JITTER = 1e-8
 _ROWS_AT_ONCE = 1024  # of a thread
 _FEWEST = 1024  # rows of a thread, where it has enough to do with them
 _ARRAYS = 4  # of a block: values, features, slopes, and what they are multiplied by
@@ -106,7 +106,7 @@ class _Bound:
         formula = problem.kernel.formula(logs[: problem.kernel.size])
         K = np.array(choose_backend().pairs(formula, z, None, np.float64).dense())
         # of landmarks at which the kernel is zero any other number leaves nothing of Q, too
-        K.flat[:: len(K) + 1] += _JITTER * float(K.diagonal().mean()) or 1.0
+        K.flat[:: len(K) + 1] += JITTER * float(K.diagonal().mean()) or 1.0
         L = _factor(K)
         if L is None:
             return None
@@ -223,7 +223,7 @@ class _Bound:
         E = 0.5 * (w @ w.T + t / noise * E)
         R = self._inverse.T @ E @ self._inverse
         R = 0.5 * (R + R.T)
-        share = _JITTER * float(R.trace()) / len(R)
+        share = JITTER * float(R.trace()) / len(R)
         return contracted(problem.kernel, self._inner, R, z) + diagonal_slopes(
             problem.kernel, self._inner, np.full(len(R), share), z
         )
