@@ -94,7 +94,7 @@ class Guard:
         token: str | None,
         limits: ServeLimits,
         metrics: Metrics,
-        rules: Rules = Rules(),  # noqa: B008  frozen
+        rules: Rules = Rules(),
     ) -> None:
         self.app, self.hosts, self.token = app, frozenset(map(str.lower, hosts)), token
         self.limits, self.metrics, self.rules = limits, metrics, rules
