@@ -20,6 +20,8 @@ from mercer.backends.contract import (
 )
 from mercer.backends.reference.partition import partition
 from mercer.backends.torch.device import Device, parts, to_host
+from mercer.card_rows import CardRows
+from mercer.points import to_host as to_memory
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -29,8 +31,8 @@ class TorchFeatures(Features):
 
     Parameters
     ----------
-    F : (N, d) float64 array
-        The features of all points.
+    F : (N, d) float64 array or CardRows
+        The features of all points; those that lie on the device are worked with there.
     index : (n,) int array, optional
         Which of them, repeats allowed.
     device : Device
@@ -39,11 +41,17 @@ class TorchFeatures(Features):
         Runs the loops that walk over single variables.
     """
 
-    def __init__(self, F: Array, index: Array | None, device: Device, host: Backend) -> None:
+    def __init__(
+        self, F: Array | CardRows, index: Array | None, device: Device, host: Backend
+    ) -> None:
         self.shape = (len(F) if index is None else len(index), F.shape[1])
         self._F, self._index, self._device, self._host = F, index, device, host
         self._there: Tensor | None = None
-        if device.has_room(8.0 * self.shape[0] * self.shape[1]):
+        self._numbers: Tensor | None = None  # of rows among those that are there
+        if isinstance(F, CardRows):
+            self._there = F.tensor
+            self._numbers = None if index is None else device.put(index, np.int64)
+        elif device.has_room(8.0 * self.shape[0] * self.shape[1]):
             self._there = device.put(F if index is None else F[index], np.float64)
 
     def matvec(self, w: Array) -> Array:
@@ -84,10 +92,13 @@ class TorchFeatures(Features):
         self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
     ) -> FeatureAnswer:
         """Walk on the host."""
-        return self._host.features(self._F, self._index).descend(box, tol, max_epochs, poll)
+        F = to_memory(self._F)
+        return self._host.features(F, self._index).descend(box, tol, max_epochs, poll)
 
     def rows(self, index: Any) -> Tensor:
         """Return some rows, on the device."""
+        if self._numbers is not None:
+            index = self._numbers[index]
         if self._there is not None:
             return self._there[index]
         return self._device.put(self._F[index if self._index is None else self._index[index]])
