@@ -9,7 +9,9 @@ the processor, which is made when it is first needed.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -307,6 +309,19 @@ def _is_matrix(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim in (1, 2) and value.dtype == np.float64
 
 
+_PASSING = ContextVar("passing", default=False)  # of each thread
+
+
+@contextmanager
+def passing_fits() -> Iterator[None]:
+    """Let rows that machines keep stay on the card: these are asked for answers, and dropped."""
+    token = _PASSING.set(True)
+    try:
+        yield
+    finally:
+        _PASSING.reset(token)
+
+
 def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
     """Return what a fit found with its rows in the memory of the processor, wherever they stand.
 
@@ -320,7 +335,7 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
     (1, 'rows')
     """
     if isinstance(value, CardRows):
-        return value.on_host()
+        return value if _PASSING.get() else value.on_host()
     record = is_dataclass(value) and not isinstance(value, type)
     if (not record and type(value) not in (tuple, list)) or hasattr(value, "keeps_card_rows"):
         return value
