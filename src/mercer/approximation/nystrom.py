@@ -24,6 +24,7 @@ from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.stored import Factor
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
@@ -144,6 +145,7 @@ class NystromFeatures(Features):
     """
 
     left: Left | None = None  # what a draw among all rows of a fit has told
+    takes_card_rows = True
 
     def __init__(
         self,
@@ -268,9 +270,13 @@ class NystromFeatures(Features):
         coef = self.mix(weights)
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
-    def __call__(self, X: Any) -> Array:
-        """Evaluate the kernel at the landmarks, and multiply by L^-1."""
+    def __call__(self, X: Any) -> Any:
+        """Evaluate the kernel at the landmarks, and multiply by L^-1; on a card, if X is there."""
         points = as_points(X)
+        bound = self.bound(points) if isinstance(points, CardRows) else None
+        there = None if bound is None else bound.features()
+        if there is not None:
+            return there
         out = np.empty((row_count(points), self.dimension))
         self.write(points, out)
         return out
