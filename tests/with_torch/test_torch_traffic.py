@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ import pytest
 import mercer
 from mercer.approximation import Nystrom
 from mercer.backends.host_matrix import HostMatrix
+from mercer.gram import LazyGram
+from mercer.gram.source import Source
 from mercer.kernels import Gaussian
-from mercer.solvers import PrimalConjugateGradient, Status
+from mercer.problems import LinearSystem
+from mercer.solvers import EigenPro, PrimalConjugateGradient, SketchAndProject, Status, solve
 from mercer.solvers.ridge import normal_matrix
 
 torch = pytest.importorskip("torch", reason="make test-torch")
@@ -121,6 +125,39 @@ def test_rows_at_landmarks_stay_there(counted, monkeypatch, sample, bias):
     assert machine.certificate_.ok
     np.testing.assert_allclose(machine.predict(X[:9]), wanted, atol=1e-6)
     assert pickle.loads(pickle.dumps(machine)).predict(X[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize("solver", [SketchAndProject(block=50), EigenPro(sample=40, batch=50)])
+def test_blocks_of_steps_stay_there(counted, monkeypatch, solver):
+    """A step brings a few numbers for each row of its block: no matrix, and none is sent."""
+    X = rng.standard_normal((400, 3))
+    gram = LazyGram(Source(Gaussian(1.0).expression(), X, np.float64, True))
+    problem = LinearSystem(gram, np.sin(X[:, :1]), np.array([0.5]), np.ones(400), True)
+    with mercer.config(backend=None, device=None):
+        wanted = solve(problem, solver).value
+    travelled = []
+
+    def measured(module, name, size):
+        verb = getattr(module, name)
+
+        def noted(*arguments, **options):
+            found = verb(*arguments, **options)
+            travelled.append((name, size(found)))
+            return found
+
+        monkeypatch.setattr(module, name, noted)
+
+    for module in (device_matrix, pairs):
+        measured(module, "to_host", np.size)
+    measured(Device, "put", lambda tensor: tensor.numel())
+    gram = LazyGram(Source(Gaussian(1.0).expression(), X, np.float64, True))
+    found = solve(replace(problem, gram=gram), solver)
+    assert found.status is Status.SOLVED
+    np.testing.assert_allclose(found.value.coef, wanted.coef, atol=1e-5)
+    # rows, once in float64 and once for products; a sample of EigenPro, once
+    large = [size for _, size in travelled if size > 2 * len(X)]
+    assert len(large) <= 4 and max(large) <= 40 * 40
+    assert len(travelled) > 20
 
 
 def test_landmarks_that_explain_one_another_are_left_out(counted):

@@ -106,6 +106,13 @@ class Pairs(ABC):
         """
         return None
 
+    def stored_part(self, index: Array) -> StoredMatrix | None:
+        """Store the matrix of some points with themselves, where the points lie; Y is X.
+
+        None where to bind them anew costs as little, as for `part`.
+        """
+        return None
+
     def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
         """Return K' g(K U) in float64, every row evaluated once.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
-from mercer.backends.stored import Factor
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Constant, Dot, Expression, Mapped, walk
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.points import as_points, is_objects, is_sparse, row_count, take, to_host
@@ -316,6 +316,11 @@ class LazyGram(SourceGram):
                 source.expression, take(self.source.X, index), source.X, source.dtype
             )
         return part.matmul(V)
+
+    def stored_part(self, index: Array) -> StoredMatrix:
+        """Store K[index, index]; of points that a card has, where they lie."""
+        part = self._pairs.stored_part(index)
+        return self.source.only(index).pairs().stored() if part is None else part
 
     def diag(self) -> Array:
         """Evaluate the diagonal."""

@@ -187,7 +187,7 @@ class TorchPairs(Pairs):
                 square = K[part, part]
                 square.copy_(square.triu() + square.triu(1).T)
             if self._fused is not None:  # of products: not exactly what a row has with itself
-                K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
+                K.diagonal().copy_(self._device.put(self._diagonal, self.dtype))
 
         self._device.in_blocks(fill, f"the kernel matrix of {n} points")
 
@@ -199,6 +199,7 @@ class TorchPairs(Pairs):
 
         write_mirrored(block, out)
 
+    @cached_property
     def _diagonal(self) -> Array:
         with np.errstate(all="ignore"):
             return diagonal(self._expression, self._X)
@@ -272,6 +273,16 @@ class TorchPairs(Pairs):
         ]
         other.__dict__["_fused"] = None if self._fused is None else self._fused.part(rows, across)
         return other
+
+    def stored_part(self, index: Array) -> StoredMatrix | None:
+        """Evaluate some rows with themselves where they lie, and leave the matrix there."""
+        part = self.part(index, index) if self._symmetric else None
+        if part is None:
+            return None
+        part._symmetric = True
+        part.__dict__["_diagonal"] = self._diagonal[index]
+        there = part._evaluated()
+        return None if there is None else DeviceMatrix(there, self._device)
 
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
