@@ -18,7 +18,7 @@ from mercer.solvers import EigenPro, PrimalConjugateGradient, SketchAndProject, 
 from mercer.solvers.ridge import normal_matrix
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import backend, device_matrix, landmarks, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import backend, device_arrays, device_matrix, landmarks, pairs  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 
@@ -84,11 +84,30 @@ def test_ridge_sends_rows_and_brings_coefficients(counted):
     assert counted["brought"] <= 4
 
 
-def test_components_bring_a_product_for_each_pass(counted):
-    X = rng.standard_normal((1500, 2))
+def test_components_stay_there_until_they_are_found(counted, monkeypatch):
+    """Krylov spaces lie where K does: passes bring products of vectors, none of them themselves."""
+    X, brought = rng.standard_normal((1500, 2)), []
+
+    def measured(tensor, bring=device_arrays.to_host):
+        brought.append(max(tensor.shape))
+        return bring(tensor)
+
+    monkeypatch.setattr(device_arrays, "to_host", measured)
     machine = mercer.PCA(4, kernel=Gaussian(1.5)).fit(X)
     assert counted["bound"] <= 2  # K, and a sample in float64
-    assert counted["brought"] <= machine.solution_.iterations + 3
+    assert counted["brought"] <= 4
+    assert len(brought) >= 4 * machine.solution_.iterations
+    assert brought.count(len(X)) <= 3
+    assert machine.certificate_.ok
+    with mercer.config(backend=None, device=None):
+        wanted = mercer.PCA(4, kernel=Gaussian(1.5)).fit(X)
+    np.testing.assert_allclose(machine.solution_.value.values, wanted.solution_.value.values)
+
+
+def test_spaces_without_room_there_are_held_on_the_host(counted, monkeypatch):
+    monkeypatch.setattr(device_arrays.DeviceArrays, "has_room", lambda self, size: False)
+    machine = mercer.PCA(4, kernel=Gaussian(1.5)).fit(rng.standard_normal((1500, 2)))
+    assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
 
 
 @pytest.mark.parametrize("sample", [None, 300])

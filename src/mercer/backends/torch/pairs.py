@@ -15,6 +15,7 @@ from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends.contract import Pairs
 from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.long_arrays import Operator
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.lower import lower
 from mercer.backends.stored import StoredMatrix
@@ -26,6 +27,7 @@ from mercer.backends.torch.device import (
     tensor_type,
     to_host,
 )
+from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
@@ -221,6 +223,10 @@ class TorchPairs(Pairs):
             return self.product(right, entries) * scales
 
         return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+
+    def operator(self) -> Operator:
+        """Multiply tensors, which stay on the device."""
+        return Operator(self.times, DeviceArrays(self._device))
 
     def sweep(self, right: Tensor, change: Callable[[slice, Tensor], Tensor]) -> Tensor:
         """Return K' g(K right), each block of rows evaluated once; g is given rows and values."""
