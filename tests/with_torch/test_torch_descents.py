@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import compiled, descend_alone  # noqa: E402
 
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import descents, grids, paths, rounds  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes import descents, grids, paths, programmes, rounds  # noqa: E402 - after the skip
 from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
 from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
@@ -365,6 +365,6 @@ def test_multipliers_are_those_of_the_host():
     falling = np.where(rng.random((6, 9)) < 0.3, rising, rising + 1.0)
     falling[2] = rising[2] + 1.0  # none is free
     rising[3], falling[4], rising[5], falling[5] = -np.inf, np.inf, -np.inf, np.inf
-    found = grids._multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
+    found = programmes.multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
     wanted = [multiplier(r, f) for r, f in zip(rising, falling, strict=True)]
     np.testing.assert_allclose(found, wanted, atol=1e-15)

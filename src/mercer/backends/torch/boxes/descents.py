@@ -17,6 +17,7 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.contract import Poll
+from mercer.backends.torch.boxes.newton import Newton
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.rounds import Look, Rounds
 from mercer.backends.torch.boxes.turns import in_turns
@@ -114,10 +115,13 @@ def _descend(
     rounds = Rounds(matrices, programmes, tol, limit, running)
     if only is not None:
         rounds.only(only)
+    newton, made = Newton(matrices, programmes, tol), 0
     seen: Look | None = None
     for number in count():
         deadline.check()
-        rounds.launch(_FIRST if number < _LOOKS else _ROUNDS)
+        some = _FIRST if number < _LOOKS else _ROUNDS
+        rounds.launch(some)
+        made += some
         before, seen = seen, rounds.look()
         if before is None:
             continue  # the card has work to do while the host reads what was a moment ago
@@ -130,6 +134,12 @@ def _descend(
             break
         if rounds.has_larger_sets(len(going)):
             rounds, seen = rounds.carried_on(len(going)), None
+        due = newton.due(going, found.violations, made)
+        if len(due):
+            rounds.close()  # F follows the steps of the last sets
+            seen = None
+            for one in due:
+                newton.step(int(one), float(found.violations[one]), made)
         rounds.only(going)
     rounds.close()
     found = rounds.look().read()

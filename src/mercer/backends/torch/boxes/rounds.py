@@ -1,4 +1,4 @@
-"""Rounds of sets on the card: where all programmes stand there, and the two kernels that move them."""
+"""Rounds of sets: where all programmes stand on the card, and the two kernels that move them."""
 
 from __future__ import annotations
 
