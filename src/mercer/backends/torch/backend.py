@@ -210,4 +210,6 @@ class Torch(Backend):
         """Bind dense rows on the device, sparse ones on the host."""
         if is_sparse(F):
             return self._host.features(F, index)
+        if isinstance(F, CardRows) and str(F.tensor.device) != self.device.name:
+            F = F.on_host()
         return TorchFeatures(F, index, self.device, self._host)
