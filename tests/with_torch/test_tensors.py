@@ -149,6 +149,23 @@ def test_arrays_on_two_devices_are_refused(card):
     assert not hasattr(machine, "solution_") and not card
 
 
+@pytest.mark.parametrize("rows", [[There(X[0]), There(X[1])], (There(X[0], 1),)])
+def test_lists_of_arrays_on_a_card_are_refused(rows):
+    said = r"arrays on 'cuda:[01]': make one array of them first, e.g. by torch.stack\(rows\)"
+    machine = mercer.KernelRidge().fit(X, y)
+    for work in (machine.predict, Gaussian(1.0), mercer.KMeans(2).fit):
+        with pytest.raises(TypeError, match=said):
+            work(rows)
+    with pytest.raises(TypeError, match=said):
+        mercer.KernelRidge().fit(X, [There(np.array(value)) for value in y])
+
+
+def test_lists_of_arrays_of_the_processor_are_rows():
+    rows = [torch.from_numpy(row) for row in X]
+    found, wanted = (mercer.KernelRidge(0.1).fit(each, y).dual_coef_ for each in (rows, X))
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_views_with_the_sign_turned_are_read():
     rows = torch.from_numpy(X)
     turned = torch.complex(torch.zeros_like(rows), -rows).conj().imag

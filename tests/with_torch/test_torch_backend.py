@@ -1,5 +1,8 @@
 """The torch backend on CPU tensors: the numbers of the reference, blocks, and bad input."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,13 +11,14 @@ import mercer
 from mercer.backends import available_backends, choose_backend
 from mercer.backends.reference.backend import Reference
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist
-from mercer.kernels import Gaussian
+from mercer.kernels import Coregionalized, Gaussian, Spectrum, Subsequence
 from mercer.resources import MemoryBudgetError
 from mercer.testing import check_backend
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.backend import Torch  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device, choose_device  # noqa: E402
+from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
 from mercer.backends.torch.externals import External  # noqa: E402
 from mercer.backends.torch.matrices import cholesky  # noqa: E402
 from mercer.backends.torch.neighbours import smallest  # noqa: E402
@@ -228,6 +232,29 @@ def test_a_function_runs_on_the_host_and_says_so(monkeypatch):
     monkeypatch.setattr(Device, "is_card", True)
     with pytest.warns(RuntimeWarning, match="runs on the CPU, block by block.*cannot look into"):
         External(Opaque(lambda a, b: a @ b.T), X, Y, CPU, lambda e: None)
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2), Coregionalized(np.eye(2))])
+def test_mercers_own_functions_run_there_without_advice(monkeypatch, kernel):
+    monkeypatch.setattr(Device, "is_card", True)
+    with pytest.warns(RuntimeWarning, match=r"Function|TaskTable.*runs on the CPU") as found:
+        External(kernel.expression(), X, Y, CPU, lambda e: None)
+    assert "Write it" not in str(found[0].message)
+
+
+def test_a_fitted_machine_lets_go_of_its_matrix(monkeypatch):
+    """What K-means may be asked for later is computed from the rows."""
+    held, make = [], DeviceMatrix.__init__
+
+    def noted(self, *args, **kwargs):
+        held.append(weakref.ref(self))
+        make(self, *args, **kwargs)
+
+    monkeypatch.setattr(DeviceMatrix, "__init__", noted)
+    machine = mercer.KMeans(3, Gaussian(1.0), n_init=2).fit(Y)
+    gc.collect()
+    assert held and not any(matrix() for matrix in held)
+    assert 0 < machine.relaxation_.bound <= machine.relaxation_.objective
 
 
 def test_other_types_are_refused():
