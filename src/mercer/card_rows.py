@@ -119,7 +119,7 @@ class CardRows:
         return CardRows(_torch().cat([self.tensor, other.tensor]))
 
     def from_origin(self, origin: Array) -> CardRows:
-        """Return the rows less one of them, or less a mean."""
+        """Return the rows less one of them, or less a mean, in float64."""
         return CardRows(self.tensor - self._sent(origin))
 
     @property
