@@ -84,12 +84,15 @@ class CardRows:
             return row[where[1:]] if len(where) > 1 else row
         several = len(where) > 2 or sum(isinstance(part, np.ndarray) for part in where) > 1
         if all(map(_is_many, where)) and not several:  # two arrays would meet entry by entry
-            rows, *columns = map(self._numbers, where)
-            found = self.tensor[rows]
-            if columns:
-                found = found[:, columns[0]]
-            return CardRows(found.contiguous())
+            return _there_or_here(lambda: self._taken(where), lambda: self.on_host()[index])
         return self.on_host()[index]
+
+    def _taken(self, where: tuple[Any, ...]) -> CardRows:
+        rows, *columns = map(self._numbers, where)
+        found = self.tensor[rows]
+        if columns:
+            found = found[:, columns[0]]
+        return CardRows(found.contiguous())
 
     def _numbers(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -108,19 +111,23 @@ class CardRows:
             return self.on_host().astype(dtype, copy=copy, **options)
         if self.dtype == np.dtype(dtype):
             return self.copied() if copy else self
-        torch = _torch()
-        try:
-            return CardRows(self.tensor.to(getattr(torch, kinds[0].removeprefix("torch."))))
-        except torch.cuda.OutOfMemoryError:
-            return self.on_host().astype(dtype)
+        kind = getattr(_torch(), kinds[0].removeprefix("torch."))
+        return _there_or_here(
+            lambda: CardRows(self.tensor.to(kind)), lambda: self.on_host().astype(dtype)
+        )
 
-    def below(self, other: CardRows) -> CardRows:
+    def below(self, other: CardRows) -> Any:
         """Return these rows, and others below."""
-        return CardRows(_torch().cat([self.tensor, other.tensor]))
+        return _there_or_here(
+            lambda: CardRows(_torch().cat([self.tensor, other.tensor])),
+            lambda: np.concatenate([self.on_host(), other.on_host()]),
+        )
 
-    def from_origin(self, origin: Array) -> CardRows:
-        """Return the rows less one of them, or less a mean."""
-        return CardRows(self.tensor - self._sent(origin))
+    def from_origin(self, origin: Array) -> Any:
+        """Return the rows less one of them, or less a mean, in float64."""
+        return _there_or_here(
+            lambda: CardRows(self.tensor - self._sent(origin)), lambda: self.on_host() - origin
+        )
 
     @property
     def T(self) -> TurnedRows:
@@ -290,6 +297,14 @@ class TurnedRows:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"the transpose of rows on a card has no {name!r}")
         return getattr(self.on_host(), name)
+
+
+def _there_or_here(there: Callable[[], Any], here: Callable[[], Any]) -> Any:
+    """Return what is made on the card; of a card that is full, the same made on the host."""
+    try:
+        return there()
+    except _torch().cuda.OutOfMemoryError:
+        return here()
 
 
 def _torch() -> Any:

@@ -114,6 +114,28 @@ def test_other_forms_of_the_rows_stay_there(both):
     np.testing.assert_array_equal(rows.T + 1.0, X.T + 1.0)
 
 
+def test_what_a_full_card_has_no_room_for_is_made_here(both, monkeypatch):
+    X, rows = both
+    full = torch.cuda.OutOfMemoryError("full")
+
+    class Full:
+        shape, dtype, device = rows.tensor.shape, rows.tensor.dtype, rows.tensor.device
+
+        def __getattr__(self, name):
+            raise full
+
+        __getitem__ = __sub__ = __getattr__
+
+    moved = CardRows(Full(), X)
+    monkeypatch.setattr(torch, "cat", lambda *_: moved.tensor.cat)
+    assert isinstance(moved[np.arange(3)], np.ndarray)
+    np.testing.assert_array_equal(moved[np.arange(3)], X[:3])
+    np.testing.assert_array_equal(moved.from_origin(np.ones(7)), X - np.ones(7))
+    np.testing.assert_array_equal(moved.below(moved), np.concatenate([X, X]))
+    other = np.float32 if X.dtype == np.float64 else np.float64
+    np.testing.assert_array_equal(moved.astype(other), X.astype(other))
+
+
 def test_equal_rows_project_alike_wherever_they_lie():
     X = rng.standard_normal((1, 33)).astype(np.float32)
     rows = CardRows(torch.from_numpy(np.repeat(X, 1001, axis=0)))

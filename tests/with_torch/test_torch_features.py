@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import mercer
-from mercer.approximation import Nystrom
+from mercer.approximation import Nystrom, RandomFeatures
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
 from mercer.solvers import Status
@@ -90,6 +90,46 @@ def test_features_of_a_fit_never_travel(travelled, name):
     np.testing.assert_allclose(values(machine), values(wanted), atol=2e-3)
     assert isinstance(machine.support_vectors_, np.ndarray)
     assert pickle.loads(pickle.dumps(machine)).predict(X[:2]).shape == (2,)
+
+
+@pytest.mark.parametrize("frequencies", [False, True])
+@pytest.mark.parametrize("written_out", [5_000_000, 1])
+@pytest.mark.parametrize("y", [LABELS, THREE])
+def test_newton_steps_of_logistic_regression_bring_vectors(
+    travelled, monkeypatch, y, written_out, frequencies
+):
+    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", written_out)
+    approximation = RandomFeatures(LANDMARKS) if frequencies else UNIFORM
+    machine = mercer.LogisticRegression(Gaussian(2.0), penalty=1e-2, approximation=approximation)
+    with on_host():
+        wanted = clone(machine).fit(X, y)
+        judged = wanted.certificate_
+    machine.fit(X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok and judged.ok
+    assert travelled[0] == X.nbytes
+    assert max(travelled[1:], key=but_for_the_stated_error) < TOO_LARGE
+    np.testing.assert_allclose(
+        machine.predict_proba(X[:99]), wanted.predict_proba(X[:99]), atol=1e-7
+    )
+    objective = machine.certificate_.quantities.objective
+    np.testing.assert_allclose(objective, judged.quantities.objective, rtol=1e-9)
+
+
+def test_cosines_and_sines_are_taken_there(travelled):
+    kernel = RandomFeatures(30).of(Gaussian(2.0).on([0, 2, 3]), X)
+    rows = CardRows(torch.from_numpy(X.astype(np.float32)))
+    there = kernel.phi.placed(rows)
+    assert isinstance(there, CardRows) and there.dtype == np.float64
+    np.testing.assert_allclose(there, kernel.phi(np.asarray(rows).astype(float)), atol=1e-13)
+    travelled.clear()
+    machine = mercer.SVC(Gaussian(2.0), approximation=RandomFeatures(LANDMARKS)).fit(X, LABELS)
+    assert machine.certificate_.ok
+    assert max(travelled[1:], key=but_for_the_stated_error) < TOO_LARGE
+
+
+def but_for_the_stated_error(size):
+    return 0 if size == 8 * 500**2 else size  # kernel values between 500 rows, whatever N is
 
 
 def values(machine):

@@ -145,7 +145,6 @@ class NystromFeatures(Features):
     """
 
     left: Left | None = None  # what a draw among all rows of a fit has told
-    takes_card_rows = True
 
     def __init__(
         self,
@@ -270,13 +269,14 @@ class NystromFeatures(Features):
         coef = self.mix(weights)
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
-    def __call__(self, X: Any) -> Any:
-        """Evaluate the kernel at the landmarks, and multiply by L^-1; on a card, if X is there."""
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Evaluate and solve where the factor is."""
+        bound = self.bound(X)
+        return None if bound is None else bound.features()
+
+    def __call__(self, X: Any) -> Array:
+        """Evaluate the kernel at the landmarks, and multiply by L^-1."""
         points = as_points(X)
-        bound = self.bound(points) if isinstance(points, CardRows) else None
-        there = None if bound is None else bound.features()
-        if there is not None:
-            return there
         out = np.empty((row_count(points), self.dimension))
         self.write(points, out)
         return out

@@ -35,6 +35,7 @@ from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.long_arrays import Operator
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.points import to_host
 
@@ -467,6 +468,18 @@ class Backend(ABC):
         """Bind points to landmarks whose matrix is factored, on a card; None without one."""
         return None
 
+    def fourier_features(
+        self, X: CardRows, frequencies: Array, amplitude: float
+    ) -> CardRows | None:
+        """Return amplitude times the cosines of X w, and its sines, for columns w: (n, 2 m).
+
+        On the card of the rows, in float64; None where that is not this backend's, or has no room.
+        """
+        return None
+
     @abstractmethod
     def features(self, F: Any, index: Array | None) -> Features:
-        """Bind rows of features: F (N, d) float64, C order or CSR; those of `index` if given."""
+        """Bind rows of features: F (N, d) float64, C order or CSR; those of `index` if given.
+
+        F may be `CardRows` where those are of this backend: they are worked with where they lie.
+        """

@@ -22,9 +22,11 @@ from mercer.backends.reference.partition import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.card_rows import CardRows
 from mercer.points import to_host as in_memory
+from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
 _BLOCK = "a block of features"
+_ANGLES = 4  # matrices of a block of rows: angles, their cosines and sines, and rows in float64
 
 
 class TorchFeatures(Features):
@@ -132,6 +134,41 @@ class TorchFeatures(Features):
         height = entries // max(1, self.shape[1]) if self._written else self.shape[0]
         for part in parts(self.shape[0], height):
             yield part, self.rows(part)
+
+
+def fourier_features(
+    X: CardRows, frequencies: Array, amplitude: float, device: Device
+) -> CardRows | None:
+    """Return amplitude times cosines and sines of X w; None where they have no room.
+
+    Parameters
+    ----------
+    X : CardRows
+        Rows on the device.
+    frequencies : (d, m) array
+        The columns w.
+    amplitude : float
+        What they are multiplied by.
+    device : Device
+        Where.
+    """
+    n, m = len(X), frequencies.shape[1]
+    if not device.has_room(8.0 * n * 2 * m):
+        return None
+    turned = device.put(frequencies, np.float64)
+
+    def fill(entries: int) -> Tensor:
+        F = device.empty((n, 2 * m), torch.float64)
+        for part in parts(n, entries // (_ANGLES * max(1, m))):
+            angles = X.tensor[part].to(torch.float64) @ turned
+            F[part, :m], F[part, m:] = angles.cos(), angles.sin()
+            F[part] *= amplitude
+        return F
+
+    try:
+        return CardRows(device.in_blocks(fill, f"features of {m} frequencies"))
+    except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
+        return None
 
 
 class _Products:

@@ -23,7 +23,6 @@ from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import (
     FactoredGram,
     FeatureFunction,
-    features_of,
     over_features,
     squared_lengths,
 )
@@ -43,15 +42,7 @@ Changed = Callable[[slice, Array], Array]
 
 
 class RowMap(ABC):
-    """phi(x) = R'b(x): a feature map by rows b that are cheap and a matrix R.
-
-    Attributes
-    ----------
-    takes_card_rows : bool
-        Whether features of rows on a card are made there, and are such rows.
-    """
-
-    takes_card_rows = False
+    """phi(x) = R'b(x): a feature map by rows b that are cheap and a matrix R."""
 
     @property
     def mixing(self) -> Array | None:
@@ -83,6 +74,15 @@ class RowMap(ABC):
     @abstractmethod
     def __call__(self, X: Any) -> Array:
         """Return the features of rows, float64."""
+
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Return the features of rows on a card, made there; None where it has no room or way."""
+        return None
+
+    def placed(self, X: Points) -> Any:
+        """Return the features of rows where these lie, or here."""
+        there = self.features_on_card(X) if isinstance(X, CardRows) else None
+        return self(X) if there is None else there
 
     def write(self, X: Points, out: Array) -> None:
         """Write the features of rows to an array (n, dimension)."""
@@ -186,8 +186,10 @@ class StreamedGram(FactoredGram):
     @cached_property
     def placed(self) -> Any:
         """Write out the features on the card of the points, where it has room; else here."""
-        found = features_of(self.features, self.X) if isinstance(self.X, CardRows) else None
-        return found if isinstance(found, CardRows) else self.factor
+        if self.written is not None or not isinstance(self.X, CardRows):
+            return self.factor
+        found = self.map.features_on_card(self.X.astype(np.float64, copy=False))
+        return self.factor if found is None else found
 
     def write_out(self, origin: Array | None = None) -> Array:
         """Write out the features, less those of an origin, for the caller to change or keep."""
@@ -355,8 +357,10 @@ class StreamedGram(FactoredGram):
 
     def diag(self) -> Array:
         """Return the squared lengths of the features, block by block."""
-        if self.written is not None:
+        if self.written is not None or "placed" in vars(self):
             return super().diag()
+        if isinstance(self.X, CardRows):
+            return self.map.squared_lengths(self.X)
         out = np.empty(self.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
             for rows in self.parts(self.rank):

@@ -65,7 +65,7 @@ class SharedFeatures(SharedSteps):
         return replace(
             self.task,
             machine=clone(self.pipeline).set_params(kernel=Linear(), approximation=None),
-            X=stacked(found.phi(rows), found.phi(others)),
+            X=stacked(found.phi.placed(rows), found.phi.placed(others)),
             y=None if self.task.y is None else take_rows(self.task.y, order),
             weights=None if weights is None else weights[order],
             splits=((places[: len(train)], places[len(train) :]),),
