@@ -88,6 +88,7 @@ ROWS = {
     "composed": alone(25, products.composed),
     "laplacian": alone(20, products.laplacian),
     "nearest": alone(25, products.nearest),
+    "neighbours": alone(25, products.neighbours),
     "full": alone(20, machines.full),
 }
 

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 
 from benchmarks.card.setting import CARD, SMALL, milliseconds, normal, show, size
+from mercer.backends.torch.neighbours import neighbours as search
 from mercer.backends.torch.pairs import TorchPairs
+from mercer.card_rows import CardRows
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
 
@@ -71,3 +73,28 @@ def nearest() -> None:
     other = milliseconds(plain)
     more = f"plain torch {other:.0f} ms: x {other / time:.1f}"
     show("nearest of 1024 means, 8e6 x 128", f"{time:.0f} ms", "plain torch x 15", more)
+
+
+def neighbours() -> None:
+    """Find 10 nearest columns by kernels, by blocks of float64, and by float32 of plain torch."""
+    k, X, Y = 10, *(torch.from_numpy(normal(size(n), 64)).to(CARD.name) for n in (10**6, 10**5))
+    columns, name = CardRows(Y), f"{k} nearest of 1e5 columns, 1e6 x 64"
+    some = X[: size(50_000)]
+    share, here = len(X) / len(some), not SMALL
+
+    def by(rows: torch.Tensor, fused: bool) -> Any:
+        return search(Dot(), CardRows(rows), columns, k, CARD, fused=fused)[0]
+
+    def plain() -> None:
+        half = 0.5 * Y.square().sum(dim=1)
+        for block in some.split(1 << 13):
+            (half - block @ Y.T).topk(k, dim=1, largest=False)
+
+    few = some[:2000]
+    differ = int((by(few, here) != by(few, False)).any(axis=1).sum())
+    time = milliseconds(lambda: by(X, here), repeats=3)
+    show(name, f"{time:.0f} ms", more=f"of {len(few)} rows {differ} differ from blocks of float64")
+    other = share * milliseconds(plain, repeats=3)
+    blocks = share * milliseconds(lambda: by(some, False), repeats=1)
+    more = f"float32 x {other / time:.1f}, blocks of float64 {blocks:.0f} ms: x {blocks / time:.1f}"
+    show(name, f"plain torch {other:.0f} ms", more=more)

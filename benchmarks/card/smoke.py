@@ -12,6 +12,7 @@ from mercer.backends.boxes import Box
 from mercer.backends.torch.boxes.descents import can_descend
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.fusing import launch
+from mercer.backends.torch.fusing.candidates import Candidates
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
@@ -67,7 +68,7 @@ def smoke(number: int) -> None:
             seconds=round(time.perf_counter() - begin, 2),
         )
     if number == 0:
-        for work in (pair_steps, factors):
+        for work in (neighbours, pair_steps, factors):
             begin = time.perf_counter()
             try:
                 found = work()
@@ -111,6 +112,21 @@ def attempt(trial: Trial, tiles: list[Any]) -> tuple[str, float]:
     finally:
         launch._with_room = with_room
     return way, float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+def neighbours() -> str:
+    """Search by candidates, of both kinds of products; tell which rows are left in doubt."""
+    rng, said = np.random.default_rng(0), []
+    for features in (5, 64, 128, 170) if not SMALL else (5,):
+        X, Y = (torch.from_numpy(rng.standard_normal((n, features))) for n in (ROWS, COLUMNS))
+        D = torch.cdist(X, Y).square().topk(3, largest=False)
+        for split in (False, True):
+            found = Candidates(Y.to(WHERE), 3, split=split).search(X.to(WHERE))
+            missed = ~(found.numbers.cpu()[:, None, :] == D.indices[:, :, None]).any(dim=2)
+            wrong = missed & (D.values < found.bound.cpu()[:, None])
+            doubts = int((found.bound.cpu() < D.values[:, -1]).sum())
+            said.append(f"d = {features}: {int(wrong.sum())} wrong, {doubts} in doubt")
+    return "; ".join(said)
 
 
 def pair_steps() -> str:

@@ -217,8 +217,9 @@ class Groups:
 
     Attributes
     ----------
-    starts : (r, n) int32
-        Labels of r starts, from 0; no group is empty.
+    starts : (r, n) int32, or (r, k, d) float64
+        Labels of r starts, from 0; no group is empty. Or, for rows of features, k means of each:
+        points begin with the nearest, and a mean that is nearest to none has the farthest point.
     count : int
         How many groups.
     weights : (n,) float64

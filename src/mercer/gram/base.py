@@ -79,6 +79,8 @@ class Gram(ABC):
         is the data itself (a given matrix, features), and for Grams made from others.
     factor : (n, D) array, sparse array or None
         F of K = F F', where K is held by features: then work with F'F may replace work with K.
+    placed : (n, D) array, sparse array, CardRows or None
+        The same F where work with it is done: on the card on which it was made, or here.
     features : callable or None
         The map from points to the rows of F.
     csr : sparse array or None
@@ -90,6 +92,7 @@ class Gram(ABC):
     valid: bool = False
     source: Source | None = None
     factor: Any = None
+    placed: Any = None
     features: Any = None
     csr: Any = None
 

@@ -91,7 +91,8 @@ def _(step: LinearMap, X: Points) -> Points:
 
 @apply_step.register
 def _(step: Mapped, X: Points) -> Points:
-    mapped = as_points(step.function(to_host(X)))
+    stays = getattr(step.function, "takes_card_rows", False)
+    mapped = as_points(step.function(X if stays else to_host(X)))
     if mapped.shape[0] != X.shape[0]:
         raise ValueError(
             f"the map {step.function!r} turned {X.shape[0]} rows into {mapped.shape[0]}; "

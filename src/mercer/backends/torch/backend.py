@@ -106,9 +106,9 @@ class Torch(Backend):
     def neighbours(
         self, expression: Expression, X: Points, Y: Points | None, count: int
     ) -> tuple[Array, Array]:
-        """Search blocks of distances on the device."""
+        """Search by kernels where these can, and by blocks of distances on the device."""
         with np.errstate(all="ignore"):
-            return neighbours(expression, X, Y, count, self.device)
+            return neighbours(expression, X, Y, count, self.device, self._fused)
 
     def empty(self, n: int, m: int) -> Array:
         """Take pages of the host."""
@@ -210,4 +210,6 @@ class Torch(Backend):
         """Bind dense rows on the device, sparse ones on the host."""
         if is_sparse(F):
             return self._host.features(F, index)
+        if isinstance(F, CardRows) and str(F.tensor.device) != self.device.name:
+            F = F.on_host()
         return TorchFeatures(F, index, self.device, self._host)

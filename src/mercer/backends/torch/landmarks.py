@@ -17,6 +17,7 @@ from mercer.backends.torch.device_matrix import DeviceFactor, product
 from mercer.backends.torch.factors.packed import PackedFactor
 from mercer.backends.torch.factors.squares import Squares, squares
 from mercer.backends.torch.pairs import TorchPairs
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.resources import MemoryBudgetError
 
@@ -83,6 +84,23 @@ class DeviceRows(BoundRows):
             return found
 
         return to_host(self.device.in_blocks(add_up, f"a block of features of {m} landmarks"))
+
+    def features(self) -> CardRows | None:
+        """Evaluate and turn blocks; None where all of them take more than half of what is free."""
+        n, m = self.exact.shape
+        if not self.device.has_room(8.0 * n * m):
+            return None
+
+        def fill(entries: int) -> Tensor:
+            F = self.device.empty((n, m), torch.float64)
+            for part in parts(n, entries // (_MATRICES * max(1, m))):
+                F[part] = self.half(self.exact.block(part, slice(0, m)).T).T
+            return F
+
+        try:
+            return CardRows(self.device.in_blocks(fill, f"features of {m} landmarks"))
+        except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
+            return None
 
     def __call__(self, weights: Array, targets: Array, bias: bool) -> DeviceLandmarkRows:
         """Send weights and targets."""

@@ -17,11 +17,13 @@ from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.backends.landmark_rows import BoundRows
+from mercer.card_rows import CardRows
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import (
     FactoredGram,
     FeatureFunction,
+    features_of,
     over_features,
     squared_lengths,
 )
@@ -32,8 +34,8 @@ from mercer.row_chunks import chunk_count, chunked, slices
 _ENTRIES = 1 << 20  # of a block that is evaluated: 8 MB, so that what is done once is soon done
 _LEAST = 1024  # rows of a thread
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
-_WRITTEN = 4096  # rows that a thread writes features of at a time
-_ON_CARD = ("_there", "_back")  # what is not pickled
+_WRITTEN = 1024  # rows that a thread writes features of at a time, and moves while in its cache
+_ON_CARD = ("_there", "_back", "placed")  # what is not pickled
 _COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
 
 Changed = Callable[[slice, Array], Array]
@@ -41,7 +43,15 @@ Changed = Callable[[slice, Array], Array]
 
 
 class RowMap(ABC):
-    """phi(x) = R'b(x): a feature map by rows b that are cheap and a matrix R."""
+    """phi(x) = R'b(x): a feature map by rows b that are cheap and a matrix R.
+
+    Attributes
+    ----------
+    takes_card_rows : bool
+        Whether features of rows on a card are made there, and are such rows.
+    """
+
+    takes_card_rows = False
 
     @property
     def mixing(self) -> Array | None:
@@ -172,6 +182,12 @@ class StreamedGram(FactoredGram):
     def factor(self) -> Any:
         """Write out the features, and keep them."""
         return self.write_out()
+
+    @cached_property
+    def placed(self) -> Any:
+        """Write out the features on the card of the points, where it has room; else here."""
+        found = features_of(self.features, self.X) if isinstance(self.X, CardRows) else None
+        return found if isinstance(found, CardRows) else self.factor
 
     def write_out(self, origin: Array | None = None) -> Array:
         """Write out the features, less those of an origin, for the caller to change or keep."""

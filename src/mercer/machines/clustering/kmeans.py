@@ -51,6 +51,7 @@ from mercer.machines.clustering.starts import check_start, seeding
 from mercer.points import row_count, take
 from mercer.problems import BalancedPartition, Partition
 from mercer.problems.clustering.partition import about_the_mean, scatter_share
+from mercer.row_chunks import gathered
 from mercer.solvers import BalancedLloyd, Callback, Lloyd, Relaxation, Solution, relaxed, solve
 
 _SAMPLE = 200  # rows that tell whether float32 is good enough
@@ -211,7 +212,7 @@ class KMeans(
         unit = 1.0 if self.balanced else _unit(weights)
         merge = partial(repeated_rows, self) if self.balanced else self._merged
         rows = merge(X, weights / unit)
-        merged = X if self._is_precomputed() else take(X, rows.first)
+        merged = X if self._is_precomputed() else gathered(X, rows.first)
         kernel, names = self._resolved(merged, rows), self._column_names()
         if rows.merged:
             self._use_kernel(kernel, merged, rows.weight, names, store=store, numbers=rows.first)

@@ -35,7 +35,7 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.machines.margin.constants import without_large_constants
-from mercer.points import take, to_host
+from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
@@ -131,7 +131,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         self.support_ = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
         self.dual_coef_ = coef[self.support_]
         empty = self._is_precomputed()  # rows of the matrix would be no vectors
-        self.support_vectors_ = np.empty((0, 0)) if empty else to_host(take(X, self.support_))
+        self.support_vectors_ = np.empty((0, 0)) if empty else take(X, self.support_)
 
     @property
     def coef_(self) -> Array:

@@ -19,7 +19,7 @@ from mercer.backends.boxes import BoxPath, BoxPathAnswer
 from mercer.backends.contract import Poll
 from mercer.backends.torch.boxes.confirmation import Block, Place, Products, confirm, places
 from mercer.backends.torch.boxes.descents import COUNT, INT32, descend
-from mercer.backends.torch.boxes.programmes import Programmes
+from mercer.backends.torch.boxes.programmes import Programmes, multipliers
 from mercer.backends.torch.boxes.turns import in_turns
 from mercer.backends.torch.device import Device, to_host
 
@@ -172,33 +172,9 @@ def _answer(
     return BoxPathAnswer(
         to_host(b),
         to_host(F),
-        to_host(_multipliers(*_sides(programmes, own, place.shape)))[:, None],
+        to_host(multipliers(*(side.view(place.shape) for side in programmes.sides(own))))[:, None],
         np.ascontiguousarray(to_host(products.values(place)).T),
         steps[here],
         np.where(np.isinf(found) | finite, found, np.nan),
         confirmed=products.is_exact,
     )
-
-
-def _sides(programmes: Programmes, own: slice, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Return both sides of the optimality conditions; infinite for what cannot move that way."""
-    b, F = programmes.b[own], programmes.F[own]
-    epsilon = torch.zeros_like(b) if programmes.epsilon is None else programmes.epsilon[own]
-    rising = F + torch.where(b < 0, epsilon, -epsilon)
-    falling = F + torch.where(b > 0, -epsilon, epsilon)
-    rising = torch.where(b < programmes.upper[own], rising, -torch.inf)
-    falling = torch.where(b > programmes.lower[own], falling, torch.inf)
-    return rising.view(shape), falling.view(shape)
-
-
-def _multipliers(rising: Tensor, falling: Tensor) -> Tensor:
-    """Return what `boxes.multiplier` does, for rows."""
-    top, bottom = rising.amax(dim=1), falling.amin(dim=1)
-    free = rising == falling
-    count = free.sum(dim=1)
-    mean = torch.where(free, rising, 0.0).sum(dim=1) / count.clamp(min=1)
-    within = mean.clamp(torch.minimum(top, bottom), torch.maximum(top, bottom))
-    ends = torch.stack([top, bottom])
-    finite = ends.isfinite()
-    middle = torch.where(finite, ends, 0.0).sum(dim=0) / finite.sum(dim=0).clamp(min=1)
-    return torch.where(count > 0, within, middle)
