@@ -79,6 +79,8 @@ ROWS = {
     "nystrom_tuned": alone(60, programmes.nystrom_tuned),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),
+    "round_trips": alone(15, products.round_trips),
+    "blocks": alone(30, machines.blocks),
     "centres": alone(170, machines.centres),
     "tensors": alone(20, machines.tensors),
     "process": alone(20, machines.process),

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from benchmarks.card.setting import CARD, SMALL, milliseconds, normal, show, size
+from mercer.backends.torch.landmarks import StoredRows
 from mercer.backends.torch.neighbours import neighbours as search
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.card_rows import CardRows
@@ -57,6 +58,34 @@ def composed() -> None:
     more = f"parts one by one {sum(parts):.1f} ms, error {error:.1e}"
     name = "K(2e5 x 64, 1e4) v, Gaussian + polynomial x Laplacian"
     show(name, f"{time:.1f} ms", "parts / 1.5", more)
+
+
+def round_trips() -> None:
+    """Read a stored K once, there and back, and twice; K'S (K v - level) of one column."""
+    n, m = size(1_000_000), size(10_000)
+    K = torch.rand(n, -(-m // 16) * 16, device=CARD.name)[:, :m]
+    v, s = torch.randn(m, 1, device=CARD.name).double(), torch.rand(n, device=CARD.name)
+    level = torch.tensor([0.5], dtype=torch.float64, device=CARD.name)
+    stored, gigabytes = StoredRows(K, once=not SMALL), 4e-9 * n * m
+    back = stored.transposed()
+
+    def twice() -> torch.Tensor:
+        return back.times(s.double()[:, None] * (stored.times(v) - level))
+
+    found = stored.round_trip(v, s, level)
+    if found is None:
+        show("K'S (K v - level), stored", "no room for the kernel")
+        return
+    exact = torch.zeros(m, 1, dtype=torch.float64, device=CARD.name)
+    for rows, some in zip(K.split(1 << 14), s.split(1 << 14), strict=True):
+        exact += rows.double().T @ (some.double()[:, None] * (rows.double() @ v - level))
+    error = float((found[0] - exact).norm() / exact.norm())
+    before = float((twice() - exact).norm() / exact.norm())
+    time, other = milliseconds(lambda: stored.round_trip(v, s, level)), milliseconds(twice)
+    more = (
+        f"{gigabytes / time:.2f} TB/s, error {error:.1e}; two products {other:.1f} ms, {before:.1e}"
+    )
+    show("K'S (K v - level), K 1e6 x 1e4 in float32, read once", f"{time:.1f} ms", "10 ms", more)
 
 
 def nearest() -> None:

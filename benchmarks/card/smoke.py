@@ -13,6 +13,7 @@ from mercer.backends.torch.boxes.descents import can_descend
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.fusing import launch
 from mercer.backends.torch.fusing.candidates import Candidates
+from mercer.backends.torch.fusing.round_trips import round_trip
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
@@ -68,7 +69,7 @@ def smoke(number: int) -> None:
             seconds=round(time.perf_counter() - begin, 2),
         )
     if number == 0:
-        for work in (neighbours, pair_steps, factors):
+        for work in (neighbours, round_trips, pair_steps, factors):
             begin = time.perf_counter()
             try:
                 found = work()
@@ -126,6 +127,22 @@ def neighbours() -> str:
             wrong = missed & (D.values < found.bound.cpu()[:, None])
             doubts = int((found.bound.cpu() < D.values[:, -1]).sum())
             said.append(f"d = {features}: {int(wrong.sum())} wrong, {doubts} in doubt")
+    return "; ".join(said)
+
+
+def round_trips() -> str:
+    """Go there and back in one reading of K, for several lengths of rows; tell the errors."""
+    said = []
+    for m in (300, 1000, 1100, 2000, 5000, 7000, 10_000, 14_000) if not SMALL else (300,):
+        K = torch.rand(ROWS, -(-m // 16) * 16, device=WHERE)
+        K[:, m:] = 0.0
+        v, s = torch.randn(m, device=WHERE), torch.rand(ROWS, device=WHERE)
+        if SMALL:
+            continue
+        found, wide = round_trip(K[:, :m], v, s, 0.5), K[:, :m].double()
+        exact = wide.T @ (s * (wide @ v.double() - 0.5))
+        off = None if found is None else float((found[0] - exact).norm() / exact.norm())
+        said.append(f"{m}: {'no room' if off is None else f'{off:.1e}'}")
     return "; ".join(said)
 
 

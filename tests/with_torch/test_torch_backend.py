@@ -305,3 +305,24 @@ def test_diagonals_are_not_left_to_a_slow_host():
         found = Torch("cpu", None).diagonal(e, X, np.float32)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, Reference().diagonal(e, X, np.float32), rtol=1e-6)
+
+
+@pytest.mark.parametrize("entries", [1, 70, 1000, 10**6])
+@pytest.mark.parametrize("width", [16, 50, 1 << 15])
+def test_products_by_halves_of_symmetric_matrices(monkeypatch, entries, width):
+    """Blocks on and above the diagonal, whatever their shape, make the whole product."""
+    monkeypatch.setattr("mercer.backends.torch.pairs._WIDTH", width)
+    rng = np.random.default_rng(0)
+    X, V = rng.standard_normal((90, 3)), rng.standard_normal((90, 2))
+    pairs = TorchPairs(Exp(-0.3 * SqDist()), X, None, np.float64, Device("cpu"))
+    wanted = TorchPairs(Exp(-0.3 * SqDist()), X, X.copy(), np.float64, Device("cpu")).dense() @ V
+    looked, block = [], TorchPairs.block
+
+    def counted(self, index, part):
+        looked.append((index.stop - index.start) * (part.stop - part.start))
+        return block(self, index, part)
+
+    monkeypatch.setattr(TorchPairs, "block", counted)
+    np.testing.assert_allclose(pairs.product(torch.from_numpy(V), entries), wanted, atol=1e-13)
+    height = max(1, entries // min(90, width))
+    assert sum(looked) <= 90 * (90 + min(height, 90)) // 2 + 90

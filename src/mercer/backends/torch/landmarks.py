@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -245,30 +246,38 @@ class DeviceLandmarkRows(LandmarkRows):
         """Add up blocks of features, and factor, all on the card."""
         rows, device = self._rows, self._rows.device
         s, m = device.put(share, np.float64), rows.exact.shape[1]
-        mean = self._mean(index, s)
+        centre = self._centre(index, s)  # of values at landmarks; None for that of the landmarks
+        mean = None if centre is None else rows.half(centre)
+
+        def blocks(entries: int) -> Iterator[tuple[Tensor, Tensor]]:
+            for part in parts(len(index), entries // (_MATRICES * max(1, m))):
+                yield rows.exact.block(index[part], slice(0, m)).T, s[part].sqrt()
 
         def add_up(entries: int) -> Squares:
-            total = squares(rows.factor, mean, lone, device)
-            for part in parts(len(index), entries // (_MATRICES * max(1, m))):
-                B = rows.exact.block(index[part], slice(0, m))
-                G = rows.half(B.T)
-                G -= 0.0 if mean is None else mean[:, None]
-                total.add(G * s[part].sqrt())
+            total = squares(rows.factor, None if mean is None else mean[:, 0], lone, device)
+            if len(index) > m:  # with fewer, mixing a square takes longer than mixing them
+                weighed = ((B - centre) * root for B, root in blocks(entries))
+                if total.add_mixed(weighed, len(index), penalty):
+                    return total
+            for B, root in blocks(entries):
+                G = rows.half(B)
+                G -= 0.0 if mean is None else mean
+                total.add(G * root)
             return total
 
         found = device.in_blocks(add_up, f"a block of features of {m} landmarks")
         return found.factor(penalty)
 
-    def _mean(self, index: Array, s: Tensor) -> Tensor | None:
-        """Return the mean of features by weights of some points; None for that of landmarks."""
+    def _centre(self, index: Array, s: Tensor) -> Tensor | None:
+        """Return the mean of rows by weights of some points; None where there are none."""
         rows = self._rows
         if not self._bias:
-            return torch.zeros(rows.exact.shape[1], dtype=torch.float64, device=s.device)
+            return torch.zeros((rows.exact.shape[1], 1), dtype=torch.float64, device=s.device)
         if not len(index):
             return None
         every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
         every.index_add_(0, rows.device.put(index), s)
-        return rows.half(rows.back.times(every[:, None]))[:, 0] / s.sum()
+        return rows.back.times(every[:, None]) / s.sum()
 
     def _turned(self, W: Array) -> Tensor:
         return self._rows.half(self._rows.device.put(W, np.float64), transposed=True)
