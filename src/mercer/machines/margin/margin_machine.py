@@ -188,7 +188,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             return True
         offset = float(np.abs(np.atleast_1d(dual.intercept)).max(initial=0.0))
         asked = float(np.abs(problem.linear).max(initial=0.0)) + offset
-        values = float(problem.product_rounding(dual.coef).max(initial=0.0))
+        values = problem.largest_product_rounding(dual.coef)
         rounded = _ROUNDED * asked + _UPDATED * values
         return not rounded <= self.tol * problem.least_unit(dual.intercept)
 
