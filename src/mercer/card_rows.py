@@ -98,19 +98,23 @@ class CardRows:
 
     def _from_origin(self) -> Array | None:
         """Gather what is known on the host of the rows that these were taken from."""
-        origin, numbers = self._origin or (lambda: None, np.zeros(0, np.int64))
+        if self._origin is None:
+            return self._known(np.arange(len(self))) if self._brought else None
+        origin, numbers = self._origin
         whole = origin()
-        if whole is None:
-            return None
-        if whole._host is not None:
-            return _rows_of(whole._host, numbers)
-        place, owner = np.full((2, len(whole)), -1)
-        for k, (part, _) in enumerate(whole._brought):
+        return None if whole is None else whole._known(numbers)
+
+    def _known(self, numbers: Array) -> Array | None:
+        """Return some rows where all of them are known on the host."""
+        if self._host is not None:
+            return _rows_of(self._host, numbers)
+        place, owner = np.full((2, len(self)), -1)
+        for k, (part, _) in enumerate(self._brought):
             place[part], owner[part] = np.arange(len(part)), k
         if not len(numbers) or (owner[numbers] < 0).any():
             return None
-        found = np.empty(self.shape, dtype=self.dtype)
-        for k, (_, rows) in enumerate(whole._brought):
+        found = np.empty((len(numbers), self.shape[1]), dtype=self.dtype)
+        for k, (_, rows) in enumerate(self._brought):
             mine = np.flatnonzero(owner[numbers] == k)
             found[mine] = _rows_of(rows, place[numbers[mine]])
         return found
