@@ -11,16 +11,22 @@ from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from mercer.array_types import Array, Points
 from mercer.certificates import certify
-from mercer.gram import Gram, Need, make_gram
+from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.extremes import refuse_extremes
 from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
+from mercer.machines.base.inputs.origin import (
+    as_given,
+    counting_rounding,
+    far_origin,
+    less_origin,
+    weights_of,
+)
 from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, kernel_of, progress_of
 from mercer.machines.base.parameters import (
     check_choice,
@@ -34,7 +40,6 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
-from mercer.machines.margin.constants import without_large_constants
 from mercer.points import take, to_host
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
@@ -109,18 +114,28 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             return kernel_of(self.kernel)
         return kernel_of(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
-    def _gram(self, X: Points, rows: DistinctRows) -> Gram:
+    def _origin(self, X: Points, rows: DistinctRows) -> Array | None:
+        """Return what is taken off the rows: where the constant is free, columns far from zero."""
+        return far_origin(self.kernel_, X, rows.first) if self._has_free_constant else None
+
+    def _gram(self, X: Points, rows: DistinctRows, origin: Array | None = None) -> Gram:
         gram = make_gram(
             self.kernel_,
-            without_large_constants(self.kernel_, X) if self._has_free_constant else X,
+            less_origin(X, origin),
             Need.BOX,
             rows=rows.first,
             names=self._column_names(),
             dtype=stored_dtype(len(rows.first)),
             copies=self._variables_of_a_row(),
-            cost=float(np.max(getattr(self, "C", 1.0))),
+            cost=self._dearest(rows.weight),
         )
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
+
+    def _dearest(self, weights: Array) -> float:
+        """Return the most that slack of a row costs; with nu it is a share, whatever it weighs."""
+        C = float(np.max(getattr(self, "C", 1.0)))
+        with np.errstate(over="ignore"):
+            return C if getattr(self, "nu", None) is not None else C * float(weights.max())
 
     def _variables_of_a_row(self) -> int:
         """Count the variables that the programme has for each row."""
@@ -138,10 +153,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         """Weights of the columns, for the linear kernel."""
         if not isinstance(self.__dict__.get("kernel_"), Linear):
             raise AttributeError("coef_ exists after a fit with the linear kernel only")
-        d = self.n_features_in_
-        ends = sparse.vstack([sparse.eye_array(d), sparse.csr_array((1, d))], format="csr")
-        values = self._expansion(ends)  # at the unit vectors, and at the origin
-        weights = (values[:-1] - values[-1]).T
+        weights = weights_of(self._expansion, self.n_features_in_).T
         return np.asarray(weights[0] if len(weights) == 1 else weights)
 
     def _solver(self, problem: BoxQP | Many, least: float = 0.0) -> Solver:
@@ -178,6 +190,13 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             eager=any(map(self._is_eager, programmes_of(problem), duals_of(solution.value))),
         )
         return solution
+
+    def _keep_function(self, bare: Expansion, constants: Array, origin: Array | None) -> Array:
+        """Keep f of rows as they are given; return its constants."""
+        self._expansion, constants = as_given(bare, constants, origin)
+        strict = self.criterion != "gap"
+        self._judgement = counting_rounding(self._judgement, self._expansion, origin, strict)
+        return constants
 
     def _is_eager(self, problem: BoxQP, dual: Dual) -> bool:
         """Return whether rounding of values nears tol; a gap that is asked for is always judged.
