@@ -87,7 +87,9 @@ def values_of(machine, X):
 
 @pytest.mark.parametrize("machine", SHIFTED, ids=str)
 @pytest.mark.parametrize("shape", [(60, 3), (30, 50)], ids=str)
-@settings(max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(seed=st.integers(0, 2**20), sign=st.sampled_from([-1.0, 1.0]))
 def test_a_shift_of_all_columns_changes_no_weight(machine, shape, seed, sign):
     X = on_a_grid(np.random.default_rng(seed).normal(size=shape))
