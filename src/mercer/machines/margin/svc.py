@@ -33,15 +33,15 @@ from mercer.machines.base.targets import (
     refuse_targets,
 )
 from mercer.machines.margin.boxes import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
-from mercer.machines.margin.folds import fold_order
-from mercer.machines.margin.margin_machine import (
-    MarginMachine,
+from mercer.machines.margin.costs import (
     amounts_of,
     check_cost,
     costs_of,
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
+from mercer.machines.margin.folds import fold_order
+from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.multiclass import (
     Programmes,
     Scheme,

@@ -18,14 +18,14 @@ from mercer.machines.base.parameters import check_choice, check_optional_share, 
 from mercer.machines.base.sharing import Fold, FoldPath, KnownRegressor, SharedMatrix, Sharing
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
-from mercer.machines.margin.margin_machine import (
-    MarginMachine,
+from mercer.machines.margin.costs import (
     amounts_of,
     check_cost,
     costs_of,
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
+from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.zones import Zones, zones
 from mercer.problems import Dual, MarginPath, PathSetting
 from mercer.problems.margin import svm
