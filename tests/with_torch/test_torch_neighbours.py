@@ -16,9 +16,9 @@ from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch import neighbours as searches  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing import candidates  # noqa: E402
-from mercer.backends.torch.fusing.candidates import Candidates  # noqa: E402
-from mercer.backends.torch.fusing.measuring import measure  # noqa: E402
+from mercer.backends.torch.fusing.nearest import buckets  # noqa: E402
+from mercer.backends.torch.fusing.nearest.candidates import Candidates  # noqa: E402
+from mercer.backends.torch.fusing.nearest.measuring import measure  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
@@ -70,8 +70,8 @@ def test_neighbours_within_the_rows_leave_out_each_row_itself(rng, searched):
 
 
 def test_many_neighbours(rng, searched, monkeypatch):
-    monkeypatch.setattr(candidates, "_BUCKETS", 1.5)
-    monkeypatch.setattr(candidates, "_COLUMNS", 1)
+    monkeypatch.setattr(buckets, "_BUCKETS", 1.5)
+    monkeypatch.setattr(buckets, "_COLUMNS", 1)
     compare(rng.standard_normal((20, 30)), rng.standard_normal((1500, 30)), 64)
     assert searched[0][:2] == (False, 20)
     assert searched[0][2] < 10
@@ -199,13 +199,13 @@ import subprocess, sys
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from mercer.backends.torch.fusing import candidates
+from mercer.backends.torch.fusing.nearest import candidates
 from mercer.backends.torch.fusing.launch import compiled
 
-kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "FOUND": "*fp32", "REST": "*fp32"}
+kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "OUT": "*fp32", "DROPPED": "*fp32"}
 for depth in (16, 64, 512, 832):
     text, at_once, stages = candidates._by_depth(depth)
-    fixed = {"BM": candidates._HEIGHT, "BN": candidates._WIDTH, "BD": at_once, "FAR": 3e38}
+    fixed = {"BM": candidates._HEIGHT, "BN": candidates._WIDTH, "BD": at_once}
     kernel = compiled(text)
     names = kernel.arg_names
     types = {k: "constexpr" if k in fixed else kinds.get(k, "i32") for k in names}

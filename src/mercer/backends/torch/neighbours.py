@@ -1,8 +1,8 @@
 """Nearest neighbours on a device: blocks of float64 keys, of which each row keeps the smallest.
 
-Squared distances are first searched by kernels (`fusing/candidates.py`), which give some more
-columns than asked for, and a distance that no other is nearer than. These columns are measured in
-float64; rows in which that leaves a doubt are searched again by blocks.
+Distances are first searched by kernels (`fusing/nearest`), which give some more columns than asked
+for, and a distance that no other is nearer than. These columns are measured in float64; rows in
+which that leaves a doubt are searched again by blocks.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Search:
         """Return whether distances are wanted, of rows that kernels can hold."""
         if not self._by_distance or not self._pairs.shape[0]:
             return False
-        from mercer.backends.torch.fusing.candidates import suits  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.candidates import suits  # noqa: PLC0415  imports Triton
 
         columns = self._pairs.leaves[0].columns
         m, d = columns.shape
@@ -97,7 +97,7 @@ class _Search:
         """Search by kernels, the quickest way first; return the rows that are still in doubt."""
         from triton.runtime.errors import OutOfResources  # noqa: PLC0415  Triton may be missing
 
-        from mercer.backends.torch.fusing.candidates import Candidates, splits  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.candidates import Candidates, splits  # noqa: PLC0415  imports Triton
 
         wanted = self._count + self._own
 
@@ -127,7 +127,7 @@ class _Search:
 
     def _by_candidates(self, rows: Array, way: Any) -> Array:
         """Measure the candidates of some rows; return the rows that others may be nearer to."""
-        from mercer.backends.torch.fusing.measuring import measure  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.measuring import measure  # noqa: PLC0415  imports Triton
 
         (leaf,) = self._pairs.leaves
         found = way.search(leaf.rows.block(rows))
