@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from mercer.approximation.base import (
@@ -40,6 +39,7 @@ _ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
 _FEWEST = 256  # rows of a thread, where it has enough to do with them: so many operations
 _OPERATIONS = 1 << 30
 _ALONE = 4000  # landmarks up to which threads of BLAS wait for one another longer than they work
+_PANELS, _NARROWEST = 8, 64  # columns of features made together: eighths, at least so many
 _SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _SQUARES = 2  # of landmarks on the host: what is solved for, and the inverse
@@ -291,8 +291,7 @@ class NystromFeatures(Features):
 
         def chunk(rows: slice) -> None:
             for part in slices(rows.start, rows.stop, step):
-                K = self.raw(take(X, part), np.float64)
-                out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+                _times_triangle(self.raw(take(X, part), np.float64), self.inverse, out[part])
 
         with one_blas_thread():
             chunked(chunk, n, least)
@@ -303,3 +302,14 @@ class NystromFeatures(Features):
         step = rows_at_once(out.shape[1], _SENT_AT_ONCE, arrays=2)
         for part in slices(0, len(out), step):
             out[part] = factor.half_solve(self.raw(take(X, part), np.float64).T).T
+
+
+def _times_triangle(K: Array, inverse: Array, out: Array) -> None:
+    """Write K R for R = L'^-1, upper triangular: few columns together, without the zeros below.
+
+    NumPy's products let other threads work; SciPy's triangular ones hold them up.
+    """
+    m = len(inverse)
+    for part in slices(0, m, max(_NARROWEST, -(-m // _PANELS))):
+        used = slice(0, part.stop)
+        np.matmul(K[:, used], inverse[part, used].T, out=out[:, part])

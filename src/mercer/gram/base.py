@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
+from mercer.backends.long_arrays import Operator
 from mercer.backends.stored import Factor
 from mercer.resources import rows_at_once
 
@@ -121,6 +122,10 @@ class Gram(ABC):
     @abstractmethod
     def __matmul__(self, V: Array) -> Array:
         """Multiply by V (n,) or (n, k); float64."""
+
+    def operator(self) -> Operator:
+        """Return products with arrays that lie where those are made."""
+        return Operator(self.__matmul__)
 
     @abstractmethod
     def dense(self) -> Array:

@@ -109,9 +109,9 @@ class Torch(Backend):
     def neighbours(
         self, expression: Expression, X: Points, Y: Points | None, count: int
     ) -> tuple[Array, Array]:
-        """Search blocks of distances on the device."""
+        """Search by kernels where these can, and by blocks of distances on the device."""
         with np.errstate(all="ignore"):
-            return neighbours(expression, X, Y, count, self.device)
+            return neighbours(expression, X, Y, count, self.device, self._fused)
 
     def empty(self, n: int, m: int) -> Array:
         """Take pages of the host."""

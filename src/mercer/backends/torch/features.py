@@ -18,7 +18,7 @@ from mercer.backends.contract import (
     Groups,
     Poll,
 )
-from mercer.backends.reference.partition import partition
+from mercer.backends.reference.partition import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.card_rows import CardRows
 from mercer.points import to_host as in_memory
@@ -82,7 +82,8 @@ class TorchFeatures(Features):
 
     def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the steps of the reference on F F', of which only what is asked for is multiplied."""
-        return partition(_Products(self), groups, poll)
+        rows = self._F if self._index is None else self._F[self._index]
+        return partition(_Products(self), labelled(groups, rows), poll)
 
     def descend(
         self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None

@@ -16,7 +16,7 @@ from mercer.array_types import Array, Index, Points
 from mercer.card_rows import CardRows
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.points import is_sparse, row_count, take, to_dense, to_host
-from mercer.row_chunks import in_pieces
+from mercer.row_chunks import chunked, in_pieces
 
 FeatureFunction = Callable[[Points], Any]
 
@@ -213,8 +213,14 @@ def squared_lengths(F: Any) -> Array:
         return np.asarray(F.multiply(F).sum(axis=1)).ravel()
     if isinstance(F, CardRows):
         return F.squared_lengths()
+    out = np.empty(len(F), dtype=F.dtype)
+
+    def chunk(rows: slice) -> None:
+        np.einsum("ij,ij->i", F[rows], F[rows], out=out[rows])
+
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.einsum("ij,ij->i", F, F))
+        chunked(chunk, len(F))
+    return out
 
 
 def features_of(features: FeatureFunction, Z: Points) -> Any:

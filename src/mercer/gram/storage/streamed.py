@@ -33,7 +33,7 @@ from mercer.row_chunks import chunk_count, chunked, slices
 _ENTRIES = 1 << 20  # of a block that is evaluated: 8 MB, so that what is done once is soon done
 _LEAST = 1024  # rows of a thread
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
-_WRITTEN = 4096  # rows that a thread writes features of at a time
+_WRITTEN = 1024  # rows that a thread writes features of at a time, and moves while in its cache
 _ON_CARD = ("_there", "_back", "placed")  # what is not pickled
 _COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
 

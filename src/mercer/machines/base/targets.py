@@ -15,6 +15,7 @@ from mercer.array_types import Array, Points
 from mercer.card_rows import CardRows
 from mercer.machines.base.parameters import is_real, refuse
 from mercer.points import is_objects, is_sparse, take
+from mercer.row_chunks import chunked, slices
 
 
 def refuse_mixed_labels(machine: Any, y: Any) -> None:
@@ -294,9 +295,14 @@ def _projection(X: Points) -> Array:
     if isinstance(X, CardRows):
         return np.nan_to_num(X.projected(direction))
     key, height = np.empty(len(X)), max(1, _CACHED // max(1, X.shape[1]))
+
+    def chunk(rows: slice) -> None:
+        for part in slices(rows.start, rows.stop, height):
+            # row by row: a product may round equal rows apart
+            key[part] = (X[part] * direction).sum(axis=1)
+
     with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(0, len(X), height):  # row by row: a product may round equal rows apart
-            key[i : i + height] = (X[i : i + height] * direction).sum(axis=1)
+        chunked(chunk, len(X))
     return np.nan_to_num(key)
 
 
