@@ -79,6 +79,18 @@ class PackedFactor(Factor):
         columns = self._device.put(right.reshape(len(right), -1), np.float64)
         return to_host(self.half(self.half(columns), transposed=True)).reshape(right.shape)
 
+    def solve_there(self, right: Any) -> Any:
+        """Solve for a tensor."""
+        return self.half(self.half(right), transposed=True)
+
+    def half_there(self, right: Any) -> Any:
+        """Solve with one triangle for a tensor."""
+        return self.half(right)
+
+    def here(self) -> Factor:
+        """Write out the square on the host."""
+        return HostFactor(self.lower())
+
     def diagonal(self) -> Array:
         """Read the diagonals of all panels."""
         return np.concatenate([to_host(panel.diagonal()) for panel in self.panels])
