@@ -241,14 +241,14 @@ class DeviceFactor(Factor):
     """
 
     def __init__(self, L: Tensor, device: Device) -> None:
-        self.tensor, self._device = L, device
+        self.tensor, self.device = L, device
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HostFactor, (self.lower(),)  # whoever reads it may have no such device
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Solve with one triangle."""
-        return to_host(self.half(self._device.put(right, np.float64), transposed=transposed))
+        return to_host(self.half(self.device.put(right, np.float64), transposed=transposed))
 
     def half(self, columns: Tensor, transposed: bool = False) -> Tensor:
         """Return L^-1 or L'^-1 times columns, all on the device."""
@@ -257,7 +257,7 @@ class DeviceFactor(Factor):
 
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
-        columns = self._device.put(right.reshape(len(right), -1), np.float64)
+        columns = self.device.put(right.reshape(len(right), -1), np.float64)
         return to_host(torch.cholesky_solve(columns, self.tensor)).reshape(right.shape)
 
     def solve_there(self, right: Any) -> Any:
@@ -288,7 +288,7 @@ class DeviceFactor(Factor):
             for part, columns in self._identity(entries):
                 out[part] = to_host(torch.cholesky_solve(columns, self.tensor)).T
 
-        self._device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
+        self.device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
         return out
 
     def inverse_diagonal(self) -> Array:
@@ -302,7 +302,7 @@ class DeviceFactor(Factor):
                 half = torch.linalg.solve_triangular(L, columns[part.start :], upper=False)
                 out[part] = to_host(half.square().sum(dim=0))
 
-        self._device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
+        self.device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
         return out
 
     def _identity(self, entries: int) -> Any:
