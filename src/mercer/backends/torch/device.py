@@ -27,6 +27,7 @@ _UNASKED = (
 _COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
 _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
 _FLOAT64_CORES = ((8, 0), (9, 0), (10, 0))  # compute capabilities: A100, H100 and H200, B200
+_INT8_CORES = (8, 0)  # the first compute capability whose libraries multiply 8-bit integers
 _TYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
 
@@ -53,6 +54,13 @@ class Device:
         if not self.name.startswith("cuda"):
             return False
         return torch.cuda.get_device_capability(self.name) in _FLOAT64_CORES
+
+    @property
+    def has_int8_cores(self) -> bool:
+        """Whether tensor cores multiply 8-bit integers, and torch knows how to ask for it."""
+        if not self.name.startswith("cuda") or not hasattr(torch, "_int_mm"):
+            return False
+        return bool(torch.cuda.get_device_capability(self.name) >= _INT8_CORES)
 
     def put(self, array: Array, dtype: Any = None) -> torch.Tensor:
         """Copy an array there."""

@@ -35,6 +35,7 @@ from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
+from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
 from mercer.expression import Expression
 from mercer.points import row_count
 from mercer.resources import MemoryBudgetError
@@ -174,32 +175,26 @@ class TorchPairs(Pairs):
         return K
 
     def _fill(self, K: Tensor) -> None:
-        n = self.shape[0]
+        whole = None
+        if self._type is torch.float32:
+            operands = self._program, self.leaves, self._row_terms
+            whole = by_whole_numbers(*operands, self._device)
+        fused = self._fused if whole is None else None
 
-        def fill(entries: int) -> None:
-            for part in parts(n, entries // max(1, n)):
-                if self._fused is not None and self._fused.deep is not None:
-                    block = self._fused.deep.block(part, slice(part.start, n))
-                elif self._fused is not None:
-                    block = self._fused.rows(part)[:, part.start :]
-                else:
-                    block = self.block(part, slice(part.start, n))
-                K[part, part.start :] = block
-                self._mirror(block, K[part.start :, part])
-                square = K[part, part]
-                square.copy_(square.triu() + square.triu(1).T)
-            if self._fused is not None:  # of products: not exactly what a row has with itself
+        def some_rows(part: slice, across: slice) -> Tensor:
+            assert fused is not None
+            return fused.rows(part)[:, across]
+
+        evaluate = whole or self.block
+        if fused is not None:
+            evaluate = some_rows if fused.deep is None else fused.deep.block
+
+        def write(entries: int) -> None:
+            fill(K, evaluate, entries, self._fuses)
+            if fused is not None:  # of products: not exactly what a row has with itself
                 K.diagonal().copy_(self._device.put(self._diagonal, self.dtype))
 
-        self._device.in_blocks(fill, f"the kernel matrix of {n} points")
-
-    def _mirror(self, block: Tensor, out: Tensor) -> None:
-        if not (block.is_cuda and out.is_cuda and self._fuses and block.stride(1) == 1):
-            out.copy_(block.T)
-            return
-        from mercer.backends.torch.fusing.mirrors import write_mirrored  # noqa: PLC0415  imports Triton
-
-        write_mirrored(block, out)
+        self._device.in_blocks(write, f"the kernel matrix of {self.shape[0]} points")
 
     @cached_property
     def _diagonal(self) -> Array:

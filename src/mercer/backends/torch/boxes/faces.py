@@ -9,7 +9,8 @@ leave a bound, W, solve
 by a Cholesky factor in float64. What leaves the box is held at its edge, what is held and pulls
 inwards is let go, and the rest is solved for again, until nothing changes: the lowest point of the
 box of W. The step goes there, or to the lowest point on the way: it is feasible, the objective only
-falls, and sets go on from it. From far away most of W leaves the box, which tells that it is early.
+falls, and sets go on from it. From far away most of W leaves the box, which tells that it is early:
+then something is added to the diagonal, so that the step is shorter (a proximal point).
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ def face_of(programmes: Programmes, number: int, tol: float) -> Face:
     return Face(own, W, g, lower, upper, members.T[W].double(), joining)
 
 
-def step_on(K: Tensor, programmes: Programmes, face: Face, tol: float) -> Step:
+def step_on(
+    K: Tensor, programmes: Programmes, face: Face, tol: float, damping: float = 1.0
+) -> Step:
     """Move a programme to the lowest point of its face, or towards it.
 
     Parameters
@@ -130,21 +133,25 @@ def step_on(K: Tensor, programmes: Programmes, face: Face, tol: float) -> Step:
         Its face.
     tol : float
         Largest violation at the end.
+    damping : float
+        Times what the rounding of K asks for on the diagonal.
     """
     try:
-        return _step(K, programmes, face, tol)
+        return _step(K, programmes, face, tol, damping)
     except torch.cuda.OutOfMemoryError:  # sets need less
         torch.cuda.empty_cache()
         return Step(False, 0)
 
 
-def _step(K: Tensor, programmes: Programmes, face: Face, tol: float) -> Step:
+def _step(K: Tensor, programmes: Programmes, face: Face, tol: float, damping: float) -> Step:
     rows = programmes.rows[face.own].long()[face.W]
     A = K[rows[:, None], rows].double()
     if programmes.shift is not None:
         A.diagonal().add_(programmes.shift[face.own][face.W])
     b = programmes.b[face.own][face.W]
-    found, factors = _lowest(A, face, b, _LETTING_GO * tol)
+    # K is positive semidefinite but for its rounding; what that leaves, later steps take
+    rounding = torch.finfo(torch.float32).eps * len(A) ** 0.5 * float(A.diagonal().abs().amax())
+    found, factors = _lowest(A, face, b, damping * rounding, _LETTING_GO * tol)
     if found is None:
         return Step(False, factors)
     step = found - b
@@ -158,16 +165,17 @@ def _step(K: Tensor, programmes: Programmes, face: Face, tol: float) -> Step:
     return Step(True, factors)
 
 
-def _lowest(A: Tensor, face: Face, b: Tensor, least: float) -> tuple[Tensor | None, int]:
-    """Return where the function is lowest within the box, and how many factors that took."""
+def _lowest(
+    A: Tensor, face: Face, b: Tensor, more: float, least: float
+) -> tuple[Tensor | None, int]:
+    """Return where the function, with more on its diagonal, is lowest, and the factors it took."""
     low, high = face.low - b, face.high - b
     held = torch.zeros(len(b), dtype=torch.int8, device=b.device)
     before, releases = [_EARLY * len(b)] * 2, True
     for factors in range(1, _FACTORS + 1):
         deadline.check()
-        solved = _solved(
-            A, face, torch.where(held > 0, high, torch.where(held < 0, low, 0.0)), held
-        )
+        edges = torch.where(held > 0, high, torch.where(held < 0, low, 0.0))
+        solved = _solved(A, face, edges, held, more)
         if solved is None:
             return None, factors
         step, pull = solved
@@ -186,7 +194,9 @@ def _lowest(A: Tensor, face: Face, b: Tensor, least: float) -> tuple[Tensor | No
     return None, _FACTORS
 
 
-def _solved(A: Tensor, face: Face, step: Tensor, held: Tensor) -> tuple[Tensor, Tensor] | None:
+def _solved(
+    A: Tensor, face: Face, step: Tensor, held: Tensor, more: float
+) -> tuple[Tensor, Tensor] | None:
     """Solve for the variables that are not held; return the step and what pulls at each then."""
     inside = (held == 0).nonzero()[:, 0]
     sums = face.sums[inside]
@@ -194,9 +204,7 @@ def _solved(A: Tensor, face: Face, step: Tensor, held: Tensor) -> tuple[Tensor, 
     if not len(inside):
         return None
     some = A[inside[:, None], inside]
-    # K is positive semidefinite but for its rounding; what that leaves, later steps take
-    rounding = torch.finfo(torch.float32).eps * len(A) ** 0.5
-    some.diagonal().add_(rounding * A.diagonal().abs().amax())
+    some.diagonal().add_(more)
     L, info = torch.linalg.cholesky_ex(some)
     if int(info):
         return None
@@ -208,7 +216,7 @@ def _solved(A: Tensor, face: Face, step: Tensor, held: Tensor) -> tuple[Tensor, 
     step = step.index_copy(0, inside, solved[:, 0] - solved[:, 1:] @ r)
     if int(failed) or not bool(step.isfinite().all()):
         return None
-    return step, face.g - A @ step - face.sums @ r
+    return step, face.g - A @ step - more * step - face.sums @ r
 
 
 def _move(K: Tensor, programmes: Programmes, face: Face, rows: Tensor, step: Tensor) -> None:

@@ -24,6 +24,7 @@ _LEAST = 64  # rounds before a step: a few milliseconds
 _FAR = 3.0  # times the tolerance: nearer, rounds are done soon
 _NEARER = 0.6  # of the violation where a step was in vain: what it falls to before the next, ...
 _LATER = 8  # ... or times the rounds that one costs
+_DAMPED, _MOST = 16.0, 256.0  # times the last, and at most: what a step in vain adds to K
 _AFTER = 2  # times the rounds that a factor costs: the next step mostly takes few
 _FACTOR = 35.0  # rounds that a small factor takes: calls, and looks at what came of it
 _STEP = 8  # factors that a first step takes, about
@@ -50,7 +51,8 @@ class Newton:
         self._matrices, self._programmes = matrices, programmes
         self._tol = np.broadcast_to(tol, number).astype(float)
         self._last, self._cost = np.zeros(number), np.full(number, float(_LEAST))
-        self._below, self._spent = np.full(number, np.inf), 0.0
+        self._below, self._damping = np.full(number, np.inf), np.full(number, _DAMPED)
+        self._spent = 0.0
 
     def due(self, going: Array, violations: Array, rounds: int) -> Array:
         """Return the programmes whose turn it is.
@@ -95,7 +97,14 @@ class Newton:
             return
         matrix = self._programmes.matrix
         K = self._matrices[0 if matrix is None else matrix[number]]
-        moved, factors = step_on(K, self._programmes, face, tol)
-        self._spent += one * factors
+        first = damping = float(self._damping[number])
+        while True:
+            moved, factors = step_on(K, self._programmes, face, tol, damping)
+            self._spent += one * factors
+            if moved or damping >= _MOST:
+                break
+            damping *= _DAMPED
+        easy = moved and damping == first
+        self._damping[number] = max(1.0, damping / _DAMPED) if easy else damping
         self._cost[number] = _AFTER * one
         self._below[number] = np.inf if moved else _NEARER * violation
