@@ -278,9 +278,8 @@ class CardRows:
     def order_along(self, direction: Array) -> Array | None:
         """Return the order of rows by x'direction; None where two rows have the same."""
         keys = _torch().nan_to_num(self._keys(direction)).sort()
-        if bool((keys.values[1:] == keys.values[:-1]).any()):
-            return None
-        return np.asarray(keys.indices.cpu().numpy())
+        same = bool((keys.values[1:] == keys.values[:-1]).any())
+        return None if same else np.asarray(keys.indices.cpu().numpy())
 
     def _keys(self, direction: Array) -> Any:
         towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
