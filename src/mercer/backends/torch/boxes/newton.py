@@ -30,7 +30,7 @@ _AFTER = 2  # times the rounds that a factor costs: the next step mostly takes f
 _FACTOR = 35.0  # rounds that a small factor takes: calls, and looks at what came of it
 # Factors whose time rounds have taken before the first step, and before others: most programmes are
 # at their ends by then, and the others will be long.
-_FIRST, _STEP = 24, 8
+_FIRST, _STEP = 16, 8
 _OPERATIONS = 5e8  # of a factor in the time of a round: 7 x 10^12 in a second
 
 
