@@ -112,6 +112,7 @@ def cores(monkeypatch):
         return products(x, y)
 
     monkeypatch.setattr(Device, "has_int8_cores", True)
+    assert whole_numbers.multiplies("cpu")
     monkeypatch.setattr(whole_numbers, "_products", counted)
     return asked
 
@@ -146,6 +147,32 @@ def test_only_distances_of_many_features_in_float32_are_made_so(cores):
     assert not cores
     matrix(2.0 * Gaussian(5.0), X)
     assert cores
+
+
+@pytest.mark.parametrize("wrong", [RuntimeError, NotImplementedError, None])
+def test_a_library_that_cannot_is_not_asked(cores, monkeypatch, wrong):
+    def products(x, y):
+        if wrong is not None:
+            raise wrong
+        return torch.zeros((len(x), len(y)), dtype=torch.int32)
+
+    X, _ = TABLES["over 255"]
+    wanted = matrix(Gaussian(5.0), X)
+    whole_numbers.multiplies.cache_clear()
+    monkeypatch.setattr(whole_numbers, "_products", products)
+    np.testing.assert_allclose(matrix(Gaussian(5.0), X), wanted, atol=1e-7)
+    whole_numbers.multiplies.cache_clear()
+
+
+def test_a_card_without_room_for_levels_goes_on(cores, monkeypatch):
+    def full(X):
+        raise torch.cuda.OutOfMemoryError
+
+    X, _ = TABLES["over 255"]
+    wanted = matrix(Gaussian(5.0), X)
+    monkeypatch.setattr(operands, "whole_numbers", full)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    np.testing.assert_allclose(matrix(Gaussian(5.0), X), wanted, atol=1e-7)
 
 
 def test_a_part_of_the_rows_has_numbers_of_its_own():

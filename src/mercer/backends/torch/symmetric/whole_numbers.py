@@ -15,6 +15,7 @@ rows. MNIST over 255: relative errors of 3e-16, and of 2e-8 where rows are float
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -118,6 +119,24 @@ def _padded(k: Tensor, unit: float) -> WholeNumbers:
     held[:n, :d] = k
     squares = k.to(torch.int32).square_().sum(dim=1, dtype=torch.int32)
     return WholeNumbers(held, torch.nn.functional.pad(squares, (0, _ROWS)), unit)
+
+
+@cache
+def multiplies(device: str) -> bool:
+    """Return whether a device multiplies 8-bit numbers, and right: asked once, of a small product.
+
+    Parameters
+    ----------
+    device : str
+        As torch names it.
+    """
+    x = torch.arange(_ROWS * _DEPTH).remainder(256).sub(_MIDDLE).to(torch.int8).view(_ROWS, _DEPTH)
+    wanted = x.double() @ x.double().T
+    try:
+        found = _products(x.to(device), x.to(device))
+    except (RuntimeError, NotImplementedError):  # a library without it
+        return False
+    return bool((found.cpu() == wanted).all())
 
 
 def _products(x: Tensor, y: Tensor) -> Tensor:
