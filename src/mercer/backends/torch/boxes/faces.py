@@ -110,7 +110,7 @@ def face_of(programmes: Programmes, number: int, tol: float) -> Face:
     g = programmes.F[own][W] - level[W]
     if programmes.epsilon is not None:  # at zero a variable goes to the side it is pulled to
         epsilon = programmes.epsilon[own][W]
-        rises = torch.where(free[W], b > 0, rising[W] > level[W])
+        rises = torch.where(b == 0, rising[W] > level[W], b > 0)
         g = g - torch.where(rises, epsilon, -epsilon)
         lower = torch.where((epsilon > 0) & rises, lower.clamp(min=0.0), lower)
         upper = torch.where((epsilon > 0) & ~rises, upper.clamp(max=0.0), upper)
@@ -184,7 +184,8 @@ def _lowest(
         back &= releases
         changes = int((over | under | back).sum())
         if not changes:
-            inside = torch.where(held > 0, face.high, torch.where(held < 0, face.low, b + step))
+            inside = torch.clamp(b + step, face.low, face.high)  # a sum may round past an edge
+            inside = torch.where(held > 0, face.high, torch.where(held < 0, face.low, inside))
             return inside, factors
         if factors == 1 and changes > before[0]:
             return None, factors
@@ -208,11 +209,13 @@ def _solved(
     L, info = torch.linalg.cholesky_ex(some)
     if int(info):
         return None
+    owed = face.sums.T @ step
+    if bool(((owed != 0) & ~has).any()):  # all of a sum are held, and no one is left to pay
+        return None
     right = (face.g - A @ step)[inside]
     solved = torch.cholesky_solve(torch.cat([right[:, None], sums], 1), L)
-    missing = torch.where(has, -(face.sums.T @ step), 0.0)
     corner = sums.T @ solved[:, 1:] + torch.diag((~has).double())
-    r, failed = torch.linalg.solve_ex(corner, sums.T @ solved[:, 0] - missing)
+    r, failed = torch.linalg.solve_ex(corner, sums.T @ solved[:, 0] + owed)
     step = step.index_copy(0, inside, solved[:, 0] - solved[:, 1:] @ r)
     if int(failed) or not bool(step.isfinite().all()):
         return None
