@@ -77,6 +77,7 @@ ROWS = {
     "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),
     "nystrom_tuned": alone(60, programmes.nystrom_tuned),
+    "logistic_features": alone(20, programmes.logistic_features),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),
     "round_trips": alone(15, products.round_trips),

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -50,8 +51,11 @@ class CardRows:
 
     def __init__(self, tensor: Any, host: Array | None = None) -> None:
         self.tensor, self._host = tensor, host
+        self._is_given = host is not None
         self.shape: tuple[int, int] = tuple(tensor.shape)
         self.dtype = _FLOATS[str(tensor.dtype)]
+        self._origin: tuple[Callable[[], CardRows | None], Array] | None = None
+        self._brought: list[tuple[Array, Array]] = []
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -69,8 +73,58 @@ class CardRows:
     def on_host(self) -> Array:
         """Return the rows in the memory of the processor, brought there once."""
         if self._host is None:
-            self._host = _brought(self.tensor)
+            self._host = self._from_origin()
+        if self._host is None:
+            self._host = _bring(self.tensor)
+            self._note()
         return self._host
+
+    def forget_given(self) -> None:
+        """Let go of an array of the caller's, who may change it from now on."""
+        if self._is_given:
+            self._host, self._is_given = None, False
+        self._origin = None
+
+    # --- what is known on the host of the rows that some were taken from ---------------------
+    #
+    # A fit brings its support vectors class by class, and then all of them. As long as the rows
+    # that they were taken from are there, what is known of these is not brought again.
+
+    def _of(self, rows: CardRows, index: Any) -> CardRows:
+        """Remember which rows of others these are; not who has them, or they would stay."""
+        origin, numbers = rows._origin or (ref(rows), np.arange(len(rows)))
+        self._origin = origin, numbers[index]
+        return self
+
+    def _from_origin(self) -> Array | None:
+        """Gather what is known on the host of the rows that these were taken from."""
+        if self._origin is None:
+            return self._known(np.arange(len(self))) if self._brought else None
+        origin, numbers = self._origin
+        whole = origin()
+        return None if whole is None else whole._known(numbers)
+
+    def _known(self, numbers: Array) -> Array | None:
+        """Return some rows where all of them are known on the host."""
+        if self._host is not None:
+            return _rows_of(self._host, numbers)
+        place, owner = np.full((2, len(self)), -1)
+        for k, (part, _) in enumerate(self._brought):
+            place[part], owner[part] = np.arange(len(part)), k
+        if not len(numbers) or (owner[numbers] < 0).any():
+            return None
+        found = np.empty((len(numbers), self.shape[1]), dtype=self.dtype)
+        for k, (_, rows) in enumerate(self._brought):
+            mine = np.flatnonzero(owner[numbers] == k)
+            found[mine] = _rows_of(rows, place[numbers[mine]])
+        return found
+
+    def _note(self) -> None:
+        """Tell the rows that these were taken from what was brought."""
+        origin, numbers = self._origin or (lambda: None, np.zeros(0, np.int64))
+        whole = origin()
+        if whole is not None and self._host is not None:
+            whole._brought.append((numbers, self._host))
 
     def copied(self) -> CardRows:
         """Return a copy on the card."""
@@ -91,8 +145,8 @@ class CardRows:
         rows, *columns = map(self._numbers, where)
         found = self.tensor[rows]
         if columns:
-            found = found[:, columns[0]]
-        return CardRows(found.contiguous())
+            return CardRows(found[:, columns[0]].contiguous())
+        return CardRows(found.contiguous())._of(self, where[0])
 
     def _numbers(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -152,9 +206,9 @@ class CardRows:
         """Multiply in float64, blocks of rows that are not; brought to the host."""
         right = self._sent(right)
         if self.tensor.dtype == right.dtype:
-            return _brought(self.tensor @ right)
+            return _bring(self.tensor @ right)
         found = [self.tensor[part].to(right.dtype) @ right for part in self._parts()]
-        return _brought(_torch().cat(found) if found else self.tensor.to(right.dtype) @ right)
+        return _bring(_torch().cat(found) if found else self.tensor.to(right.dtype) @ right)
 
     def squared_lengths(self) -> Array:
         """Return the squared length of each row, in float64."""
@@ -162,7 +216,7 @@ class CardRows:
         found = torch.empty(len(self), dtype=torch.float64, device=self.tensor.device)
         for part in self._parts():
             found[part] = self.tensor[part].to(torch.float64).square().sum(dim=1)
-        return _brought(found)
+        return _bring(found)
 
     def _parts(self) -> list[slice]:
         height = max(1, _ENTRIES // max(1, self.shape[1]))
@@ -278,11 +332,11 @@ class TurnedRows:
         """Multiply in float64, sums over blocks of rows that are not; brought to the host."""
         tensor, right = self.rows.tensor, self.rows._sent(right)
         if tensor.dtype == right.dtype:
-            return _brought(tensor.T @ right)
+            return _bring(tensor.T @ right)
         total = right.new_zeros((tensor.shape[1], *right.shape[1:]))
         for part in self.rows._parts():
             total += tensor[part].to(right.dtype).T @ right[part]
-        return _brought(total)
+        return _bring(total)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -313,7 +367,7 @@ def _torch() -> Any:
     return torch
 
 
-def _brought(tensor: Any) -> Array:
+def _bring(tensor: Any) -> Array:
     from mercer.staging import bring  # noqa: PLC0415  needs torch, which is there
 
     return np.asarray(bring(tensor).numpy())
@@ -337,6 +391,16 @@ def passing_fits() -> Iterator[None]:
         _PASSING.reset(token)
 
 
+def _rows_of(array: Array, numbers: Array) -> Array:
+    """Copy some rows, by all cores where torch can: support vectors are megabytes."""
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        return np.asarray(array[numbers])
+    import torch  # noqa: PLC0415  is there: the rows are those of a tensor
+
+    found = torch.from_numpy(array).index_select(0, torch.from_numpy(numbers))
+    return np.asarray(found.numpy())
+
+
 def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
     """Return what a fit found with its rows in the memory of the processor, wherever they stand.
 
@@ -351,8 +415,13 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
     """
     if isinstance(value, CardRows):
         return value if _PASSING.get() else value.on_host()
+    if hasattr(value, "keeps_card_rows"):
+        rows = getattr(getattr(value, "source", None), "X", None)
+        if isinstance(rows, CardRows):
+            rows.forget_given()
+        return value
     record = is_dataclass(value) and not isinstance(value, type)
-    if (not record and type(value) not in (tuple, list)) or hasattr(value, "keeps_card_rows"):
+    if not record and type(value) not in (tuple, list):
         return value
     known = {} if known is None else known
     if id(value) not in known:

@@ -69,6 +69,82 @@ def test_parts_are_taken_there(both):
         np.testing.assert_array_equal(found, X[index])
 
 
+@pytest.fixture
+def brought(monkeypatch):
+    """Count the rows that are brought to the host."""
+    counts = []
+
+    def counted(tensor):
+        counts.append(len(tensor))
+        return tensor.clone()
+
+    monkeypatch.setattr("mercer.staging.bring", counted)
+    return counts
+
+
+@pytest.mark.parametrize("order", ["C", "F", "read only"])
+def test_rows_that_are_on_the_host_are_not_brought(both, brought, order):
+    X, _ = both
+    host = np.asfortranarray(X) if order == "F" else X.copy()
+    host.flags.writeable = order != "read only"
+    rows = CardRows(torch.from_numpy(X.copy()), host)
+    some, mask = rng.integers(0, 50, 20), rng.random(20) < 0.5
+    found = rows[some][mask].on_host()
+    np.testing.assert_array_equal(found, X[some][mask])
+    np.testing.assert_array_equal(rows[5:30][some[:0]].on_host(), X[:0])
+    assert not brought and not np.shares_memory(found, host)
+    columns = rows[:, np.array([1, 2])][some]  # others are brought as before
+    np.testing.assert_array_equal(columns.on_host(), X[:, [1, 2]][some])
+    assert brought == [20]
+
+
+def test_what_was_brought_in_parts_is_not_brought_again(both, brought):
+    X, rows = both
+    parts = [rows[np.arange(k, 30, 3)] for k in range(3)]
+    for part in parts:
+        part.on_host()
+    assert brought == [10, 10, 10]
+    some = rng.permutation(30)[:17]
+    np.testing.assert_array_equal(rows[some].on_host(), X[some])
+    assert brought == [10, 10, 10]
+    np.testing.assert_array_equal(rows[25:40].on_host(), X[25:40])  # some are not known
+    assert brought[3:] == [15]
+
+
+def test_rows_do_not_hold_those_they_were_taken_from(both, brought):
+    X, _ = both
+    rows = CardRows(torch.from_numpy(X.copy()), X.copy())
+    some = rows[np.arange(4)]
+    del rows
+    np.testing.assert_array_equal(some.on_host(), X[:4])
+    assert brought == [4]
+
+
+def test_what_the_caller_changes_after_a_fit_is_not_read(both, brought):
+    X, _ = both
+    host = X.copy()
+    rows = CardRows(torch.from_numpy(X.copy()), host)
+    some = rows[np.arange(4)]
+    for one in (some, rows):
+        one.forget_given()
+    host[:] = 0.0
+    np.testing.assert_array_equal(some.on_host(), X[:4])
+    np.testing.assert_array_equal(rows.on_host(), X)
+    assert brought == [4, 50]
+
+
+def test_support_vectors_of_many_classes_are_brought_once(card, brought):
+    X = rng.standard_normal((90, 5))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    for rows, once in ((X, 0), (CardRows(torch.from_numpy(X.copy())), 1)):
+        brought.clear()
+        machine = mercer.SVC(kernel=Gaussian(2.0), C=3.0).fit(rows, y)
+        np.testing.assert_array_equal(machine.support_vectors_, X[machine.support_])
+        assert len(machine.n_support_) == 3
+        assert [n for n in brought if n in machine.n_support_] == once * list(machine.n_support_)
+        assert len(machine.support_) not in brought
+
+
 def test_everything_else_is_left_to_arrays(both):
     X, rows = both
     np.testing.assert_array_equal(rows + 1.0, X + 1.0)

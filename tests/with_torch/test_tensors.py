@@ -8,9 +8,9 @@ from mercer import foreign_arrays
 from mercer.kernels import Gaussian
 
 torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer import staging  # noqa: E402
 from mercer.backends.torch import backend  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device, full_float32  # noqa: E402
-from mercer.card_rows import CardRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((80, 4)), rng.standard_normal((9, 4))
@@ -199,7 +199,7 @@ def in_place(monkeypatch):
     monkeypatch.setattr(Device, "is_card", True)
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: False)
-    monkeypatch.setattr(CardRows, "on_host", _noting(brought, CardRows.on_host))
+    monkeypatch.setattr("mercer.staging.bring", _noting(brought, staging.bring))
     mercer.backends._try.cache_clear()
     with mercer.config(backend="torch"):  # without a card the CPU
         yield brought
@@ -207,10 +207,9 @@ def in_place(monkeypatch):
 
 
 def _noting(brought, verb):
-    def noted(self):
-        if self._host is None:  # else they are there already
-            brought.append(self.shape)
-        return verb(self)
+    def noted(tensor):
+        brought.append(tuple(tensor.shape))
+        return verb(tensor)
 
     return noted
 

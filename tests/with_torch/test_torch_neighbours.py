@@ -1,10 +1,15 @@
 """The nearest neighbours by kernels, in Triton's interpreter: the answers of the reference."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-pytest.importorskip("triton", reason="without Triton, plain torch runs")
+triton = pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from triton.runtime.errors import OutOfResources  # noqa: E402 - after the skips
 
 from mercer.backends.reference.backend import Reference  # noqa: E402
@@ -47,7 +52,9 @@ def compare(X, Y, count, expression=GAUSSIAN, backend=FUSED):
     np.testing.assert_allclose(squared, exact, rtol=1e-12, atol=1e-300)
 
 
-@pytest.mark.parametrize(("count", "features"), [(1, 1), (1, 17), (2, 6), (3, 64), (3, 200)])
+@pytest.mark.parametrize(
+    ("count", "features"), [(1, 1), (1, 17), (2, 6), (3, 64), (3, 200), (2, 600)]
+)
 @pytest.mark.parametrize("rows", [1, 130])
 def test_normal_rows_are_seldom_searched_again(rng, searched, count, features, rows):
     Y = rng.standard_normal((300, features))
@@ -176,7 +183,7 @@ def test_a_full_card_falls_to_fewer_rows_at_a_time(rng, monkeypatch, searched, r
 
 def test_no_other_column_is_nearer_than_the_bound(rng):
     """The bound is certain: of all columns that are no candidates, in float64."""
-    for features, split in ((3, False), (40, False), (40, True), (100, True)):
+    for features, split in ((3, False), (40, False), (40, True), (100, True), (700, False)):
         X, Y = rng.standard_normal((50, features)), rng.standard_normal((400, features))
         X[::7] *= 30.0
         found = Candidates(torch.from_numpy(Y), 2, split=split).search(torch.from_numpy(X))
@@ -185,6 +192,54 @@ def test_no_other_column_is_nearer_than_the_bound(rng):
         slack = D.min(axis=1) - found.bound.numpy()
         assert (slack >= 0).all()
         assert (slack <= 0.05 * np.square(X).sum(axis=1) + 5.0).all()
+
+
+COMPILE = """
+import subprocess, sys
+from triton import compile
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from mercer.backends.torch.fusing import candidates
+from mercer.backends.torch.fusing.launch import compiled
+
+kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "FOUND": "*fp32", "REST": "*fp32"}
+for depth in (16, 64, 512, 832):
+    text, at_once, stages = candidates._by_depth(depth)
+    fixed = {"BM": candidates._HEIGHT, "BN": candidates._WIDTH, "BD": at_once, "FAR": 3e38}
+    kernel = compiled(text)
+    names = kernel.arg_names
+    types = {k: "constexpr" if k in fixed else kinds.get(k, "i32") for k in names}
+    even = [k for k, name in enumerate(names) if name in kinds or name in ("stride", "depth")]
+    source = ASTSource(
+        kernel,
+        types,
+        {(names.index(k),): value for k, value in fixed.items()},
+        {(k,): [["tt.divisibility", 16]] for k in even},
+    )
+    options = {"num_warps": candidates._WARPS, "num_stages": stages}
+    made = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    with open(sys.argv[1], "wb") as file:
+        file.write(made.asm["cubin"])
+    told = subprocess.run([sys.argv[2], "-res-usage", sys.argv[1]], capture_output=True, text=True)
+    print(made.metadata.shared, *told.stdout.splitlines()[-1].split())
+"""
+
+
+def test_the_kernel_fits_a_card_and_spills_nothing(tmp_path):
+    """Compiled for sm_90, which needs no card: two programs share the registers of a processor."""
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    if not tool.exists():
+        pytest.skip("this Triton brings no cuobjdump")
+    command = [sys.executable, "-W", "ignore", "-c", COMPILE, str(tmp_path / "kernel"), str(tool)]
+    plain = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    told = subprocess.run(command, env=plain, capture_output=True, text=True, check=True).stdout
+    assert len(told.splitlines()) == 4
+    for line in told.splitlines():
+        shared, *usage = line.split()
+        found = dict(part.split(":") for part in usage if ":" in part)
+        assert int(shared) <= 227 << 10
+        assert int(found["REG"]) <= 128
+        assert found["STACK"] == found["LOCAL"] == "0"
 
 
 def test_chosen_pairs_are_measured_in_float64(rng):

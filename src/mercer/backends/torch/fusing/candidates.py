@@ -23,10 +23,12 @@ from mercer.backends.torch.fusing.launch import compiled
 Tensor: TypeAlias = torch.Tensor
 
 MOST = 64  # neighbours: beyond them buckets are as many as columns
-DEPTH = 512  # of products: a tile of rows is held from beginning to end
+DEPTH = 4096  # features: sums of more are rounded as much as 16-bit numbers are
+HELD = 512  # depth of products up to which a tile of rows is held from beginning to end
 _LEAST_DEPTH = 16  # of the smallest product of tensor cores
 _HEIGHT, _WIDTH, _WARPS = 128, 32, 8  # 108 registers on sm_90: two programs a processor, no spill
 _STAGES, _FEW_STAGES, _SHALLOW = 3, 2, 256  # few where columns are deep: shared memory
+_STEP, _STEP_STAGES = 64, 4  # features at a time, where rows are not held
 _EXPONENT = 8  # of the largest entry: far from both ends of 16-bit numbers
 _FAR = 3e38  # the score of no column: finite, since last bits are replaced
 _SUMS = 2.0**-22  # of |x| |y|, for each feature: rounding of sums on tensor cores, twice what it is
@@ -40,33 +42,48 @@ _SPLIT_BITS = 4  # the same where l is multiplied, too
 _SEARCH = """
 @triton.jit
 def kernel(
-    n, m, stride, wide, kept, X, Y, HY, FOUND, REST,
-    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, FAR: tl.constexpr,
+    n, m, stride, wide, kept, depth, X, Y, HY, FOUND, REST,
+    BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, FAR: tl.constexpr,
 ):
     rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
     part = tl.program_id(1)
     lanes = tl.arange(0, BN)
-    inner = tl.arange(0, D)
-    x = tl.load(X + rows[:, None] * D + inner[None, :])
+    inner = tl.arange(0, BD)
+    {before}
     first = tl.full((BM, BN), FAR, tl.float32)
     second = tl.full((BM, BN), FAR, tl.float32)
     third = tl.full((BM, BN), FAR, tl.float32)
     step = part * 0
     for start in range(part * BN, m, stride):
         columns = start + lanes
-        y = tl.load(Y + columns.to(tl.int64)[None, :] * D + inner[:, None])
-        score = tl.load(HY + columns)[None, :] - tl.dot(x, y)
+        there = Y + columns.to(tl.int64)[None, :] * {depth} + inner[:, None]
+        {product}
+        score = tl.load(HY + columns)[None, :] - p
         score = (score.to(tl.int32, bitcast=True) & kept | step).to(tl.float32, bitcast=True)
         step += 1
         after = tl.maximum(first, score)
         first = tl.minimum(first, score)
         third = tl.minimum(third, tl.maximum(second, after))
         second = tl.minimum(second, after)
-    there = FOUND + rows[:, None] * wide + (2 * part * BN + lanes)[None, :]
-    tl.store(there, first, mask=(rows < n)[:, None])
-    tl.store(there + BN, second, mask=(rows < n)[:, None])
+    out = FOUND + rows[:, None] * wide + (2 * part * BN + lanes)[None, :]
+    tl.store(out, first, mask=(rows < n)[:, None])
+    tl.store(out + BN, second, mask=(rows < n)[:, None])
     tl.store(REST + rows * tl.num_programs(1) + part, tl.min(third, axis=1), mask=rows < n)
 """
+# A tile of rows is held from beginning to end, or read again, some features at a time, for every
+# tile of columns.
+_HELD = _SEARCH.format(
+    depth="BD",
+    before="x = tl.load(X + rows[:, None] * BD + inner[None, :])",
+    product="p = tl.dot(x, tl.load(there))",
+)
+_STEPPED = _SEARCH.format(
+    depth="depth",
+    before="here = X + rows[:, None] * depth + inner[None, :]",
+    product="""p = tl.zeros((BM, BN), tl.float32)
+        for begin in range(0, depth, BD):
+            p = tl.dot(tl.load(here + begin), tl.load(there + begin), p)""",
+)
 
 
 class Found(NamedTuple):
@@ -127,27 +144,28 @@ class Candidates:
         n, device = len(rows), rows.device
         x = _side(rows, self._split, left=True, unit=_HEIGHT)
         half = self._half_squares(x.scale)
+        text, at_once, stages = _by_depth(x.rows.shape[1])
         found = torch.empty((n, self.width), dtype=torch.float32, device=device)
         rest = torch.empty((n, self._parts), dtype=torch.float32, device=device)
-        depth = x.rows.shape[1]
         with torch.cuda.device_of(rows):  # Triton launches on the current one
-            compiled(_SEARCH)[(triton.cdiv(n, _HEIGHT), self._parts)](
+            compiled(text)[(triton.cdiv(n, _HEIGHT), self._parts)](
                 n,
                 len(half),
                 self._parts * _WIDTH,
                 self.width,
                 -(1 << self._bits),
+                x.rows.shape[1],
                 x.rows,
                 self._y.rows,
                 half,
                 found,
                 rest,
-                D=depth,
                 BM=_HEIGHT,
                 BN=_WIDTH,
+                BD=at_once,
                 FAR=_FAR,
                 num_warps=_WARPS,
-                num_stages=_STAGES if depth <= _SHALLOW else _FEW_STAGES,
+                num_stages=stages,
             )
         scores, places = found.topk(self._count + 1, dim=1, largest=False)
         least = torch.minimum(scores[:, -1], rest.amin(dim=1)).double()
@@ -198,7 +216,7 @@ def suits(count: int, columns: int, features: int) -> bool:
 
     Examples
     --------
-    >>> suits(10, 10_000, 64), suits(10, 1000, 64), suits(10, 10_000, 1000)
+    >>> suits(10, 10_000, 64), suits(10, 1000, 64), suits(10, 10_000, 5000)
     (True, False, False)
     """
     enough = columns >= _COLUMNS * max(_WIDTH, buckets(count))
@@ -207,11 +225,18 @@ def suits(count: int, columns: int, features: int) -> bool:
 
 def splits(features: int) -> bool:
     """Return whether rows of so many features can be searched as h + l."""
-    return 3 * features <= DEPTH
+    return 3 * features <= HELD
+
+
+def _by_depth(depth: int) -> tuple[str, int, int]:
+    """Return the kernel for rows of a depth, how many features it reads at a time, and stages."""
+    if depth > HELD:
+        return _STEPPED, _STEP, _STEP_STAGES
+    return _HELD, depth, _STAGES if depth <= _SHALLOW else _FEW_STAGES
 
 
 def _side(block: Tensor, split: bool, *, left: bool, unit: int) -> _Side:
-    """Write rows as products read them: a multiple of a unit of them, a power of two deep."""
+    """Write rows as products read them: padded by zeros to a multiple of a unit, and in depth."""
     scale = _scale(block)
     scaled = scale * block
     high = scaled.to(torch.float16)
@@ -223,6 +248,8 @@ def _side(block: Tensor, split: bool, *, left: bool, unit: int) -> _Side:
     parts = ([high, low, high] if left else [low, high, high]) if split else [high]
     rows = torch.cat(parts, dim=1)
     depth = max(_LEAST_DEPTH, triton.next_power_of_2(rows.shape[1]))
+    if depth > HELD:
+        depth = triton.cdiv(rows.shape[1], _STEP) * _STEP
     missing = (0, depth - rows.shape[1], 0, -len(rows) % unit)
     return _Side(torch.nn.functional.pad(rows, missing), scale, *lengths)
 
