@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from mercer.backends.torch.boxes import descents
+from mercer.backends.torch.boxes import rounds
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text
 from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
 
@@ -77,7 +77,7 @@ def compiled(folder, size):
 
 def descend_alone(monkeypatch, size, follow, solve):
     """Let descents run by these, in narrow groups, on any device."""
-    monkeypatch.setattr(descents, "_size_of_sets", lambda device, running: size)
-    monkeypatch.setattr(descents, "_NARROWEST", 4)
-    monkeypatch.setattr(descents, "_follow_kernel", follow)
-    monkeypatch.setattr(descents, "_solve_kernel", solve)
+    monkeypatch.setattr(rounds, "_size_of_sets", lambda device, running: size)
+    monkeypatch.setattr(rounds, "_NARROWEST", 4)
+    monkeypatch.setattr(rounds, "_follow_kernel", follow)
+    monkeypatch.setattr(rounds, "_solve_kernel", solve)

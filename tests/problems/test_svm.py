@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.certificates import certify
 from mercer.gram import Need, PartGram, PrecomputedGram, ShiftedGram, exact, make_gram
-from mercer.gram.exact_parts import exact_block, exact_rows
+from mercer.gram.exact_parts import exact_block, exact_rows, exact_rows_of_several
 from mercer.kernels import Gaussian
 from mercer.problems import BoxQP, Dual, Duals, Many
 from mercer.problems.margin import svm
@@ -224,6 +224,27 @@ def test_a_shift_under_repeated_points_is_no_layer():
     v = np.array([1.0, -2.0, 3.0])
     np.testing.assert_allclose(exact(gram) @ v, gram.dense() @ v, atol=1e-12)
     np.testing.assert_allclose(exact_rows(gram, np.arange(3), v), gram.dense() @ v, atol=1e-12)
+
+
+@pytest.mark.parametrize("together", [1 << 20, 0])
+def test_rows_of_several_products_are_those_of_each(monkeypatch, together):
+    monkeypatch.setattr("mercer.gram.exact_parts._TOGETHER", together)
+    index = np.array([5, 3, 70, 5, 12])  # 5 twice, as above and below a tube
+    grams = [GRAM, PartGram(GRAM, index), ShiftedGram(PartGram(GRAM, index[:3]), 0.5)]
+    asked = [(gram, np.array([2, 0]), rng.standard_normal(gram.shape[0])) for gram in grams]
+    asked.append((GRAM, np.array([7]), np.zeros(90)))
+    for found, (gram, rows, v) in zip(exact_rows_of_several(asked), asked, strict=True):
+        np.testing.assert_allclose(found, (gram.dense() @ v)[rows], atol=1e-12)
+
+
+def test_the_largest_rounding_of_a_product_is_that_of_all():
+    index = np.flatnonzero(np.arange(90) % 3 != 1)
+    for gram in (GRAM, PartGram(GRAM, index), ShiftedGram(PartGram(GRAM, index), 0.5)):
+        n = gram.shape[0]
+        problem = svm.svc(gram, np.where(np.arange(n) % 2, 1.0, -1.0), np.ones(n))
+        b = rng.standard_normal(n)
+        wanted = problem.product_rounding(b).max()
+        np.testing.assert_allclose(problem.largest_product_rounding(b), wanted, rtol=1e-12)
 
 
 def test_many_share_a_certificate():

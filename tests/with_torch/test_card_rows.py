@@ -69,12 +69,88 @@ def test_parts_are_taken_there(both):
         np.testing.assert_array_equal(found, X[index])
 
 
+@pytest.fixture
+def brought(monkeypatch):
+    """Count the rows that are brought to the host."""
+    counts = []
+
+    def counted(tensor):
+        counts.append(len(tensor))
+        return tensor.clone()
+
+    monkeypatch.setattr("mercer.staging.bring", counted)
+    return counts
+
+
+@pytest.mark.parametrize("order", ["C", "F", "read only"])
+def test_rows_that_are_on_the_host_are_not_brought(both, brought, order):
+    X, _ = both
+    host = np.asfortranarray(X) if order == "F" else X.copy()
+    host.flags.writeable = order != "read only"
+    rows = CardRows(torch.from_numpy(X.copy()), host)
+    some, mask = rng.integers(0, 50, 20), rng.random(20) < 0.5
+    found = rows[some][mask].on_host()
+    np.testing.assert_array_equal(found, X[some][mask])
+    np.testing.assert_array_equal(rows[5:30][some[:0]].on_host(), X[:0])
+    assert not brought and not np.shares_memory(found, host)
+    columns = rows[:, np.array([1, 2])][some]  # others are brought as before
+    np.testing.assert_array_equal(columns.on_host(), X[:, [1, 2]][some])
+    assert brought == [20]
+
+
+def test_what_was_brought_in_parts_is_not_brought_again(both, brought):
+    X, rows = both
+    parts = [rows[np.arange(k, 30, 3)] for k in range(3)]
+    for part in parts:
+        part.on_host()
+    assert brought == [10, 10, 10]
+    some = rng.permutation(30)[:17]
+    np.testing.assert_array_equal(rows[some].on_host(), X[some])
+    assert brought == [10, 10, 10]
+    np.testing.assert_array_equal(rows[25:40].on_host(), X[25:40])  # some are not known
+    assert brought[3:] == [15]
+
+
+def test_rows_do_not_hold_those_they_were_taken_from(both, brought):
+    X, _ = both
+    rows = CardRows(torch.from_numpy(X.copy()), X.copy())
+    some = rows[np.arange(4)]
+    del rows
+    np.testing.assert_array_equal(some.on_host(), X[:4])
+    assert brought == [4]
+
+
+def test_what_the_caller_changes_after_a_fit_is_not_read(both, brought):
+    X, _ = both
+    host = X.copy()
+    rows = CardRows(torch.from_numpy(X.copy()), host)
+    some = rows[np.arange(4)]
+    for one in (some, rows):
+        one.forget_given()
+    host[:] = 0.0
+    np.testing.assert_array_equal(some.on_host(), X[:4])
+    np.testing.assert_array_equal(rows.on_host(), X)
+    assert brought == [4, 50]
+
+
+def test_support_vectors_of_many_classes_are_brought_once(card, brought):
+    X = rng.standard_normal((90, 5))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    for rows, once in ((X, 0), (CardRows(torch.from_numpy(X.copy())), 1)):
+        brought.clear()
+        machine = mercer.SVC(kernel=Gaussian(2.0), C=3.0).fit(rows, y)
+        np.testing.assert_array_equal(machine.support_vectors_, X[machine.support_])
+        assert len(machine.n_support_) == 3
+        assert [n for n in brought if n in machine.n_support_] == once * list(machine.n_support_)
+        assert len(machine.support_) not in brought
+
+
 def test_everything_else_is_left_to_arrays(both):
     X, rows = both
     np.testing.assert_array_equal(rows + 1.0, X + 1.0)
     np.testing.assert_array_equal(2.0 - rows, 2.0 - X)
     np.testing.assert_array_equal(X * rows, X * X)
-    np.testing.assert_array_equal(np.ones(50, X.dtype) @ rows, np.ones(50, X.dtype) @ X)
+    np.testing.assert_array_equal(np.ones(50, np.float32) @ rows, np.ones(50, np.float32) @ X)
     np.testing.assert_array_equal(abs(rows), abs(X))
     np.testing.assert_array_equal(rows == X, np.ones(X.shape, bool))
     np.testing.assert_array_equal(np.isfinite(rows), np.isfinite(X))
@@ -83,6 +159,57 @@ def test_everything_else_is_left_to_arrays(both):
     assert type(pickle.loads(pickle.dumps(rows))) is np.ndarray
     with pytest.raises(AttributeError):
         rows.no_such_word  # noqa: B018
+
+
+def test_products_are_made_there_in_float64(both, monkeypatch):
+    X, rows = both
+    double = X.astype(float)
+    monkeypatch.setattr("mercer.card_rows._ENTRIES", 100)  # several blocks
+    monkeypatch.setattr(CardRows, "on_host", lambda self: pytest.fail("the rows have travelled"))
+    for shape in ((), (1,), (3,), (0,)):
+        W, V = rng.standard_normal((7, *shape)), rng.standard_normal((50, *shape))
+        np.testing.assert_allclose(rows @ W, double @ W, atol=1e-12)
+        np.testing.assert_allclose(rows.T @ V, double.T @ V, atol=1e-12)
+        np.testing.assert_allclose(V.T @ rows, V.T @ double, atol=1e-12)
+        np.testing.assert_allclose(W.T @ rows.T, W.T @ double.T, atol=1e-12)
+        np.testing.assert_allclose(abs(rows.T) @ V, abs(double.T) @ V, atol=1e-12)
+    np.testing.assert_allclose(rows[:3] @ rows.T, double[:3] @ double.T, atol=1e-12)
+    np.testing.assert_allclose(rows.squared_lengths(), (double**2).sum(axis=1), rtol=1e-14)
+
+
+def test_other_forms_of_the_rows_stay_there(both):
+    X, rows = both
+    double, mean = rows.astype(np.float64), X.mean(axis=0, dtype=float)
+    below, moved = rows.below(rows[:3]), double.from_origin(mean)
+    assert all(isinstance(one, CardRows) for one in (double, below, moved))
+    assert double.dtype == np.float64 and rows.astype(X.dtype, copy=False) is rows
+    np.testing.assert_array_equal(double, X.astype(float))
+    np.testing.assert_array_equal(below, np.concatenate([X, X[:3]]))
+    np.testing.assert_array_equal(moved, X.astype(float) - mean)
+    np.testing.assert_array_equal(list(rows.T), list(X.T))
+    np.testing.assert_array_equal(rows.T + 1.0, X.T + 1.0)
+
+
+def test_what_a_full_card_has_no_room_for_is_made_here(both, monkeypatch):
+    X, rows = both
+    full = torch.cuda.OutOfMemoryError("full")
+
+    class Full:
+        shape, dtype, device = rows.tensor.shape, rows.tensor.dtype, rows.tensor.device
+
+        def __getattr__(self, name):
+            raise full
+
+        __getitem__ = __sub__ = __getattr__
+
+    moved = CardRows(Full(), X)
+    monkeypatch.setattr(torch, "cat", lambda *_: moved.tensor.cat)
+    assert isinstance(moved[np.arange(3)], np.ndarray)
+    np.testing.assert_array_equal(moved[np.arange(3)], X[:3])
+    np.testing.assert_array_equal(moved.from_origin(np.ones(7)), X - np.ones(7))
+    np.testing.assert_array_equal(moved.below(moved), np.concatenate([X, X]))
+    other = np.float32 if X.dtype == np.float64 else np.float64
+    np.testing.assert_array_equal(moved.astype(other), X.astype(other))
 
 
 def test_equal_rows_project_alike_wherever_they_lie():

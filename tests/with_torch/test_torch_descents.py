@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import compiled, descend_alone  # noqa: E402
 
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import descents, grids, paths  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes import descents, grids, paths, programmes, rounds  # noqa: E402 - after the skip
 from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
 from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
 from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
@@ -252,7 +252,7 @@ def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, running, 
         multi_processor_count = 132
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    assert descents._size_of_sets("cuda:0", running) == size
+    assert rounds._size_of_sets("cuda:0", running) == size
 
 
 def test_the_last_programmes_go_on_with_larger_sets(on_cpu, monkeypatch):
@@ -264,7 +264,7 @@ def test_the_last_programmes_go_on_with_larger_sets(on_cpu, monkeypatch):
 
     monkeypatch.setattr(descents, "_FIRST", 1)
     monkeypatch.setattr(descents, "_ROUNDS", 1)
-    monkeypatch.setattr(descents, "_size_of_sets", size_of)
+    monkeypatch.setattr(rounds, "_size_of_sets", size_of)
     for box, answer in zip(boxes, descend(boxes, 1e-4, 10**6), strict=True):
         best = objective(box, on_stored(K, box, 1e-4, 10**6, None).b)
         assert answer.violation <= 1e-4 and abs(answer.b.sum()) < 1e-9
@@ -365,6 +365,6 @@ def test_multipliers_are_those_of_the_host():
     falling = np.where(rng.random((6, 9)) < 0.3, rising, rising + 1.0)
     falling[2] = rising[2] + 1.0  # none is free
     rising[3], falling[4], rising[5], falling[5] = -np.inf, np.inf, -np.inf, np.inf
-    found = grids._multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
+    found = programmes.multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
     wanted = [multiplier(r, f) for r, f in zip(rising, falling, strict=True)]
     np.testing.assert_allclose(found, wanted, atol=1e-15)

@@ -111,6 +111,44 @@ def test_sums_of_numbers_that_are_none_have_no_solution():
         assert np.isnan(total.factor(1.0).solve(np.ones(20))).all()
 
 
+def test_points_are_mixed_before_or_after_their_products():
+    """L^-1 B B' L'^-1 either way; not late where L^-1 would make too much of rounding."""
+    K, B = definite(20), rng.standard_normal((20, 90))
+    L = np.linalg.cholesky(K)
+    made = backend.DeviceFactor(torch.from_numpy(L), HERE)
+    G = np.linalg.solve(L, B)
+    wanted = np.linalg.cholesky(G @ G.T + L.T @ L + 0.5 * np.eye(20))
+    for late in (True, False):
+        total = squares(made, torch.zeros(20).double(), 1.0, HERE)
+        if late:
+            blocks = iter([torch.from_numpy(B[:, :50]), torch.from_numpy(B[:, 50:])])
+            assert total.add_mixed(blocks, 90, 0.5)
+        else:
+            total.add(torch.from_numpy(G))
+        np.testing.assert_allclose(total.factor(0.5).lower(), wanted, rtol=1e-9)
+    small = backend.DeviceFactor(1e-8 * torch.from_numpy(L), HERE)
+    total = squares(small, torch.zeros(20).double(), 1.0, HERE)
+    assert not total.add_mixed(iter([torch.from_numpy(B)]), 90, 0.5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_factors_of_features_are_those_of_all_points(card, bias):
+    """G'TG + penalty of half the points and of the landmarks, by NumPy."""
+    X, Z = rng.standard_normal((80, 2)), rng.standard_normal((6, 2))
+    kernel, index = Gaussian(1.0), np.sort(rng.choice(80, 40, replace=False))
+    K = np.array(kernel(Z, Z))
+    L = np.linalg.cholesky(K)
+    made = backend.DeviceFactor(torch.from_numpy(L), HERE)
+    rows = landmarks.DeviceRows(kernel.expression(), X, Z, made, HERE, False)
+    share = rng.random(40) + 0.5
+    found = rows(np.ones(80), np.ones((80, 1)), bias).factor(index, share, 0.3, 0.1).lower()
+    F = np.linalg.solve(L, np.array(kernel(X, Z)).T).T
+    mean = share @ F[index] / share.sum() if bias else np.zeros(6)
+    G = F[index] - mean
+    wanted = (G.T * share) @ G + 0.3 * (L - mean).T @ (L - mean) + 0.1 * np.eye(6)
+    np.testing.assert_allclose(found @ found.T, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_many_landmarks_are_worked_with_as_a_triangle(card, monkeypatch, bias):
     """The landmarks alone precondition, and the answer is that of the host."""

@@ -23,6 +23,7 @@ from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.stored import Factor
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
@@ -267,6 +268,11 @@ class NystromFeatures(Features):
         """Return the same function by coefficients of the landmarks: c = L'^-1 w."""
         coef = self.mix(weights)
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
+
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Evaluate and solve where the factor is."""
+        bound = self.bound(X)
+        return None if bound is None else bound.features()
 
     def __call__(self, X: Any) -> Array:
         """Evaluate the kernel at the landmarks, and multiply by L^-1."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mercer.array_types import Array, Index
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.long_arrays import Operator
 
 if TYPE_CHECKING:
     from mercer.backends.contract import GroupAnswer, Groups, Poll
@@ -86,6 +87,10 @@ class StoredMatrix(ABC):
     @abstractmethod
     def product(self, V: Array) -> Array:
         """Return K V in float64 for V (n, k); as `Backend.symmetric_product`."""
+
+    def operator(self) -> Operator:
+        """Return its products with arrays that lie where it does."""
+        return Operator(self.product)
 
     @abstractmethod
     def combination(self, points: Array, coef: Array) -> Array:

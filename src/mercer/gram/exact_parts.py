@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from mercer.gram.transformed.centered import CenteredGram
 from mercer.gram.transformed.scaled import ScaledGram
 from mercer.points import take
 
+# Entries of K for several programmes: up to here, one product of all that is asked for takes less
+# time than one for each of them.
+_TOGETHER = 1 << 20
 _ROWS_AT_ONCE = 256  # of a given matrix, so that no copy of all of it is made
 
 
@@ -81,6 +85,43 @@ def exact_rows(gram: Gram, rows: Array, coef: Array) -> Array:
     points, where = np.unique(unwrapped.index[used], return_inverse=True)
     merged = np.bincount(where, coef[used], len(points))
     return exact_sums(unwrapped.base, unwrapped.index[rows], points, merged)[:, 0] + shifted
+
+
+def exact_rows_of_several(asked: Sequence[tuple[Gram, Array, Array]]) -> list[Array]:
+    """Return `exact_rows` for several Grams on one base, by one product where they are few.
+
+    Parameters
+    ----------
+    asked : sequence of (Gram, (m,) int array, (n,) array)
+        As `exact_rows` takes them; Grams share their base.
+
+    Returns
+    -------
+    list of (m,) arrays
+        The rows of each product.
+    """
+    parts = [gram.unwrapped() for gram, _, _ in asked]
+    places, sums = [], []
+    for part, (_, rows, coef) in zip(parts, asked, strict=True):
+        index = np.arange(len(coef)) if part.index is None else part.index
+        used = np.flatnonzero(coef)
+        points, where = np.unique(index[used], return_inverse=True)
+        places.append(index[rows])
+        sums.append((points, np.bincount(where, coef[used], len(points))))
+    every = np.unique(np.concatenate(places)), np.unique(np.concatenate([p for p, _ in sums]))
+    if len(every[0]) * len(every[1]) > _TOGETHER:
+        return [exact_rows(*one) for one in asked]
+    right = np.zeros((len(every[1]), len(asked)))
+    for k, (points, total) in enumerate(sums):
+        right[np.searchsorted(every[1], points), k] = total
+    found = exact_sums(parts[0].base, *every, right)
+    shifted = [
+        0.0 if part.shift is None else part.shift[rows] * coef[rows]
+        for part, (_, rows, coef) in zip(parts, asked, strict=True)
+    ]
+    return [
+        found[np.searchsorted(every[0], place), k] + shifted[k] for k, place in enumerate(places)
+    ]
 
 
 def exact_block(gram: Gram, index: Array) -> Array:

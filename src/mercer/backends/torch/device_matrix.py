@@ -15,6 +15,7 @@ from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import GroupAnswer, Groups, Poll
 from mercer.backends.host_matrix import HostFactor, HostMatrix
 from mercer.backends.lapack import interruptible
+from mercer.backends.long_arrays import Operator
 from mercer.backends.reference.partition import partition
 from mercer.backends.stored import Factor, PathsOn, StoredMatrix
 from mercer.backends.torch.boxes.confirmation import Block, Exact
@@ -28,6 +29,7 @@ from mercer.backends.torch.device import (
     parts,
     to_host,
 )
+from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor: TypeAlias = torch.Tensor
@@ -95,6 +97,10 @@ class DeviceMatrix(StoredMatrix):
     def product(self, V: Array) -> Array:
         """Multiply there; entries of float32 in float32, added up in float64."""
         return multiply(self.tensor, V, self._device)
+
+    def operator(self) -> Operator:
+        """Multiply tensors, which stay there."""
+        return Operator(partial(product, self.tensor), DeviceArrays(self._device))
 
     def combination(self, points: Array, coef: Array) -> Array:
         """Multiply rows by coefficients there, in float64."""

@@ -13,6 +13,7 @@ import torch
 from mercer.array_types import Array, Index, Points
 from mercer.backends.lowering.inputs import operand
 from mercer.backends.torch.device import Device
+from mercer.backends.torch.symmetric.whole_numbers import WholeNumbers, whole_numbers
 from mercer.card_rows import CardRows
 from mercer.expression import SqDist, Statistic
 from mercer.places import current_place
@@ -62,9 +63,15 @@ class Rows:
         """The largest magnitude of an entry, about the centre."""
         return float(self.block(slice(None)).abs().amax()) if math.prod(self.shape) else 0.0
 
+    @cached_property
+    def whole(self) -> WholeNumbers | None:
+        """The rows as whole numbers, where they are on the device and are such numbers."""
+        return whole_numbers(self._rows) if self.is_resident else None
+
     def taken(self, index: Tensor) -> Rows:
         """Return some rows about the same centre, copied on the device."""
         other = copy(self)
+        other.__dict__.pop("whole", None)
         other._rows, other.shape = self._rows[index], (len(index), self.shape[1])
         return other
 

@@ -15,6 +15,7 @@ from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends.contract import Pairs
 from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.long_arrays import Operator
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.lower import lower
 from mercer.backends.stored import StoredMatrix
@@ -26,6 +27,7 @@ from mercer.backends.torch.device import (
     tensor_type,
     to_host,
 )
+from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
@@ -33,6 +35,7 @@ from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare
+from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
 from mercer.expression import Expression
 from mercer.points import row_count
 from mercer.resources import MemoryBudgetError
@@ -172,33 +175,28 @@ class TorchPairs(Pairs):
         return K
 
     def _fill(self, K: Tensor) -> None:
-        n = self.shape[0]
+        whole = None
+        if self._type is torch.float32:
+            operands = self._program, self.leaves, self._row_terms
+            whole = by_whole_numbers(*operands, self._device)
+        fused = self._fused if whole is None else None
 
-        def fill(entries: int) -> None:
-            for part in parts(n, entries // max(1, n)):
-                if self._fused is not None and self._fused.deep is not None:
-                    block = self._fused.deep.block(part, slice(part.start, n))
-                elif self._fused is not None:
-                    block = self._fused.rows(part)[:, part.start :]
-                else:
-                    block = self.block(part, slice(part.start, n))
-                K[part, part.start :] = block
-                self._mirror(block, K[part.start :, part])
-                square = K[part, part]
-                square.copy_(square.triu() + square.triu(1).T)
-            if self._fused is not None:  # of products: not exactly what a row has with itself
-                K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
+        def some_rows(part: slice, across: slice) -> Tensor:
+            assert fused is not None
+            return fused.rows(part)[:, across]
 
-        self._device.in_blocks(fill, f"the kernel matrix of {n} points")
+        evaluate = whole or self.block
+        if fused is not None:
+            evaluate = some_rows if fused.deep is None else fused.deep.block
 
-    def _mirror(self, block: Tensor, out: Tensor) -> None:
-        if not (block.is_cuda and out.is_cuda and self._fuses and block.stride(1) == 1):
-            out.copy_(block.T)
-            return
-        from mercer.backends.torch.fusing.mirrors import write_mirrored  # noqa: PLC0415  imports Triton
+        def write(entries: int) -> None:
+            fill(K, evaluate, entries, self._fuses)
+            if fused is not None:  # of products: not exactly what a row has with itself
+                K.diagonal().copy_(self._device.put(self._diagonal, self.dtype))
 
-        write_mirrored(block, out)
+        self._device.in_blocks(write, f"the kernel matrix of {self.shape[0]} points")
 
+    @cached_property
     def _diagonal(self) -> Array:
         with np.errstate(all="ignore"):
             return diagonal(self._expression, self._X)
@@ -220,6 +218,10 @@ class TorchPairs(Pairs):
             return self.product(right, entries) * scales
 
         return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+
+    def operator(self) -> Operator:
+        """Multiply tensors, which stay on the device."""
+        return Operator(self.times, DeviceArrays(self._device))
 
     def sweep(self, right: Tensor, change: Callable[[slice, Tensor], Tensor]) -> Tensor:
         """Return K' g(K right), each block of rows evaluated once; g is given rows and values."""
@@ -273,6 +275,16 @@ class TorchPairs(Pairs):
         other.__dict__["_fused"] = None if self._fused is None else self._fused.part(rows, across)
         return other
 
+    def stored_part(self, index: Array) -> StoredMatrix | None:
+        """Evaluate some rows with themselves where they lie, and leave the matrix there."""
+        part = self.part(index, index) if self._symmetric else None
+        if part is None:
+            return None
+        part._symmetric = True
+        part.__dict__["_diagonal"] = self._diagonal[index]
+        there = part._evaluated()
+        return None if there is None else DeviceMatrix(there, self._device)
+
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
         other = copy(self)
@@ -295,10 +307,25 @@ class TorchPairs(Pairs):
             return self._fused.product(right)
         out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
         width = min(max(1, m), _WIDTH)
+        if self._symmetric and self._type is torch.float64:
+            return self._by_halves(right, out, width, entries // width)
         with full_float32():
             for part in parts(n, entries // width):
                 for across in parts(m, width):
                     out[part] += self.block(part, across) @ right[across]
+        return out
+
+    def _by_halves(self, right: Tensor, out: Tensor, width: int, height: int) -> Tensor:
+        """Add K right to what is there: entries above the diagonal count for both sides of it."""
+        n = self.shape[0]
+        for part in parts(n, height):
+            for some in parts(n - part.start, width):
+                across = slice(part.start + some.start, part.start + some.stop)
+                block = self.block(part, across)
+                out[part] += block @ right[across]
+                beyond = slice(max(across.start, part.stop), across.stop)
+                if beyond.start < beyond.stop:
+                    out[beyond] += block[:, beyond.start - across.start :].T @ right[part]
         return out
 
     def nearest(self) -> Tensor:

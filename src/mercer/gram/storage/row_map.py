@@ -10,6 +10,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.backends import Pairs
 from mercer.backends.landmark_rows import BoundRows
+from mercer.card_rows import CardRows
 from mercer.gram.base import Expansion
 from mercer.gram.storage.factored import over_features, squared_lengths
 
@@ -47,6 +48,15 @@ class RowMap(ABC):
     @abstractmethod
     def __call__(self, X: Any) -> Array:
         """Return the features of rows, float64."""
+
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Return the features of rows on a card, made there; None where it has no room or way."""
+        return None
+
+    def placed(self, X: Points) -> Any:
+        """Return the features of rows where these lie, or here."""
+        there = self.features_on_card(X) if isinstance(X, CardRows) else None
+        return self(X) if there is None else there
 
     def write(self, X: Points, out: Array) -> None:
         """Write the features of rows to an array (n, dimension)."""

@@ -15,6 +15,7 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
+from mercer.card_rows import CardRows
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
@@ -27,7 +28,7 @@ _ENTRIES = 1 << 20  # of a block that is evaluated: 8 MB, so that what is done o
 _LEAST = 1024  # rows of a thread
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
 _WRITTEN = 1024  # rows that a thread writes features of at a time, and moves while in its cache
-_ON_CARD = ("_there", "_back")  # what is not pickled
+_ON_CARD = ("_there", "_back", "placed")  # what is not pickled
 _COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
 
 Changed = Callable[[slice, Array], Array]
@@ -93,6 +94,14 @@ class StreamedGram(FactoredGram):
     def factor(self) -> Any:
         """Write out the features, and keep them."""
         return self.write_out()
+
+    @cached_property
+    def placed(self) -> Any:
+        """Write out the features on the card of the points, where it has room; else here."""
+        if self.written is not None or not isinstance(self.X, CardRows):
+            return self.factor
+        found = self.map.features_on_card(self.X.astype(np.float64, copy=False))
+        return self.factor if found is None else found
 
     def write_out(self, origin: Array | None = None) -> Array:
         """Write out the features, less those of an origin, for the caller to change or keep."""
@@ -260,8 +269,10 @@ class StreamedGram(FactoredGram):
 
     def diag(self) -> Array:
         """Return the squared lengths of the features, block by block."""
-        if self.written is not None:
+        if self.written is not None or "placed" in vars(self):
             return super().diag()
+        if isinstance(self.X, CardRows):
+            return self.map.squared_lengths(self.X)
         out = np.empty(self.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
             for rows in self.parts(self.rank):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.card_rows import at_rest
 from mercer.certificates import certify
 from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.extremes import refuse_extremes
@@ -36,7 +37,7 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
-from mercer.points import take, to_host
+from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
@@ -142,7 +143,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         self.support_ = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
         self.dual_coef_ = coef[self.support_]
         empty = self._is_precomputed()  # rows of the matrix would be no vectors
-        self.support_vectors_ = np.empty((0, 0)) if empty else to_host(take(X, self.support_))
+        self.support_vectors_ = np.empty((0, 0)) if empty else at_rest(take(X, self.support_))
 
     @property
     def coef_(self) -> Array:
@@ -203,7 +204,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             return True
         offset = float(np.abs(np.atleast_1d(dual.intercept)).max(initial=0.0))
         asked = float(np.abs(problem.linear).max(initial=0.0)) + offset
-        values = float(problem.product_rounding(dual.coef).max(initial=0.0))
+        values = problem.largest_product_rounding(dual.coef)
         rounded = _ROUNDED * asked + _UPDATED * values
         return not rounded <= self.tol * problem.least_unit(dual.intercept)
 

@@ -395,7 +395,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         make = partial(make_gram, self.kernel_, X, need, names=names, copies=3)
         if len(rows) == X.shape[0] and not self._is_precomputed():
             made = make()
-            if made.factor is not None:  # only looked at in `fit`, so the rows as they are
+            if made.placed is not None:  # only looked at in `fit`, so the rows as they are
                 return refuse_extremes(type(self).__name__, made, self.kernel_)
         return refuse_extremes(type(self).__name__, make(rows=rows), self.kernel_, rows)
 

@@ -166,7 +166,7 @@ def about_the_mean(gram: Gram, weights: Array) -> Gram:
         heights = np.cumsum(weights)
         few = np.searchsorted(heights, heights[-1] * (np.arange(_MEAN_ROWS) + 0.5) / _MEAN_ROWS)
         return about(gram, gram.sampled(few).mean(axis=0))
-    if not is_sparse(gram.written):
+    if not is_sparse(gram.placed):
         return centered(gram, weights)
     n, d = gram.factor.shape
     full = gram.factor.nnz >= _FULL * n * d

@@ -218,6 +218,15 @@ class BoxQP:
         own = of_base if held.index is None else of_base[held.index]
         return own if held.shift is None else own + EPS * np.abs(held.shift * b)
 
+    def largest_product_rounding(self, b: Array) -> float:
+        """Return the largest of `product_rounding`, from the points of this programme alone."""
+        held = self.unwrapped
+        if held.index is None or self.group is not None or held.shift is not None:
+            return float(self.product_rounding(b).max(initial=0.0))
+        lengths = np.sqrt(np.abs(held.base.diag()[held.index]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(EPS * lengths.max(initial=0.0) * float(np.abs(b) @ lengths))
+
     def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
         """Return K b and its uncertainty, by sums that do not round, where K is held as data."""
         held = self.unwrapped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram.exact_parts import exact_rows
+from mercer.gram.exact_parts import exact_rows, exact_rows_of_several
 from mercer.solvers.base import Status
 from mercer.solvers.margin.descent import BoxState, Criterion, Engine, Gap, Violation
 from mercer.solvers.margin.newton import largest, newton
@@ -209,13 +209,19 @@ def inaccurate_parts(engine: Engine, parts: list[BoxState]) -> list[BoxState]:
             return []
     order = np.argsort(sizes)[::-1]
     each, worst = max(4, _SAMPLE // len(parts)), 0.0
+    looked_at = []
     for k in order[:_PARTS]:
         part = parts[k]
         rows = np.union1d(_sample(part, each), _snapped(part, _NEGLIGIBLE * part.aim))
         if _snapping(part) > _bearable(part):  # of a margin so thin; any row may be astray
             rows = np.arange(len(part.b))
-        note_error(part, rows, exact_rows(part.problem.gram, rows, part.b))
-        worst = max(worst, part.error / max(sizes[k], np.finfo(float).tiny))
+        looked_at.append((k, rows))
+    products = exact_rows_of_several(
+        [(parts[k].problem.gram, rows, parts[k].b) for k, rows in looked_at]
+    )
+    for (k, rows), product in zip(looked_at, products, strict=True):
+        note_error(parts[k], rows, product)
+        worst = max(worst, parts[k].error / max(sizes[k], np.finfo(float).tiny))
     for k in order[_PARTS:]:
         parts[k].error = worst * sizes[k]
     return [part for part in parts if not part.error <= _bearable(part)]

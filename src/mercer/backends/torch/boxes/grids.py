@@ -17,9 +17,9 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.boxes import BoxPath, BoxPathAnswer
 from mercer.backends.contract import Poll
-from mercer.backends.torch.boxes.confirmation import Block, Place, Products, confirm, places
+from mercer.backends.torch.boxes.confirmation import Block, Products, confirm, places
 from mercer.backends.torch.boxes.descents import COUNT, INT32, descend
-from mercer.backends.torch.boxes.programmes import Programmes
+from mercer.backends.torch.boxes.programmes import Programmes, multipliers
 from mercer.backends.torch.boxes.turns import in_turns
 from mercer.backends.torch.device import Device, to_host
 
@@ -113,10 +113,7 @@ def _solve(
         confirm(matrices, products, programmes, (steps, violations), tol, max_iter, asked)
     if stopped:
         violations = np.full(len(violations), np.inf)
-    return [
-        [_answer(place, one, programmes, steps, violations) for place in one.places]
-        for one in products
-    ]
+    return _answers(products, programmes, steps, violations)
 
 
 def _programmes(blocks: Sequence[Block], device: Device) -> Programmes:
@@ -161,44 +158,38 @@ def _put(values: Sequence[float], device: Device) -> Tensor:
     return device.put(np.array(values), np.float64)
 
 
-def _answer(
-    place: Place, products: Products, programmes: Programmes, steps: Array, violations: Array
-) -> BoxPathAnswer:
-    """Bring the answers to one path, whose variables are a part of all, to the host."""
-    own, here = place.variables, place.numbers
-    b, F = programmes.b[own].view(place.shape), programmes.F[own].view(place.shape)
-    finite = to_host(F.isfinite().all(dim=1))
-    found = violations[here]
-    return BoxPathAnswer(
-        to_host(b),
-        to_host(F),
-        to_host(_multipliers(*_sides(programmes, own, place.shape)))[:, None],
-        np.ascontiguousarray(to_host(products.values(place)).T),
-        steps[here],
-        np.where(np.isinf(found) | finite, found, np.nan),
-        confirmed=products.is_exact,
-    )
-
-
-def _sides(programmes: Programmes, own: slice, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Return both sides of the optimality conditions; infinite for what cannot move that way."""
-    b, F = programmes.b[own], programmes.F[own]
-    epsilon = torch.zeros_like(b) if programmes.epsilon is None else programmes.epsilon[own]
-    rising = F + torch.where(b < 0, epsilon, -epsilon)
-    falling = F + torch.where(b > 0, -epsilon, epsilon)
-    rising = torch.where(b < programmes.upper[own], rising, -torch.inf)
-    falling = torch.where(b > programmes.lower[own], falling, torch.inf)
-    return rising.view(shape), falling.view(shape)
-
-
-def _multipliers(rising: Tensor, falling: Tensor) -> Tensor:
-    """Return what `boxes.multiplier` does, for rows."""
-    top, bottom = rising.amax(dim=1), falling.amin(dim=1)
-    free = rising == falling
-    count = free.sum(dim=1)
-    mean = torch.where(free, rising, 0.0).sum(dim=1) / count.clamp(min=1)
-    within = mean.clamp(torch.minimum(top, bottom), torch.maximum(top, bottom))
-    ends = torch.stack([top, bottom])
-    finite = ends.isfinite()
-    middle = torch.where(finite, ends, 0.0).sum(dim=0) / finite.sum(dim=0).clamp(min=1)
-    return torch.where(count > 0, within, middle)
+def _answers(
+    products: Sequence[Products], programmes: Programmes, steps: Array, violations: Array
+) -> list[list[BoxPathAnswer]]:
+    """Bring the answers to all paths to the host, in few pieces: each journey has its price."""
+    every = [(one, place) for one in products for place in one.places]
+    sides = [
+        [side.view(place.shape) for side in programmes.sides(place.variables)] for _, place in every
+    ]
+    finite = [
+        programmes.F[place.variables].view(place.shape).isfinite().all(1) for _, place in every
+    ]
+    small = torch.cat([torch.cat([multipliers(*two) for two in sides]), torch.cat(finite).double()])
+    offsets, known = to_host(small).reshape(2, -1)
+    values = to_host(torch.cat([one.values(place).T.flatten() for one, place in every]))
+    b, F = to_host(programmes.b), to_host(programmes.F)
+    found, first = [], 0
+    for one in products:
+        own = []
+        for place in one.places:
+            here, last = place.numbers, first + place.shape[0] * len(place.path.evaluation_rows)
+            end = np.where(np.isinf(violations[here]) | (known[here] > 0), violations[here], np.nan)
+            own.append(
+                BoxPathAnswer(
+                    b[place.variables].reshape(place.shape),
+                    F[place.variables].reshape(place.shape),
+                    offsets[here, None],
+                    values[first:last].reshape(place.shape[0], -1),
+                    steps[here],
+                    end,
+                    confirmed=one.is_exact,
+                )
+            )
+            first = last
+        found.append(own)
+    return found

@@ -50,6 +50,18 @@ class Programmes:
     sums: Tensor | None = None
     matrix: Sequence[int] | None = None
 
+    def sides(self, own: slice) -> tuple[Tensor, Tensor]:
+        """Return both sides of the optimality conditions of some variables.
+
+        They are infinite for what cannot move that way.
+        """
+        b, F = self.b[own], self.F[own]
+        epsilon = torch.zeros_like(b) if self.epsilon is None else self.epsilon[own]
+        rising = F + torch.where(b < 0, epsilon, -epsilon)
+        falling = F + torch.where(b > 0, -epsilon, epsilon)
+        rising = torch.where(b < self.upper[own], rising, -torch.inf)
+        return rising, torch.where(b > self.lower[own], falling, torch.inf)
+
     def answers(self, steps: Array, violations: Array) -> list[BoxAnswer]:
         """Bring everything to the host; what is not finite has no violation."""
         ends = np.cumsum(self.sizes)[:-1]
@@ -58,6 +70,19 @@ class Programmes:
         return [
             BoxAnswer(b[p], F[p], int(steps[p]), float(known[p])) for p in range(len(self.sizes))
         ]
+
+
+def multipliers(rising: Tensor, falling: Tensor) -> Tensor:
+    """Return what `boxes.multiplier` does, for rows."""
+    top, bottom = rising.amax(dim=1), falling.amin(dim=1)
+    free = rising == falling
+    count = free.sum(dim=1)
+    mean = torch.where(free, rising, 0.0).sum(dim=1) / count.clamp(min=1)
+    within = mean.clamp(torch.minimum(top, bottom), torch.maximum(top, bottom))
+    ends = torch.stack([top, bottom])
+    finite = ends.isfinite()
+    middle = torch.where(finite, ends, 0.0).sum(dim=0) / finite.sum(dim=0).clamp(min=1)
+    return torch.where(count > 0, within, middle)
 
 
 def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:

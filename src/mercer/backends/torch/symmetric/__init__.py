@@ -1,0 +1,1 @@
+"""Kernel matrices of points with themselves, stored on a device."""

@@ -1,0 +1,161 @@
+"""Rows that are whole numbers of a unit: distances to the last digit, by 8-bit products."""
+
+import numpy as np
+import pytest
+
+from mercer.kernels import Gaussian, Linear
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer.backends.torch import operands  # noqa: E402 - after the skip
+from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+from mercer.backends.torch.symmetric import whole_numbers  # noqa: E402
+
+rng = np.random.default_rng(0)
+PIXELS = rng.integers(0, 256, (41, 200))
+PIXELS[0, 0], PIXELS[0, 1] = 0, 255
+PIXELS[7] = PIXELS[3]  # equal rows
+SQUARES = np.square(PIXELS[:, None] - PIXELS).sum(axis=2)  # of int64
+
+TABLES = {
+    "as they are": (PIXELS.astype(float), 1.0),
+    "over 255": (PIXELS / 255.0, 1 / 255),
+    "over 255, float32": ((PIXELS / 255.0).astype(np.float32), 1 / 255),
+    "divided in float32": (PIXELS.astype(np.float32) / np.float32(255), 1 / 255),
+    "over 256": (PIXELS / 256.0, 1 / 256),
+    "from -1 to 1": (PIXELS / 127.5 - 1.0, 1 / 127.5),
+    "standardised as one": ((PIXELS / 255.0 - 0.1307) / 0.3081, 1 / (255 * 0.3081)),
+    "large": (PIXELS * 2.0**40, 2.0**40),
+    "few levels": ((PIXELS // 64).astype(float), 1.0),
+}
+
+
+def levels_of(name):
+    return PIXELS // 64 if name == "few levels" else PIXELS
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_levels_are_found_and_distances_exact(name):
+    X, unit = TABLES[name]
+    before = X.copy()
+    found = whole_numbers.whole_numbers(torch.from_numpy(X))
+    np.testing.assert_array_equal(X, before)  # rows are only looked at
+    k = levels_of(name)
+    squares = np.square(k[:, None] - k).sum(axis=2)
+    distances = found.squared_distances(slice(0, 41), slice(0, 41)).numpy()
+    np.testing.assert_array_equal(np.rint(distances / found.unit**2) % 1, 0)
+    np.testing.assert_allclose(distances, squares * unit**2, rtol=1e-12)
+    some = found.squared_distances(slice(5, 8), slice(3, 40)).numpy()  # any corner of it
+    np.testing.assert_array_equal(some, distances[5:8, 3:40])
+
+
+@pytest.mark.parametrize("name", [name for name, (X, _) in TABLES.items() if X.dtype == float])
+def test_distances_are_those_of_the_rows_in_more_digits(name):
+    X, _ = TABLES[name]
+    found = whole_numbers.whole_numbers(torch.from_numpy(X))
+    more = X.astype(np.longdouble)
+    wanted = np.square(more[:, None] - more).sum(axis=2).astype(float)
+    distances = found.squared_distances(slice(0, 41), slice(0, 41)).numpy()
+    np.testing.assert_allclose(distances, wanted, rtol=1e-12)
+    assert distances[3, 7] == 0.0
+
+
+def moved():
+    X = PIXELS / 255.0
+    X[40, 199] += 1e-9
+    return X
+
+
+NONE = {
+    "one entry is between two levels": moved(),
+    "random": rng.standard_normal((41, 200)),
+    "columns of their own units": PIXELS / rng.uniform(1.0, 2.0, 200),
+    "more levels than 256": rng.integers(0, 1000, (41, 200)).astype(float),
+    "not finite": np.where(PIXELS == 0, np.nan, PIXELS),
+    "infinite": np.where(PIXELS == 0, np.inf, PIXELS),
+    "no rows": np.empty((0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_other_rows_are_not_taken_for_such(name):
+    assert whole_numbers.whole_numbers(torch.from_numpy(NONE[name])) is None
+
+
+def test_rows_that_are_all_equal_have_no_distance():
+    found = whole_numbers.whole_numbers(torch.full((5, 3), 0.3, dtype=torch.float64))
+    assert not found.squared_distances(slice(0, 5), slice(0, 5)).any()
+
+
+def test_the_largest_sum_of_squares_fits():
+    X = torch.zeros((2, 1 << 15), dtype=torch.float64)
+    X[1] = 255.0
+    found = whole_numbers.whole_numbers(X)
+    assert float(found.squared_distances(slice(0, 1), slice(1, 2))) == 255**2 * 2**15
+    assert whole_numbers.whole_numbers(torch.zeros((2, (1 << 15) + 1))) is None
+
+
+# --- matrices ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """Let the CPU stand for a card that multiplies 8-bit numbers; count what is asked of it."""
+    asked = []
+    products = whole_numbers._products
+
+    def counted(x, y):
+        assert x.dtype == y.dtype == torch.int8
+        # what the library of a card takes
+        assert len(x) > 16 and len(y) % 8 == 0 and x.shape[1] % 16 == 0
+        asked.append((len(x), len(y)))
+        return products(x, y)
+
+    monkeypatch.setattr(Device, "has_int8_cores", True)
+    monkeypatch.setattr(whole_numbers, "_products", counted)
+    return asked
+
+
+def matrix(kernel, X, dtype=np.float32):
+    return TorchPairs(kernel.expression(), X, None, dtype, Device("cpu")).dense()
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("kernel", [Gaussian(5.0), Gaussian(3.0) ** 2])
+def test_matrices_are_those_of_float64(name, kernel, cores, monkeypatch):
+    X, unit = TABLES[name]
+    kernel = Gaussian(5.0 * 255 * unit) if name == "large" else kernel
+    monkeypatch.setattr(Device, "block_entries", lambda self: 41 * 9)  # several blocks
+    K = matrix(kernel, X)
+    assert len(cores) == 5 and K.dtype == np.float32
+    wanted = kernel(X.astype(float))
+    np.testing.assert_allclose(K, wanted, atol=1e-6)
+    if X.dtype == float:
+        np.testing.assert_allclose(K, wanted, atol=7e-8)  # the rounding of what is stored
+    np.testing.assert_array_equal(K, K.T)
+    assert (np.diagonal(K) == 1.0).all() and K[3, 7] == 1.0
+
+
+def test_only_distances_of_many_features_in_float32_are_made_so(cores):
+    X, _ = TABLES["over 255"]
+    matrix(Gaussian(5.0), X, np.float64)
+    matrix(Gaussian(5.0), X[:, :170])
+    matrix(Linear(), X)
+    matrix(Gaussian(5.0) + Linear(), X)
+    matrix(Gaussian(5.0), NONE["random"])
+    assert not cores
+    matrix(2.0 * Gaussian(5.0), X)
+    assert cores
+
+
+def test_a_part_of_the_rows_has_numbers_of_its_own():
+    X, _ = TABLES["over 255"]
+    rows = TorchPairs(Gaussian(5.0).expression(), X, None, np.float32, Device("cpu")).leaves[0].rows
+    assert rows.whole is not None
+    assert len(rows.taken(torch.arange(5)).whole.squares) < len(rows.whole.squares)
+
+
+def test_without_such_cores_nothing_is_looked_at(monkeypatch):
+    monkeypatch.setattr(operands, "whole_numbers", None)
+    pairs = TorchPairs(Gaussian(5.0).expression(), PIXELS / 255.0, None, np.float32, Device("cpu"))
+    assert pairs.dense().shape == (41, 41)
