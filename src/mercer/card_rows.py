@@ -267,12 +267,17 @@ class CardRows:
             return self.on_host().mean(axis=axis, dtype=dtype, **options)
         return self._totals / len(self)
 
-    def projected(self, direction: Array) -> Array:
+    def projected(self, direction: Array) -> Any:
         """Return x'direction in float64, the same to the last bit for equal rows.
 
         Halves are added to halves, entry by entry: unlike sums, whose order depends on where a row
         begins.
         """
+        return _there_or_here(
+            lambda: self._keys(direction), lambda: (self.on_host() * direction).sum(axis=1)
+        )
+
+    def _keys(self, direction: Array) -> Array:
         towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
         for part in self._parts():
             products, width = self.tensor[part] * towards, self.shape[1]
@@ -315,8 +320,10 @@ class TurnedRows:
     def __init__(self, rows: CardRows) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape[::-1], rows.dtype
 
-    def __abs__(self) -> TurnedRows:
-        return TurnedRows(CardRows(self.rows.tensor.abs()))
+    def __abs__(self) -> Any:
+        return _there_or_here(  # as much once more: a card may not have it
+            lambda: TurnedRows(CardRows(self.rows.tensor.abs())), lambda: np.abs(self.on_host())
+        )
 
     def on_host(self) -> Array:
         """Return the transpose in the memory of the processor."""
