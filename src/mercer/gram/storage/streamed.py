@@ -80,7 +80,8 @@ class RowMap(ABC):
         return None
 
     def placed(self, X: Points) -> Any:
-        """Return the features of rows where these lie, or here."""
+        """Return the features of rows where these lie, on a card if they are many, or here."""
+        X = choose_backend().placed(X, row_count(X) * self.dimension)
         there = self.features_on_card(X) if isinstance(X, CardRows) else None
         return self(X) if there is None else there
 
