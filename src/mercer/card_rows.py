@@ -278,6 +278,15 @@ class CardRows:
         Halves are added to halves, entry by entry: unlike sums, whose order depends on where a row
         begins.
         """
+        return np.asarray(self._keys(direction).cpu().numpy())
+
+    def order_along(self, direction: Array) -> Array | None:
+        """Return the order of rows by x'direction; None where two rows have the same."""
+        keys = _torch().nan_to_num(self._keys(direction)).sort()
+        same = bool((keys.values[1:] == keys.values[:-1]).any())
+        return None if same else np.asarray(keys.indices.cpu().numpy())
+
+    def _keys(self, direction: Array) -> Any:
         towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
         for part in self._parts():
             products, width = self.tensor[part] * towards, self.shape[1]
@@ -286,7 +295,7 @@ class CardRows:
                 products[:, : width - half] += products[:, half:width]
                 width = half
             keys.append(products[:, :1].sum(dim=1))
-        return np.concatenate([key.cpu().numpy() for key in keys]) if keys else np.empty(0)
+        return _torch().cat(keys) if keys else towards[:0]
 
     # --- everything else: NumPy's --------------------------------------------------------------
 

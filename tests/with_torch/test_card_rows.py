@@ -218,6 +218,30 @@ def test_equal_rows_project_alike_wherever_they_lie():
     assert len(np.unique(rows.projected(rng.standard_normal(33)))) == 1
 
 
+@pytest.mark.parametrize("repeated", [0, 1])
+def test_rows_of_one_label_are_sorted_there(both, repeated, monkeypatch):
+    """In the order of the host; rows that may be equal are left to it."""
+    X, _ = both
+    X = np.vstack([X, X[:repeated]])
+    labels, weights = np.zeros(len(X)), rng.random(len(X)) + 0.5
+    wanted = distinct_rows(X, labels, weights)
+    orders, sort = [], CardRows.order_along
+
+    def noted(self, direction):
+        orders.append(sort(self, direction))
+        return orders[-1]
+
+    monkeypatch.setattr(CardRows, "order_along", noted)
+    found = distinct_rows(CardRows(torch.from_numpy(X)), labels, weights)
+    assert [order is None for order in orders] == [bool(repeated)]
+    np.testing.assert_array_equal(found.first, wanted.first)
+    np.testing.assert_array_equal(found.weight, wanted.weight)
+    np.testing.assert_array_equal(found.group, wanted.group)
+    weights[3] = 0.0  # left out: by the host
+    distinct_rows(CardRows(torch.from_numpy(X)), labels, weights)
+    assert len(orders) == 1
+
+
 def test_equal_rows_are_merged(both):
     X, _ = both
     X = X[rng.integers(0, 50, 200)]

@@ -81,6 +81,22 @@ def test_triangles_solve_as_squares_do(n):
     np.testing.assert_allclose(pickle.loads(pickle.dumps(found)).lower(), L, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 16, 17, 70])
+def test_squares_are_solved_with_by_panels_of_the_same_memory(n):
+    A = definite(n)
+    L = torch.from_numpy(np.linalg.cholesky(A)).contiguous()
+    found = packed.in_panels(backend.DeviceFactor(L, HERE))
+    assert isinstance(found, PackedFactor) and packed.in_panels(found) is found
+    assert found.panels[0].data_ptr() == L.data_ptr()
+    right = rng.standard_normal((n, 3))
+    np.testing.assert_allclose(found.solve(right), np.linalg.solve(A, right), atol=1e-9)
+    np.testing.assert_allclose(found.lower(), L, atol=0)
+    columns = torch.from_numpy(right)
+    for transposed in (True, False):
+        wanted = np.linalg.solve(L.numpy().T if transposed else L.numpy(), right)
+        np.testing.assert_allclose(found.half(columns, transposed=transposed), wanted, atol=1e-9)
+
+
 def test_what_is_not_definite_has_no_factor():
     A = definite(40)
     A[30, 30] = -1.0

@@ -15,6 +15,8 @@ import numpy as np
 
 from mercer.array_types import Array
 
+_CACHED = 1 << 18  # entries of W that are read at a time, so that two columns read them once
+
 
 class LongArrays:
     """float64 arrays in the memory of the processor."""
@@ -33,6 +35,14 @@ class LongArrays:
         """Return a copy of what is here, or there already, to be written to."""
         return np.array(A, dtype=np.float64)
 
+    def lent(self, A: Array) -> Any:
+        """Return what is here, there; not to be written to."""
+        return A
+
+    def numbers(self, index: Array) -> Any:
+        """Return numbers of rows, to take them by."""
+        return index
+
     def get(self, A: Any) -> Array:
         """Return what is there in the memory of the processor."""
         return np.asarray(A)
@@ -44,6 +54,22 @@ class LongArrays:
     def squared_lengths(self, W: Any) -> Array:
         """Return the sums of squares of columns, in the memory of the processor."""
         return np.asarray(np.einsum("ij,ij->j", W, W))
+
+    def rounded(self, A: Any) -> Any:
+        """Return a copy in float32."""
+        return A.astype(np.float32)
+
+    def take_off(self, W: Any, V: Any, out: Any) -> None:
+        """Subtract W W'V from `out`, for many columns W, in float32 or float64."""
+        step = max(1, _CACHED // W.shape[1])
+        parts = [slice(first, first + step) for first in range(0, len(W), step)]
+        V = V.astype(W.dtype, copy=False)
+        inner = np.zeros((W.shape[1], V.shape[1]))
+        for part in parts:
+            inner += W[part].T @ V[part]
+        inner = inner.astype(W.dtype, copy=False)
+        for part in parts:
+            out[part] -= W[part] @ inner
 
 
 HERE = LongArrays()

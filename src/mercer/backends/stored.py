@@ -29,6 +29,18 @@ class Factor(ABC):
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
 
+    def solve_there(self, right: Any) -> Any:
+        """Return A^-1 right for columns that lie where the factor does."""
+        return self.solve(right)
+
+    def half_there(self, right: Any) -> Any:
+        """Return L^-1 right for columns that lie where the factor does."""
+        return self.half_solve(right)
+
+    def here(self) -> Factor:
+        """Return the same in the memory of the processor."""
+        return self
+
     @abstractmethod
     def diagonal(self) -> Array:
         """Return the diagonal of L."""
@@ -101,11 +113,11 @@ class StoredMatrix(ABC):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array] | None = None,
+        less: tuple[Array, Array | None] | None = None,
     ) -> Factor | None:
         """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
 
-        With `less` = U, E of a few columns, U E' + E U' is taken off.
+        With `less` = U, E, U E' + E U' is taken off, or U U' where E is None.
         """
 
     @abstractmethod

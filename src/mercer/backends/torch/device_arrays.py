@@ -10,7 +10,7 @@ import torch
 
 from mercer.array_types import Array
 from mercer.backends.long_arrays import LongArrays
-from mercer.backends.torch.device import Device, to_host
+from mercer.backends.torch.device import Device, full_float32, to_host
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,14 @@ class DeviceArrays(LongArrays):
             return A.to(torch.float64, copy=True)
         return self.device.put(np.array(A, dtype=np.float64))
 
+    def lent(self, A: Array) -> Any:
+        """Send an array."""
+        return self.device.put(A, np.float64)
+
+    def numbers(self, index: Array) -> Any:
+        """Send numbers."""
+        return self.device.put(index, np.int64)
+
     def get(self, A: Any) -> Array:
         """Bring a tensor."""
         return to_host(A)
@@ -50,3 +58,12 @@ class DeviceArrays(LongArrays):
     def squared_lengths(self, W: Any) -> Array:
         """Add up there."""
         return to_host(W.square().sum(dim=0))
+
+    def rounded(self, A: Any) -> Any:
+        """Round there."""
+        return A.to(torch.float32)
+
+    def take_off(self, W: Any, V: Any, out: Any) -> None:
+        """Multiply there, float32 with all its bits."""
+        with full_float32():
+            out -= W @ (W.T @ V.to(W.dtype))

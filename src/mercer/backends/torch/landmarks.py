@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, into_float32_range, parts, to_host
 from mercer.backends.torch.device_matrix import DeviceFactor, product
-from mercer.backends.torch.factors.packed import PackedFactor
+from mercer.backends.torch.factors.packed import PackedFactor, in_panels
 from mercer.backends.torch.factors.squares import Squares, squares
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.card_rows import CardRows
@@ -71,6 +71,13 @@ class DeviceRows(BoundRows):
     def back(self) -> TorchPairs | StoredRows:
         """The transpose of these."""
         return self.quick.transposed()
+
+    @cached_property
+    def quick_half(self) -> Callable[..., Tensor]:
+        """What steps multiply by the inverse of the factor with: as exact as they need be."""
+        found: Any = in_panels(self.factor)
+        half: Callable[..., Tensor] = found.half
+        return half
 
     def squared_lengths(self) -> Array:
         """Add up squares of blocks."""
@@ -210,16 +217,17 @@ class DeviceLandmarkRows(LandmarkRows):
 
     def product(self, W: Array, level: Array) -> tuple[Array, Array]:
         """Multiply there and back by fused kernels, by one where rows are stored."""
-        right, levels = self._turned(W), self._rows.device.put(level, np.float64)
-        quick = self._rows.quick
+        quick, half, device = self._rows.quick, self._rows.quick_half, self._rows.device
+        right = half(device.put(W, np.float64), transposed=True)
+        levels = device.put(level, np.float64)
         if isinstance(quick, StoredRows):
             s, scale = self._rounded_weights
             once = quick.round_trip(right, s, levels)
             if once is not None:
-                return to_host(self._rows.half(once[0] * scale)), to_host(once[1] * scale)
+                return to_host(half(once[0] * scale)), to_host(once[1] * scale)
         values = quick.times(right)
         weighed = self._s * (values - levels)
-        pulled = self._rows.half(self._rows.back.times(weighed))
+        pulled = half(self._rows.back.times(weighed))
         return to_host(pulled), to_host(weighed.sum(dim=0))
 
     @cached_property
@@ -266,7 +274,7 @@ class DeviceLandmarkRows(LandmarkRows):
             return total
 
         found = device.in_blocks(add_up, f"a block of features of {m} landmarks")
-        return found.factor(penalty)
+        return in_panels(found.factor(penalty))
 
     def _centre(self, index: Array, s: Tensor) -> Tensor | None:
         """Return the mean of rows by weights of some points; None where there are none."""
