@@ -87,7 +87,7 @@ ROWS = {
     "process": alone(20, machines.process),
     "projections": alone(25, machines.projections),
     "means": alone(20, machines.means),
-    "regression": alone(20, machines.regression),
+    "regression": alone(35, machines.regression),
     "composed": alone(25, products.composed),
     "laplacian": alone(20, products.laplacian),
     "nearest": alone(25, products.nearest),

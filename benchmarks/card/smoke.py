@@ -12,7 +12,7 @@ from mercer.backends.boxes import Box
 from mercer.backends.torch.boxes.descents import can_descend
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.fusing import launch
-from mercer.backends.torch.fusing.candidates import Candidates
+from mercer.backends.torch.fusing.nearest.candidates import Candidates
 from mercer.backends.torch.fusing.round_trips import round_trip
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist

@@ -183,6 +183,9 @@ class CardRows:
             lambda: CardRows(self.tensor - self._sent(origin)), lambda: self.on_host() - origin
         )
 
+    def __abs__(self) -> Any:
+        return _there_or_here(lambda: CardRows(self.tensor.abs()), lambda: np.abs(self.on_host()))
+
     @property
     def T(self) -> TurnedRows:
         """The transpose, which can be multiplied."""
@@ -246,7 +249,9 @@ class CardRows:
         return self._range[0].min() if axis is None else self._range[0].copy()
 
     def max(self, axis: int | None = None, **options: Any) -> Any:
-        """Return the largest entries of columns, or of all."""
+        """Return the largest entries of columns, of rows, or of all."""
+        if axis == 1 and not options and self.size:
+            return _bring(self.tensor.amax(dim=1))
         if options or axis not in (None, 0) or not self.size:
             return self.on_host().max(axis=axis, **options)
         return self._range[1].max() if axis is None else self._range[1].copy()
@@ -293,9 +298,6 @@ class CardRows:
         return _torch().cat(keys) if keys else towards[:0]
 
     # --- everything else: NumPy's --------------------------------------------------------------
-
-    def __abs__(self) -> Array:
-        return np.abs(self.on_host())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         found = self.on_host() if dtype is None else self.on_host().astype(dtype, copy=False)

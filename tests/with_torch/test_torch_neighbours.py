@@ -16,9 +16,10 @@ from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch import neighbours as searches  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing import candidates  # noqa: E402
-from mercer.backends.torch.fusing.candidates import Candidates  # noqa: E402
-from mercer.backends.torch.fusing.measuring import measure  # noqa: E402
+from mercer.backends.torch.fusing.nearest import buckets  # noqa: E402
+from mercer.backends.torch.fusing.nearest.absolute import AbsoluteCandidates  # noqa: E402
+from mercer.backends.torch.fusing.nearest.candidates import Candidates  # noqa: E402
+from mercer.backends.torch.fusing.nearest.measuring import measure  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
@@ -38,7 +39,7 @@ def searched(monkeypatch):
 
     def noted(self, rows, way):
         left = search(self, rows, way)
-        asked.append((way._split, len(rows), len(left)))
+        asked.append((getattr(way, "_split", None), len(rows), len(left)))
         return left
 
     monkeypatch.setattr(searches._Search, "_by_candidates", noted)
@@ -70,8 +71,8 @@ def test_neighbours_within_the_rows_leave_out_each_row_itself(rng, searched):
 
 
 def test_many_neighbours(rng, searched, monkeypatch):
-    monkeypatch.setattr(candidates, "_BUCKETS", 1.5)
-    monkeypatch.setattr(candidates, "_COLUMNS", 1)
+    monkeypatch.setattr(buckets, "_BUCKETS", 1.5)
+    monkeypatch.setattr(buckets, "_COLUMNS", 1)
     compare(rng.standard_normal((20, 30)), rng.standard_normal((1500, 30)), 64)
     assert searched[0][:2] == (False, 20)
     assert searched[0][2] < 10
@@ -157,6 +158,62 @@ def test_few_columns_are_searched_by_blocks(rng, searched, shape):
     assert not searched
 
 
+# --- sums of absolute differences ----------------------------------------------------------------
+
+LAPLACIAN = Exp(-0.1 * AbsDist())
+
+
+@pytest.mark.parametrize(("count", "features"), [(1, 1), (4, 9), (6, 30)])
+def test_absolute_differences(rng, searched, count, features):
+    X, Y = rng.standard_normal((20, features)), rng.standard_normal((1100, features))
+    compare(X, Y, count, LAPLACIAN)
+    assert searched[0][:2] == (None, 20)
+    assert searched[0][2] <= 1
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-42, 1e-20, 1e20, 1e36, 1e300])
+def test_absolute_differences_of_hostile_scales(rng, scale):
+    X, Y = scale * rng.random((4, 3)), scale * rng.random((1030, 3))
+    compare(X, Y, 2, Exp((-1.0 / scale) * AbsDist()))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_absolute_differences_that_are_not_finite(rng, bad):
+    X, Y = rng.standard_normal((9, 4)), rng.standard_normal((1030, 4))
+    X[3, 1] = bad
+    compare(X, Y, 2, LAPLACIAN)
+    Y[5, 2] = bad
+    compare(X, Y, 2, LAPLACIAN)
+
+
+def test_absolute_differences_far_from_the_origin_with_equal_columns(rng, searched):
+    Y = 1e7 + rng.standard_normal((1100, 3))
+    Y[500:] = Y[:600]
+    compare(Y[490:520], Y, 3, LAPLACIAN)
+    assert searched[0][2] <= 3
+    compare(np.round(Y[:40]), np.round(Y), 3, LAPLACIAN)  # ties
+
+
+def test_absolute_differences_within_the_rows(rng, monkeypatch, searched):
+    monkeypatch.setattr(buckets, "_COLUMNS", 2)
+    compare(rng.standard_normal((300, 4)), None, 2, LAPLACIAN)
+    assert searched[0][1] == 300
+
+
+def test_no_other_column_has_a_smaller_sum_than_the_bound(rng):
+    X, Y = 3.0 + rng.standard_normal((30, 20)), 3.0 + rng.standard_normal((1500, 20))
+    X[::7] *= 30.0
+    found = AbsoluteCandidates(torch.from_numpy(Y), 2).search(torch.from_numpy(X))
+    D = Reference().pairs(AbsDist(), X, Y, np.float64).dense()
+    np.put_along_axis(D, found.numbers.numpy(), np.inf, axis=1)
+    slack = D.min(axis=1) - found.bound.numpy()
+    assert (slack >= 0).all()
+    assert (slack <= 1e-3 * D.min(axis=1)).mean() > 0.7
+
+
+# --- cards without room ----------------------------------------------------------------------
+
+
 def test_a_card_without_room_for_a_tile(rng, monkeypatch):
     def full(self, rows):
         raise OutOfResources(300_000, 100_000, "shared memory")
@@ -199,13 +256,13 @@ import subprocess, sys
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from mercer.backends.torch.fusing import candidates
+from mercer.backends.torch.fusing.nearest import candidates
 from mercer.backends.torch.fusing.launch import compiled
 
-kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "FOUND": "*fp32", "REST": "*fp32"}
+kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "OUT": "*fp32", "DROPPED": "*fp32"}
 for depth in (16, 64, 512, 832):
     text, at_once, stages = candidates._by_depth(depth)
-    fixed = {"BM": candidates._HEIGHT, "BN": candidates._WIDTH, "BD": at_once, "FAR": 3e38}
+    fixed = {"BM": candidates._HEIGHT, "BN": candidates._WIDTH, "BD": at_once}
     kernel = compiled(text)
     names = kernel.arg_names
     types = {k: "constexpr" if k in fixed else kinds.get(k, "i32") for k in names}
@@ -245,9 +302,11 @@ def test_the_kernel_fits_a_card_and_spills_nothing(tmp_path):
 def test_chosen_pairs_are_measured_in_float64(rng):
     X, Y = rng.standard_normal((40, 70)).astype(np.float32), rng.standard_normal((90, 70))
     numbers = rng.integers(-1, 90, (40, 5))
-    found = measure(*(torch.from_numpy(a) for a in (X, Y, numbers))).numpy()
-    exact = np.square(X[:, None, :].astype(float) - Y[numbers]).sum(axis=2)
-    np.testing.assert_allclose(found, np.where(numbers < 0, np.inf, exact), rtol=1e-14)
+    apart = X[:, None, :].astype(float) - Y[numbers]
+    for key, exact in ((SqDist(), np.square(apart)), (AbsDist(), np.abs(apart))):
+        found = measure(*(torch.from_numpy(a) for a in (X, Y, numbers)), key).numpy()
+        wanted = np.where(numbers < 0, np.inf, exact.sum(axis=2))
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
 
 
 @pytest.mark.parametrize(("copies", "used"), [(1, True), (2, False)])

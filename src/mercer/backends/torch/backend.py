@@ -51,6 +51,7 @@ from mercer.points import is_objects, is_sparse
 from mercer.resources import get_config
 
 _SENT = 1 << 18  # numbers of rows that are sent for a fit: fewer are looked at here as soon
+_HERE = 512  # rows of a matrix that is given here, and wanted here: a millisecond or two of work
 _COPIES = 2  # of such rows on the card: as they are, and in the order of their merging
 
 
@@ -121,7 +122,9 @@ class Torch(Backend):
         return symmetric_product(K, V, parts, self.device)
 
     def cholesky(self, A: Array) -> int:
-        """Factor on the device."""
+        """Factor on the device; what is sooner factored than sent and brought, on the host."""
+        if self.device.is_card and len(A) <= _HERE:
+            return self._host.cholesky(A)
         return cholesky(A, self.device)
 
     def stored(self, K: Array) -> StoredMatrix:

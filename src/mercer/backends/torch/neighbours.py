@@ -1,8 +1,8 @@
 """Nearest neighbours on a device: blocks of float64 keys, of which each row keeps the smallest.
 
-Squared distances are first searched by kernels (`fusing/candidates.py`), which give some more
-columns than asked for, and a distance that no other is nearer than. These columns are measured in
-float64; rows in which that leaves a doubt are searched again by blocks.
+Distances are first searched by kernels (`fusing/nearest`), which give some more columns than asked
+for, and a distance that no other is nearer than. These columns are measured in float64; rows in
+which that leaves a doubt are searched again by blocks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def neighbours(
     """
     order = closeness(expression)
     pairs = TorchPairs(order.key, X, Y, np.float64, device)
-    search = _Search(pairs, isinstance(order.key, SqDist), Y is None, count, device)
+    search = _Search(pairs, order.key, Y is None, count, device)
     search.by_blocks(search.by_kernels() if fused and search.suits_kernels() else None)
     search.index[~(search.key < np.inf)] = -1
     return search.index, order.squared(search.key)
@@ -52,9 +52,9 @@ class _Search:
     """What is searched, and what was found: numbers and keys of each row."""
 
     def __init__(
-        self, pairs: TorchPairs, by_distance: bool, own: bool, count: int, device: Device
+        self, pairs: TorchPairs, key: Expression, own: bool, count: int, device: Device
     ) -> None:
-        self._pairs, self._by_distance, self._own = pairs, by_distance, own
+        self._pairs, self._key, self._own = pairs, key, own
         self._count, self._device = count, device
         shape = (pairs.shape[0], count)
         self.index, self.key = np.empty(shape, dtype=np.int64), np.empty(shape)
@@ -73,7 +73,7 @@ class _Search:
                     own = np.arange(part.start, part.stop) if rows is None else rows[part]
                     block[torch.arange(len(own)), torch.from_numpy(own)] = torch.inf
                 block = torch.where(block.isnan(), torch.inf, block)
-                if self._by_distance and self._count:
+                if isinstance(self._key, SqDist) and self._count:
                     _measure_again(block, self._pairs, some, self._count)
                 values, numbers = smallest(block, self._count)
                 self.index[some], self.key[some] = to_host(numbers), to_host(values)
@@ -83,31 +83,30 @@ class _Search:
     # --- kernels ---------------------------------------------------------------------------------
 
     def suits_kernels(self) -> bool:
-        """Return whether distances are wanted, of rows that kernels can hold."""
-        if not self._by_distance or not self._pairs.shape[0]:
+        """Return whether kernels can search for the key, and have room for the columns."""
+        if len(self._pairs.leaves) != 1 or not self._pairs.shape[0]:
             return False
-        from mercer.backends.torch.fusing.candidates import suits  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.searching import suits  # noqa: PLC0415  imports Triton
 
         columns = self._pairs.leaves[0].columns
         m, d = columns.shape
-        room = self._device.has_room(8.0 * _COPIES * m * d)
-        return columns.is_resident and room and suits(self._count + self._own, m, d)
+        room = columns.is_resident and self._device.has_room(8.0 * _COPIES * m * d)
+        return room and suits(self._key, self._count + self._own, m, d)
 
     def by_kernels(self) -> Array:
         """Search by kernels, the quickest way first; return the rows that are still in doubt."""
         from triton.runtime.errors import OutOfResources  # noqa: PLC0415  Triton may be missing
 
-        from mercer.backends.torch.fusing.candidates import Candidates, splits  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.searching import searches  # noqa: PLC0415  imports Triton
 
         wanted = self._count + self._own
 
         def search(entries: int) -> Array:
             columns = self._pairs.leaves[0].columns.block(slice(None))
-            ways = [Candidates(columns, wanted, split=False)]
-            if splits(columns.shape[1]):
-                ways.append(Candidates(columns, wanted, split=True))
+            ways = searches(self._key, columns, wanted)
+            height = entries // ways[0].width
             left = [np.empty(0, dtype=np.int64)]
-            for part in parts(len(self.index), min(_AT_ONCE, entries // ways[0].width)):
+            for part in parts(len(self.index), min(_AT_ONCE, height)):
                 rows = np.arange(part.start, part.stop)
                 for way in tuple(ways):
                     doubtful = [
@@ -127,7 +126,7 @@ class _Search:
 
     def _by_candidates(self, rows: Array, way: Any) -> Array:
         """Measure the candidates of some rows; return the rows that others may be nearer to."""
-        from mercer.backends.torch.fusing.measuring import measure  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.measuring import measure  # noqa: PLC0415  imports Triton
 
         (leaf,) = self._pairs.leaves
         found = way.search(leaf.rows.block(rows))
@@ -136,7 +135,7 @@ class _Search:
             own = torch.from_numpy(rows).to(numbers.device)
             numbers = torch.where(numbers == own[:, None], -1, numbers)
         X, Y = leaf.rows.block(rows, about=False), leaf.columns.block(slice(None), about=False)
-        values, numbers = _by_number(measure(X, Y, numbers), numbers)
+        values, numbers = _by_number(measure(X, Y, numbers, self._key), numbers)
         farthest = values[:, self._count - 1]
         is_sure = farthest * (1.0 + _ROUNDING) + _SMALLEST < found.bound
         self.index[rows] = to_host(numbers[:, : self._count].contiguous())

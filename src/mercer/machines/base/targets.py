@@ -206,6 +206,8 @@ class DistinctRows:
     def spread(self, coef: Array, weights: Array) -> Array:
         """Divide coefficients of distinct rows, (m,) or (m, k), among their copies, by weight."""
         kept = np.flatnonzero(self.group >= 0)
+        if len(kept) == len(self.first) == len(weights):  # no copies, and none of weight zero
+            return np.asarray(coef[self.group], dtype=np.float64)
         group = self.group[kept]
         full = np.zeros((len(weights), *coef.shape[1:]))
         if len(kept) == len(self.first):

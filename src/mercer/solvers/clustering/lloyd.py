@@ -111,7 +111,7 @@ class Lloyd(Solver):
 def _answers(gram: Gram, groups: Groups, poll: Poll) -> list[GroupAnswer]:
     """Work in the space of features, on a stored K, or by products alone."""
     if isinstance(gram, FactoredGram):
-        return choose_backend().features(gram.factor, None).partition(groups, poll)
+        return choose_backend().features(gram.placed, None).partition(groups, poll)
     if isinstance(gram, DenseGram | PrecomputedGram):
         return gram.stored.partition(groups, poll)
     return partition(_Asked(gram), groups, poll)

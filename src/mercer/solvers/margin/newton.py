@@ -106,7 +106,7 @@ def _step(problem: BoxQP, b: Array, F: Array) -> Array | None:
     if not len(W) or len(W) > largest():
         return None
     # at zero a variable moves to the side that its condition pulls it to
-    side = np.where(inside[W], np.sign(b[W]), np.where(rising[W] > r[W], 1.0, -1.0))
+    side = np.where(b[W] != 0, np.sign(b[W]), np.where(rising[W] > r[W], 1.0, -1.0))
     epsilon, lower, upper = problem.epsilons[W], problem.lower[W], problem.upper[W]
     lower = np.where((epsilon > 0) & (side > 0), np.maximum(lower, 0.0), lower) - b[W]
     upper = np.where((epsilon > 0) & (side < 0), np.minimum(upper, 0.0), upper) - b[W]

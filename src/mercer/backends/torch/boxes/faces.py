@@ -33,6 +33,7 @@ _FEWER = 0.9  # of the changes two factors before: with more, nothing is let go 
 _ENTERING = 1e-3  # of the violation, and ...
 _JOINING = 0.45  # ... of the tolerance: what pulls less than both stays at its bound
 _LETTING_GO = 0.1  # of the tolerance: what pulls less inwards stays held
+_OWED = 1e-13  # of the sum of magnitudes of a step: what rounding leaves of its sum
 _ENTRIES = 1 << 27  # of K, widened to float64 at a time
 
 
@@ -110,7 +111,7 @@ def face_of(programmes: Programmes, number: int, tol: float) -> Face:
     g = programmes.F[own][W] - level[W]
     if programmes.epsilon is not None:  # at zero a variable goes to the side it is pulled to
         epsilon = programmes.epsilon[own][W]
-        rises = torch.where(free[W], b > 0, rising[W] > level[W])
+        rises = torch.where(b != 0, b > 0, rising[W] > level[W])
         g = g - torch.where(rises, epsilon, -epsilon)
         lower = torch.where((epsilon > 0) & rises, lower.clamp(min=0.0), lower)
         upper = torch.where((epsilon > 0) & ~rises, upper.clamp(max=0.0), upper)
@@ -156,7 +157,8 @@ def _step(K: Tensor, programmes: Programmes, face: Face, tol: float, damping: fl
         return Step(False, factors)
     step = found - b
     slope, bend = float(face.g @ step), float(step @ (A @ step))
-    if not slope > 0:
+    owed = float((face.sums.T @ step).abs().amax())
+    if not slope > 0 or owed > _OWED * float(step.abs().sum()):  # sums are kept, or nothing moves
         return Step(False, factors)
     if slope < bend:
         found = torch.clamp(b + (slope / bend) * step, face.low, face.high)
@@ -184,7 +186,8 @@ def _lowest(
         back &= releases
         changes = int((over | under | back).sum())
         if not changes:
-            inside = torch.where(held > 0, face.high, torch.where(held < 0, face.low, b + step))
+            inside = torch.clamp(b + step, face.low, face.high)  # a sum may round past an edge
+            inside = torch.where(held > 0, face.high, torch.where(held < 0, face.low, inside))
             return inside, factors
         if factors == 1 and changes > before[0]:
             return None, factors
@@ -208,12 +211,17 @@ def _solved(
     L, info = torch.linalg.cholesky_ex(some)
     if int(info):
         return None
+    owed = face.sums.T @ step
+    if bool(((owed != 0) & ~has).any()):  # all of a sum are held, and no one is left to pay
+        return None
     right = (face.g - A @ step)[inside]
     solved = torch.cholesky_solve(torch.cat([right[:, None], sums], 1), L)
-    missing = torch.where(has, -(face.sums.T @ step), 0.0)
     corner = sums.T @ solved[:, 1:] + torch.diag((~has).double())
-    r, failed = torch.linalg.solve_ex(corner, sums.T @ solved[:, 0] - missing)
-    step = step.index_copy(0, inside, solved[:, 0] - solved[:, 1:] @ r)
+    r, failed = torch.linalg.solve_ex(corner, sums.T @ solved[:, 0] + owed)
+    mine = solved[:, 0] - solved[:, 1:] @ r
+    # an almost singular K leaves the sums inexact
+    mine += sums @ ((-owed - sums.T @ mine) / sums.sum(dim=0).clamp(min=1.0))
+    step = step.index_copy(0, inside, mine)
     if int(failed) or not bool(step.isfinite().all()):
         return None
     return step, face.g - A @ step - more * step - face.sums @ r

@@ -20,14 +20,17 @@ from mercer.backends.torch.boxes.programmes import Programmes
 Tensor: TypeAlias = torch.Tensor
 
 _FEW = 4  # programmes that go on
-_LEAST = 64  # rounds before a step: a few milliseconds
+_LEAST = 64  # rounds between steps: a few milliseconds
+_SOON = 0.25  # of the rounds so far: what comes before another look at a face that was early
 _FAR = 3.0  # times the tolerance: nearer, rounds are done soon
 _NEARER = 0.6  # of the violation where a step was in vain: what it falls to before the next, ...
 _LATER = 8  # ... or times the rounds that one costs
 _DAMPED, _MOST = 16.0, 256.0  # times the last, and at most: what a step in vain adds to K
 _AFTER = 2  # times the rounds that a factor costs: the next step mostly takes few
 _FACTOR = 35.0  # rounds that a small factor takes: calls, and looks at what came of it
-_STEP = 8  # factors that a first step takes, about
+# Factors whose time rounds have taken before the first step, and before others: most programmes are
+# at their ends by then, and the others will be long.
+_FIRST, _STEP = 16, 8
 _OPERATIONS = 5e8  # of a factor in the time of a round: 7 x 10^12 in a second
 
 
@@ -66,7 +69,7 @@ class Newton:
         rounds : int
             How many were made so far.
         """
-        if len(going) > _FEW:
+        if len(going) > _FEW or not self._is_paid(_FACTOR, rounds):
             return going[:0]
         since = rounds - self._last[going]
         far = violations[going] > _FAR * self._tol[going]
@@ -75,6 +78,10 @@ class Newton:
         return np.asarray(
             going[far & paid & (nearer | (since >= _LATER * self._cost[going]))],
         )
+
+    def _is_paid(self, factor: float, rounds: int) -> bool:
+        """Return whether rounds so far took as long as another step may, of such factors."""
+        return self._spent + (_STEP if self._spent else _FIRST) * factor <= rounds
 
     def step(self, number: int, violation: float, rounds: int) -> None:
         """Move a programme on its face, if the rounds so far have paid for it.
@@ -92,8 +99,8 @@ class Newton:
         face = face_of(self._programmes, number, tol)
         one = _FACTOR + len(face.W) ** 3 / 3 / _OPERATIONS
         self._last[number] = rounds
-        if face.is_early or self._spent + _STEP * one > rounds:
-            self._cost[number], self._below[number] = float(_LEAST), np.inf
+        if face.is_early or not self._is_paid(one, rounds):
+            self._cost[number], self._below[number] = max(_LEAST, _SOON * rounds), np.inf
             return
         matrix = self._programmes.matrix
         K = self._matrices[0 if matrix is None else matrix[number]]

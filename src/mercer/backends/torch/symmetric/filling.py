@@ -12,10 +12,13 @@ from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.fusing.tiling import HELD
 from mercer.backends.torch.operands import Operands
 from mercer.backends.torch.program import Block, run
+from mercer.backends.torch.symmetric.whole_numbers import multiplies
 from mercer.expression import SqDist
 
 Tensor: TypeAlias = torch.Tensor
 Evaluate: TypeAlias = Callable[[slice, slice], Tensor]
+
+_SPLITS = 3  # operands that a generated kernel makes of a feature
 
 
 def fill(K: Tensor, evaluate: Evaluate, entries: int, fuses: bool) -> None:
@@ -66,9 +69,15 @@ def by_whole_numbers(
     if len(leaves) != 1 or program.externals or not device.has_int8_cores:
         return None
     (leaf, rows, _) = leaves[0]
-    if not isinstance(leaf, SqDist) or 3 * rows.shape[1] <= HELD or rows.whole is None:
+    if not isinstance(leaf, SqDist) or _SPLITS * rows.shape[1] <= HELD:
         return None
-    whole = rows.whole
+    try:
+        whole = rows.whole if multiplies(device.name) else None
+    except torch.cuda.OutOfMemoryError:  # blocks of the rows need less than levels of all
+        torch.cuda.empty_cache()
+        return None
+    if whole is None:
+        return None
 
     def evaluate(part: slice, across: slice) -> Tensor:
         distances = whole.squared_distances(part, across)

@@ -1,9 +1,8 @@
 """Columns that may be among the k nearest of each row: one kernel, and nothing of n m is written.
 
-Columns are dealt out to buckets as cards are. A program holds a tile of rows, walks over the
-columns of its buckets, and keeps the two smallest scores |y|^2 / 2 - x'y of each; the number of the
-step at which they came replaces their last bits. Of the others it keeps the smallest of all, which
-says how near any column can be that is not among the candidates.
+A program holds a tile of rows, walks over the columns of its buckets, and keeps the two smallest
+scores |y|^2 / 2 - x'y of each. Of the others it keeps the smallest of all, which says how near any
+column can be that is not among the candidates.
 
 Rows and columns, each times a power of two, are 16-bit numbers h, or h + l. What that leaves out,
 what sums of tensor cores round and what the last bits hide are bounded; no column that is not
@@ -19,10 +18,12 @@ import torch
 import triton
 
 from mercer.backends.torch.fusing.launch import compiled
+from mercer.backends.torch.fusing.nearest import buckets
+from mercer.backends.torch.fusing.nearest.buckets import LONGEST, Buckets, Found
+from mercer.backends.torch.fusing.reductions import FAR, TWO_OF_EACH
 
 Tensor: TypeAlias = torch.Tensor
 
-MOST = 64  # neighbours: beyond them buckets are as many as columns
 DEPTH = 4096  # features: sums of more are rounded as much as 16-bit numbers are
 HELD = 512  # depth of products up to which a tile of rows is held from beginning to end
 _LEAST_DEPTH = 16  # of the smallest product of tensor cores
@@ -30,75 +31,55 @@ _HEIGHT, _WIDTH, _WARPS = 128, 32, 8  # 108 registers on sm_90: two programs a p
 _STAGES, _FEW_STAGES, _SHALLOW = 3, 2, 256  # few where columns are deep: shared memory
 _STEP, _STEP_STAGES = 64, 4  # features at a time, where rows are not held
 _EXPONENT = 8  # of the largest entry: far from both ends of 16-bit numbers
-_FAR = 3e38  # the score of no column: finite, since last bits are replaced
 _SUMS = 2.0**-22  # of |x| |y|, for each feature: rounding of sums on tensor cores, twice what it is
-_LONGEST = 1e30  # scores beyond it are too near the end of float32
-# Of k nearest columns three are in one bucket with probability k^3 / 6 B^2: one row in 200.
-_BUCKETS = 6.0
-_COLUMNS = 8  # of a bucket, at least: less is no gain
 _STEP_BITS = 10  # at most: as many steps as 16-bit products have bits to spare
 _SPLIT_BITS = 4  # the same where l is multiplied, too
 
 _SEARCH = """
 @triton.jit
 def kernel(
-    n, m, stride, wide, kept, depth, X, Y, HY, FOUND, REST,
-    BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, FAR: tl.constexpr,
+    n, m, stride, wide, kept, depth, X, Y, HY, OUT, DROPPED,
+    BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):
     rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
     part = tl.program_id(1)
     lanes = tl.arange(0, BN)
     inner = tl.arange(0, BD)
     {before}
-    first = tl.full((BM, BN), FAR, tl.float32)
-    second = tl.full((BM, BN), FAR, tl.float32)
-    third = tl.full((BM, BN), FAR, tl.float32)
-    step = part * 0
+    {begin}
     for start in range(part * BN, m, stride):
         columns = start + lanes
         there = Y + columns.to(tl.int64)[None, :] * {depth} + inner[:, None]
         {product}
         score = tl.load(HY + columns)[None, :] - p
-        score = (score.to(tl.int32, bitcast=True) & kept | step).to(tl.float32, bitcast=True)
-        step += 1
-        after = tl.maximum(first, score)
-        first = tl.minimum(first, score)
-        third = tl.minimum(third, tl.maximum(second, after))
-        second = tl.minimum(second, after)
-    out = FOUND + rows[:, None] * wide + (2 * part * BN + lanes)[None, :]
-    tl.store(out, first, mask=(rows < n)[:, None])
-    tl.store(out + BN, second, mask=(rows < n)[:, None])
-    tl.store(REST + rows * tl.num_programs(1) + part, tl.min(third, axis=1), mask=rows < n)
+        {step}
+    here = rows < n
+    out = OUT + rows[:, None] * wide + (2 * part * BN + lanes)[None, :]
+    dropped = DROPPED + rows * tl.num_programs(1) + part
+    {end}
 """
+_BEGIN, _EACH, _END = TWO_OF_EACH
+_KEEPING = {
+    "begin": "\n    ".join(_BEGIN),
+    "step": "\n        ".join(_EACH),
+    "end": "\n    ".join(_END),
+}
 # A tile of rows is held from beginning to end, or read again, some features at a time, for every
 # tile of columns.
 _HELD = _SEARCH.format(
+    **_KEEPING,
     depth="BD",
     before="x = tl.load(X + rows[:, None] * BD + inner[None, :])",
     product="p = tl.dot(x, tl.load(there))",
 )
 _STEPPED = _SEARCH.format(
+    **_KEEPING,
     depth="depth",
-    before="here = X + rows[:, None] * depth + inner[None, :]",
+    before="mine = X + rows[:, None] * depth + inner[None, :]",
     product="""p = tl.zeros((BM, BN), tl.float32)
         for begin in range(0, depth, BD):
-            p = tl.dot(tl.load(here + begin), tl.load(there + begin), p)""",
+            p = tl.dot(tl.load(mine + begin), tl.load(there + begin), p)""",
 )
-
-
-class Found(NamedTuple):
-    """Candidates of some rows.
-
-    Attributes
-    ----------
-    numbers : (n, c) int64 tensor
-        Columns; -1 where there are no more.
-    bound : (n,) float64 tensor
-        No other column is at a smaller squared distance.
-    """
-
-    numbers: Tensor
-    bound: Tensor
 
 
 class _Side(NamedTuple):
@@ -125,64 +106,51 @@ class Candidates:
     """
 
     def __init__(self, columns: Tensor, count: int, *, split: bool) -> None:
-        self._split, (self._m, self._features) = split, columns.shape
-        tiles = triton.cdiv(self._m, _WIDTH)
-        steps = 1 << (_SPLIT_BITS if split else _STEP_BITS)
-        self._parts: int = max(triton.cdiv(buckets(count), _WIDTH), triton.cdiv(tiles, steps))
-        self._bits = (triton.cdiv(tiles, self._parts) - 1).bit_length()
-        self._count = min(count + 8 + count // 2, 2 * _WIDTH * self._parts - 1)
+        self._split, self._features = split, columns.shape[1]
+        self._buckets = Buckets(
+            len(columns), count, _WIDTH, most_bits=_SPLIT_BITS if split else _STEP_BITS
+        )
         self._y = _side(columns, split, left=False, unit=_WIDTH)
         self._squares = (columns * self._y.scale).square().sum(dim=1)
 
     @property
     def width(self) -> int:
         """How many scores are written for each row."""
-        return 2 * _WIDTH * self._parts
+        return self._buckets.width
 
     def search(self, rows: Tensor) -> Found:
         """Find candidates for (n, d) float64 rows, about the same centre as the columns."""
-        n, device = len(rows), rows.device
+        n, buckets = len(rows), self._buckets
         x = _side(rows, self._split, left=True, unit=_HEIGHT)
         half = self._half_squares(x.scale)
         text, at_once, stages = _by_depth(x.rows.shape[1])
-        found = torch.empty((n, self.width), dtype=torch.float32, device=device)
-        rest = torch.empty((n, self._parts), dtype=torch.float32, device=device)
+        scores, dropped = buckets.empty(n, rows.device)
         with torch.cuda.device_of(rows):  # Triton launches on the current one
-            compiled(text)[(triton.cdiv(n, _HEIGHT), self._parts)](
+            compiled(text)[(triton.cdiv(n, _HEIGHT), buckets.parts)](
                 n,
-                len(half),
-                self._parts * _WIDTH,
-                self.width,
-                -(1 << self._bits),
+                buckets.padded,
+                buckets.stride,
+                buckets.width,
+                buckets.mask,
                 x.rows.shape[1],
                 x.rows,
                 self._y.rows,
                 half,
-                found,
-                rest,
+                scores,
+                dropped,
                 BM=_HEIGHT,
                 BN=_WIDTH,
                 BD=at_once,
-                FAR=_FAR,
                 num_warps=_WARPS,
                 num_stages=stages,
             )
-        scores, places = found.topk(self._count + 1, dim=1, largest=False)
-        least = torch.minimum(scores[:, -1], rest.amin(dim=1)).double()
-        return Found(self._numbers(scores, places), self._bound(least, x, half))
+        numbers, least = buckets.candidates(scores, dropped)
+        return Found(numbers, self._bound(least, x, half))
 
     def _half_squares(self, scale: float) -> Tensor:
         half = (0.5 * (scale / self._y.scale)) * self._squares
-        missing = -self._m % _WIDTH
-        return torch.nn.functional.pad(half, (0, missing), value=_FAR).to(torch.float32)
-
-    def _numbers(self, scores: Tensor, places: Tensor) -> Tensor:
-        """Read which columns the scores are of, from their places and their last bits."""
-        scores, places = scores[:, :-1].contiguous(), places[:, :-1]
-        step = scores.view(torch.int32).bitwise_and((1 << self._bits) - 1).long()
-        part, lane = places // (2 * _WIDTH), places % _WIDTH
-        numbers = (step * self._parts + part) * _WIDTH + lane
-        return torch.where((scores < _LONGEST) & (numbers < self._m), numbers, -1)
+        missing = self._buckets.padded - len(half)
+        return torch.nn.functional.pad(half, (0, missing), value=FAR).to(torch.float32)
 
     def _bound(self, least: Tensor, x: _Side, half: Tensor) -> Tensor:
         """Return a squared distance that columns of no smaller score than this have at least."""
@@ -191,36 +159,23 @@ class Candidates:
         # sums of h h', after those of h l' and l h', which are small
         features = self._features + _LEAST_DEPTH
         summed = x.lengths * y.lengths + 4.0 * (x.low * y.lengths + x.lengths * y.low)
-        longest = half[: self._m].amax().double()
+        longest = half[: self._buckets.columns].amax().double()
         off = products + _SUMS * features * summed + 2.0**-23 * longest
-        bits = 2.0 ** (self._bits - 22) + 2.0**-22
-        lowest = least - bits * least.abs() - off
+        lowest = least - self._buckets.rounding * least.abs() - off
         unscaled = x.lengths / x.scale
         bound = unscaled.square() + (2.0 / x.scale) * (lowest / self._y.scale)
-        return torch.where(longest < _LONGEST, bound, -torch.inf)
-
-
-def buckets(count: int) -> int:
-    """Return how many buckets are enough for so many neighbours.
-
-    Examples
-    --------
-    >>> buckets(1), buckets(10), buckets(64)
-    (6, 190, 3072)
-    """
-    return math.ceil(_BUCKETS * math.sqrt(count) ** 3)
+        return torch.where(longest < LONGEST, bound, -torch.inf)
 
 
 def suits(count: int, columns: int, features: int) -> bool:
-    """Return whether a search by buckets is less work than one of all distances.
+    """Return whether a search by candidates is less work than one of all distances.
 
     Examples
     --------
     >>> suits(10, 10_000, 64), suits(10, 1000, 64), suits(10, 10_000, 5000)
     (True, False, False)
     """
-    enough = columns >= _COLUMNS * max(_WIDTH, buckets(count))
-    return enough and 0 < count <= MOST and 0 < features <= DEPTH
+    return 0 < features <= DEPTH and buckets.suits(count, columns, _WIDTH)
 
 
 def splits(features: int) -> bool:

@@ -1,4 +1,4 @@
-"""Squared distances of chosen pairs, in float64, as sums of squared differences."""
+"""Distances of chosen pairs, in float64, as sums of squared or absolute differences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 import triton
 
 from mercer.backends.torch.fusing.launch import compiled
+from mercer.expression import AbsDist, Expression, SqDist
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -28,14 +29,15 @@ def kernel(n, d, count, X, Y, NUMBERS, OUT, BM: tl.constexpr, BD: tl.constexpr):
         x = tl.load(X + rows[:, None] * d + inner[None, :], mask=mask, other=0.0)
         y = tl.load(Y + columns[:, None] * d + inner[None, :], mask=mask, other=0.0)
         apart = x.to(tl.float64) - y.to(tl.float64)
-        total += apart * apart
-    squared = tl.where(known, tl.sum(total, axis=1), float("inf"))
-    tl.store(OUT + which, squared, mask=there)
+        total += TERM
+    distance = tl.where(known, tl.sum(total, axis=1), float("inf"))
+    tl.store(OUT + which, distance, mask=there)
 """
+_TERMS: dict[type[Expression], str] = {SqDist: "apart * apart", AbsDist: "tl.abs(apart)"}
 
 
-def measure(X: Tensor, Y: Tensor, numbers: Tensor) -> Tensor:
-    """Return the squared distance of each row of X to the rows of Y of these numbers.
+def measure(X: Tensor, Y: Tensor, numbers: Tensor, key: Expression) -> Tensor:
+    """Return the distance of each row of X to the rows of Y of these numbers.
 
     Parameters
     ----------
@@ -43,11 +45,13 @@ def measure(X: Tensor, Y: Tensor, numbers: Tensor) -> Tensor:
         Rows, of any type.
     numbers : (n, c) int64 tensor
         Rows of Y; a negative one is infinitely far.
+    key : SqDist or AbsDist
+        The distance.
     """
     out = torch.empty(numbers.shape, dtype=torch.float64, device=X.device)
     n, count = numbers.shape
     with torch.cuda.device_of(X):  # Triton launches on the current one
-        compiled(_MEASURE)[(triton.cdiv(n, _HEIGHT), count)](
+        compiled(_MEASURE.replace("TERM", _TERMS[type(key)]))[(triton.cdiv(n, _HEIGHT), count)](
             n,
             X.shape[1],
             count,
